@@ -1,0 +1,51 @@
+# What every target shares: standard, warnings, sanitizers, ccache, and where things lie in the
+# build tree (the same places as in an installed tree, so that programs find each other in both).
+include(GNUInstallDirs)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+set(TWINKLE_BIN_DIR ${CMAKE_BINARY_DIR}/bin)
+set(TWINKLE_LIBEXEC_DIR ${CMAKE_BINARY_DIR}/libexec/twinkle)
+set(TWINKLE_KERNELS_DIR ${CMAKE_BINARY_DIR}/lib/twinkle/kernels)
+set(TWINKLE_SHARE_DIR ${CMAKE_BINARY_DIR}/share/twinkle)
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+    foreach(language C CXX)
+        set(CMAKE_${language}_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+            CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+    endforeach()
+endif()
+
+add_library(twinkle_options INTERFACE)
+target_include_directories(twinkle_options INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+target_compile_options(twinkle_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local
+                       -Wnon-virtual-dtor $<$<BOOL:${TWINKLE_WERROR}>:-Werror>)
+target_compile_definitions(twinkle_options INTERFACE TWINKLE_VERSION="${PROJECT_VERSION}")
+if(TWINKLE_SANITIZE)
+    add_compile_options(-fsanitize=${TWINKLE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+    add_link_options(-fsanitize=${TWINKLE_SANITIZE})
+endif()
+if(TWINKLE_COVERAGE)
+    add_compile_options(--coverage)
+    add_link_options(--coverage)
+endif()
+
+# twinkle_part(NAME [DEPENDS …]): one static library per folder of src/. Its dependencies are the
+# folders below it; CMake thereby keeps the direction that ARCHITECTURE.md draws.
+function(twinkle_part name)
+    cmake_parse_arguments(PART "" "" "DEPENDS" ${ARGN})
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+    add_library(twinkle_${name} STATIC ${sources})
+    target_link_libraries(twinkle_${name} PUBLIC twinkle_options ${PART_DEPENDS})
+endfunction()

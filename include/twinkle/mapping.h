@@ -1,0 +1,95 @@
+#pragma once
+// The mapping file (twinkle.map.json, schema "twinkle.map/1"): what `twinkle resolve` decided for one
+// machine, and all that kernelize needs: no manifest, no network, no kernel loaded. The file format is
+// described in formats (README, "Files"); this is its form in memory.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace twinkle {
+
+// The value of a module attribute in a condition or a supplied attribute.
+using AttributeValue = std::variant<bool, std::int64_t, double, std::string>;
+
+struct MappedFile {
+    std::string path;  // POSIX, relative to the kernel's folder, never leaving it
+    std::uint64_t size = 0;
+    std::string sha256;  // 64 lower-case hex digits
+};
+
+struct MappedOperator {
+    std::string name;    // without namespace: "rms_norm"
+    std::string schema;  // "rms_norm(Tensor x, Tensor weight, float eps) -> Tensor"
+};
+
+// One build: a kernel for one device. `name` and `device` together are unique in a mapping.
+struct MappedKernel {
+    std::string name;       // what candidates refer to: "twinkle-pack", "org/name@1", …
+    std::string repo_id;    // empty for local kernels
+    std::string commit;     // 40 hex digits; empty for local kernels
+    std::string variant;    // empty for a plain Python package
+    std::string device;     // cpu, cuda, …; "any" for a plain Python package
+    std::filesystem::path path;  // the folder of the variant; relative in the file = to the file
+    std::string op_namespace;    // empty where the kernel has no operators
+    std::vector<std::string> archs;
+    std::vector<MappedOperator> operators;
+    std::vector<MappedFile> files;  // sorted by path, every file of the build
+
+    // SHA-256 over "path\0size\0sha256\n" of every file: the identity of a build, written into models.
+    std::string build_id() const;
+};
+
+struct LayerCandidate {
+    std::string kernel;  // MappedKernel::name
+    std::string layer;   // class in the package's layers module
+    std::string device;  // cpu, cuda, …, or "any"
+    std::optional<std::pair<int, int>> capability;  // major * 10 + minor, inclusive
+    std::string mode;  // inference, training, inference+compile, training+compile, fallback
+    bool has_backward = true;
+    bool can_torch_compile = false;
+};
+
+struct MappedLayer {
+    std::string kernel_name;
+    std::vector<std::string> classes;  // full names or globs, without mangling
+    std::vector<std::string> modules;  // globs over instances; empty: all
+    std::map<std::string, AttributeValue> when;        // only instances with these attributes
+    std::map<std::string, std::vector<std::string>> when_submodule;  // … whose submodule is one of
+    std::map<std::string, AttributeValue> attributes;  // supplied where the saved model lost them
+    std::vector<LayerCandidate> candidates;
+};
+
+struct Rejection {
+    std::string name;
+    std::string because;
+};
+
+struct Decision {
+    std::string what;                   // "variant of twinkle-pack", …
+    std::optional<std::string> chosen;  // none: nothing fits
+    std::string because;
+    std::vector<Rejection> rejected;
+};
+
+struct Mapping {
+    std::map<std::string, std::string> target;  // the keys of a target, as text
+    std::vector<MappedKernel> kernels;
+    std::vector<MappedLayer> layers;
+    std::vector<Decision> decisions;
+
+    // Reads and validates; relative paths become absolute. Throws Error(malformed | not_found).
+    static Mapping load(const std::filesystem::path& file);
+    // `folder` is what relative paths are relative to; `origin` is for messages.
+    static Mapping parse(std::string_view json, const std::filesystem::path& folder,
+                         std::string_view origin);
+    // Sorted and stable: equal mappings give equal bytes. Ends with a newline.
+    std::string to_json() const;
+};
+
+}  // namespace twinkle

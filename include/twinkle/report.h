@@ -1,0 +1,44 @@
+#pragma once
+// What kernelize did to a model: one entry per site, nothing replaced or kept silently.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace twinkle {
+
+enum class SiteStatus { replaced, kept, reverted };
+
+struct SiteReport {
+    std::string site;   // "model.layers.0.mlp", the root module is ""
+    std::string kind;   // layer, function, pattern
+    std::string of;     // class or function, full name without mangling
+    SiteStatus status = SiteStatus::kept;
+    std::string kernel;   // "twinkle-pack: RMSNorm"; empty where nothing fits
+    std::string variant;  // empty for a plain Python package
+    std::string because;  // why it was taken, kept or put back
+    // With --verify: the largest error against a double-precision run of the original, relative to the
+    // largest magnitude of that run; the kernelized site's and the original's own; the bound that held.
+    std::optional<double> max_error;
+    std::optional<double> original_error;
+    std::optional<double> allowed_error;
+    std::optional<double> time_before_us;  // median of the site alone on the inputs it saw
+    std::optional<double> time_after_us;
+};
+
+struct Report {
+    std::string mode;    // inference, training, with +compile
+    std::string device;  // cpu, cuda, …
+    std::vector<SiteReport> sites;        // in the order of the module tree
+    std::vector<std::string> warnings;
+    SiteReport whole;  // errors and times of the whole model; site is ""
+    bool verified = false;
+
+    std::size_t count(SiteStatus status) const;
+    std::string to_json() const;  // schema "twinkle.kernelize/1"
+};
+
+const char* site_status_name(SiteStatus status);
+
+}  // namespace twinkle

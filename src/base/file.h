@@ -1,0 +1,45 @@
+#pragma once
+// Reading and writing files: whole reads with a limit, writes that are all or nothing.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace twinkle::base {
+
+// Reads a whole regular file. Missing: not_found; larger than `limit` bytes: malformed;
+// not readable: failed. `what` names the file's role in messages ("manifest", "mapping", …).
+std::string read_file(const std::filesystem::path& path, std::string_view what,
+                      std::uint64_t limit = 64u << 20);
+
+// Writes through a temporary file in the same folder, fsync and rename: after a crash, a full disk
+// or a refused write, the old file is still there, whole, and no temporary file is left.
+void write_file_atomically(const std::filesystem::path& path, std::string_view contents);
+
+// The same for writers that take a path or a stream: write to temporary(), then commit(). Without
+// commit() the destructor removes the temporary file.
+class AtomicFile {
+public:
+    explicit AtomicFile(std::filesystem::path destination);
+    ~AtomicFile();
+    AtomicFile(const AtomicFile&) = delete;
+    AtomicFile& operator=(const AtomicFile&) = delete;
+
+    const std::filesystem::path& temporary() const { return temporary_; }
+    void commit();
+
+private:
+    std::filesystem::path destination_;
+    std::filesystem::path temporary_;
+};
+
+// A path for messages: relative to the current folder where that is shorter.
+std::string display_path(const std::filesystem::path& path);
+
+// Every regular file below `root` as a sorted POSIX path relative to it. Symbolic links to files are
+// followed where they stay below root or in a sibling blob folder; links to folders are not.
+std::vector<std::string> list_files(const std::filesystem::path& root);
+
+}  // namespace twinkle::base
