@@ -2,6 +2,8 @@
 // The one error type of twinkle. Every failure says what failed, on which file or repository,
 // why, and what to do next; the code decides the exit status of the command line.
 
+#include "twinkle/api.h"
+
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -21,16 +23,16 @@ enum class ErrorCode : int {
 };
 
 // "failed", "malformed", "not-found", …: the spelling used in JSON.
-std::string_view error_code_name(ErrorCode code);
+TWINKLE_API std::string_view error_code_name(ErrorCode code);
 
-struct ErrorDetails {
+struct TWINKLE_API ErrorDetails {
     std::string what;   // what failed, a sentence without a final full stop
     std::string where;  // file[:line[:column]], URL, repository or module path; may be empty
     std::string why;    // the cause, as far as it is known; may be empty
     std::string hint;   // what to do next; may be empty
 };
 
-class Error : public std::runtime_error {
+class TWINKLE_API Error : public std::runtime_error {
 public:
     Error(ErrorCode code, ErrorDetails details);
 

@@ -3,6 +3,8 @@
 // machine, and all that kernelize needs: no manifest, no network, no kernel loaded. The file format is
 // described in formats (README, "Files"); this is its form in memory.
 
+#include "twinkle/api.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -29,7 +31,7 @@ struct MappedOperator {
 };
 
 // One build: a kernel for one device. `name` and `device` together are unique in a mapping.
-struct MappedKernel {
+struct TWINKLE_API MappedKernel {
     std::string name;       // what candidates refer to: "twinkle-pack", "org/name@1", …
     std::string repo_id;    // empty for local kernels
     std::string commit;     // 40 hex digits; empty for local kernels
@@ -77,7 +79,7 @@ struct Decision {
     std::vector<Rejection> rejected;
 };
 
-struct Mapping {
+struct TWINKLE_API Mapping {
     std::map<std::string, std::string> target;  // the keys of a target, as text
     std::vector<MappedKernel> kernels;
     std::vector<MappedLayer> layers;

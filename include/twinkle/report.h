@@ -1,6 +1,8 @@
 #pragma once
 // What kernelize did to a model: one entry per site, nothing replaced or kept silently.
 
+#include "twinkle/api.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,7 +12,7 @@ namespace twinkle {
 
 enum class SiteStatus { replaced, kept, reverted };
 
-struct SiteReport {
+struct TWINKLE_API SiteReport {
     std::string site;   // "model.layers.0.mlp", the root module is ""
     std::string kind;   // layer, function, pattern
     std::string of;     // class or function, full name without mangling
@@ -27,7 +29,7 @@ struct SiteReport {
     std::optional<double> time_after_us;
 };
 
-struct Report {
+struct TWINKLE_API Report {
     std::string mode;    // inference, training, with +compile
     std::string device;  // cpu, cuda, …
     std::vector<SiteReport> sites;        // in the order of the module tree
@@ -39,6 +41,6 @@ struct Report {
     std::string to_json() const;  // schema "twinkle.kernelize/1"
 };
 
-const char* site_status_name(SiteStatus status);
+TWINKLE_API const char* site_status_name(SiteStatus status);
 
 }  // namespace twinkle

@@ -1,0 +1,39 @@
+#pragma once
+// Loading of kernelized models: the model itself names the kernels that it needs; they are looked for in
+// folders that the user has chosen, hashed, and loaded before the model is.
+
+#include "twinkle/api.h"
+
+#include <torch/script.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace twinkle {
+
+struct LoadOptions {
+    // Searched before TWINKLE_KERNELS (dir:dir), the bundled pack and the Hub cache.
+    std::vector<std::filesystem::path> kernel_dirs;
+    torch::DeviceType device = torch::kCPU;
+};
+
+// The builds that a model file needs, as its graph names them. Reads only the code of the archive.
+struct RequiredKernel {
+    std::string name;
+    std::string variant;
+    std::string op_namespace;
+    std::string build_id;  // MappedKernel::build_id()
+};
+TWINKLE_API std::vector<RequiredKernel> required_kernels(const std::filesystem::path& model);
+
+// Finds, verifies and loads what required_kernels() names. Does nothing for a model without kernels.
+TWINKLE_API void load_required_kernels(const std::filesystem::path& model,
+                                       const LoadOptions& options = {});
+
+// Both, then torch::jit::load. Throws Error: not_found (model, kernel), verification (another build under
+// the same name), refused (the kernel cannot be loaded), malformed (no TorchScript model; says what it is).
+TWINKLE_API torch::jit::Module load(const std::filesystem::path& model,
+                                    const LoadOptions& options = {});
+
+}  // namespace twinkle

@@ -1,0 +1,7 @@
+#pragma once
+// Everything of libtwinkle in one header.
+#include "twinkle/error.h"
+#include "twinkle/kernelize.h"
+#include "twinkle/load.h"
+#include "twinkle/mapping.h"
+#include "twinkle/report.h"
