@@ -1,0 +1,92 @@
+#pragma once
+// The layers and functions of a kernel's Python package, read from its source without running it.
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace twinkle::kernel {
+
+enum class ParameterKind {
+    positional_only,
+    positional_or_keyword,
+    var_positional,
+    keyword_only,
+    var_keyword
+};
+
+struct Parameter {
+    std::string name;
+    ParameterKind kind = ParameterKind::positional_or_keyword;
+    bool has_default = false;
+    std::string annotation;  // as it is written; empty if there is none
+    std::string default_text;
+};
+
+// A rule that a source breaks, or something in it that could not be read.
+struct Problem {
+    std::string file;  // relative to the package
+    int line = 0;
+    std::string text;
+
+    std::string message() const;  // "file:line: text"
+};
+
+// A call of something the host has: `self.gate_proj(x)`.
+struct HostCall {
+    std::string path;  // "gate_proj", "experts.router"
+    int arguments = 0;
+    int line = 0;
+};
+
+struct LayerSource {
+    std::string name;
+    std::string file;  // relative to the package
+    int line = 0;
+    bool has_backward = true;
+    bool can_torch_compile = false;
+    std::vector<Parameter> parameters;         // of forward, without self
+    std::string returns;                       // the annotation, as it is written
+    std::vector<std::string> host_attributes;  // self.X that forward reads, sorted
+    std::vector<HostCall> host_calls;          // in the order of the source
+    std::vector<Problem> problems;             // empty: a valid layer
+};
+
+struct FunctionSource {
+    std::string name;    // the name the package offers it by
+    std::string file;    // where it is defined
+    std::string symbol;  // its name there
+    int line = 0;
+    std::vector<Parameter> parameters;
+    std::string returns;
+    std::vector<std::string> decorators;
+};
+
+// A package as its source files: POSIX paths relative to it ("__init__.py", "layers/norm.py").
+using PackageSources = std::map<std::string, std::string>;
+
+// The .py files of a package folder. Too many or too large: Error(malformed).
+PackageSources read_package(const std::filesystem::path& package_dir);
+
+struct LayerList {
+    std::vector<LayerSource> layers;  // in the order of their names
+    std::vector<Problem> problems;    // of files as a whole: a syntax error, a missing module
+
+    const LayerSource* find(std::string_view name) const;
+};
+
+// The layers that `layers.py` or `layers/__init__.py` offers: the classes defined there, and those
+// it imports from modules of the same package. No such file: an empty list.
+LayerList read_layers(const PackageSources& package);
+
+struct FunctionList {
+    std::vector<FunctionSource> functions;
+    std::vector<Problem> problems;
+};
+
+// The functions that `__init__.py` offers: its own, and those it imports from its package.
+FunctionList read_functions(const PackageSources& package);
+
+}  // namespace twinkle::kernel
