@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +15,15 @@ namespace twinkle::base {
 std::string read_file(const std::filesystem::path& path, std::string_view what,
                       std::uint64_t limit = 64u << 20);
 
+// Streams a regular file through `sink`, one buffer at a time; returns its size. Errors as
+// read_file.
+std::uint64_t stream_file(const std::filesystem::path& path, std::string_view what,
+                          const std::function<void(std::string_view)>& sink);
+
 // Writes through a temporary file in the same folder, fsync and rename: after a crash, a full disk
 // or a refused write, the old file is still there, whole, and no temporary file is left.
+// Permissions are those of the file that is replaced, else what the umask gives; a symbolic link
+// stays and its target is replaced; a device or pipe is written to.
 void write_file_atomically(const std::filesystem::path& path, std::string_view contents);
 
 // The same for writers that take a path or a stream: write to temporary(), then commit(). Without
@@ -38,8 +46,9 @@ private:
 // A path for messages: relative to the current folder where that is shorter.
 std::string display_path(const std::filesystem::path& path);
 
-// Every regular file below `root` as a sorted POSIX path relative to it. Symbolic links to files are
-// followed where they stay below root or in a sibling blob folder; links to folders are not.
+// Every regular file below `root` as a sorted POSIX path relative to it. Symbolic links to files
+// are followed where they stay below root or in the blob folder of the Hub cache that root lies in,
+// else refused (Error(refused)); links to folders are not followed.
 std::vector<std::string> list_files(const std::filesystem::path& root);
 
 }  // namespace twinkle::base

@@ -1,0 +1,134 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <random>
+
+#include "base/file.h"
+#include "base/io_error.h"
+#include "base/unique_fd.h"
+#include "twinkle/error.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle::base {
+namespace {
+
+void write_all(int fd, std::string_view contents, const fs::path& destination) {
+    while (!contents.empty()) {
+        const ssize_t written = ::write(fd, contents.data(), contents.size());
+        if (written >= 0) {
+            contents.remove_prefix(static_cast<std::size_t>(written));
+        } else if (errno != EINTR) {
+            throw_write_error(destination, errno);
+        }
+    }
+}
+
+std::string random_suffix() {
+    static constexpr char digits[] = "0123456789abcdef";
+    std::random_device device;
+    std::string suffix = ".";
+    for (int i = 0; i < 12; ++i) {
+        suffix += digits[device() % 16];
+    }
+    return suffix + ".tmp";
+}
+
+bool is_special(const fs::path& path) {
+    struct stat info{};
+    return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+// Where the bytes really go: a link is kept, its target replaced.
+fs::path follow(const fs::path& destination) {
+    std::error_code error;
+    if (fs::is_symlink(destination, error)) {
+        fs::path target = fs::weakly_canonical(destination, error);
+        return error ? destination : target;
+    }
+    return destination;
+}
+
+// The new file's name must survive a power cut too; where the folder cannot be opened, it may not.
+void sync_folder(const fs::path& folder) {
+    const UniqueFd fd(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
+    if (fd) {
+        ::fsync(fd.get());
+    }
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(fs::path destination) : destination_(follow(destination)) {
+    struct stat info{};
+    const bool exists = ::stat(destination_.c_str(), &info) == 0;
+    if (exists && S_ISDIR(info.st_mode)) {
+        throw_write_error(destination_, EISDIR);
+    }
+    const bool special = exists && !S_ISREG(info.st_mode);
+    std::error_code error;
+    const fs::path folder =
+        special ? fs::temp_directory_path(error) : fs::path(destination_).remove_filename();
+    // A file that may not be written is not replaced either, although its folder would allow it.
+    if (exists && ::access(destination_.c_str(), W_OK) != 0) {
+        throw_write_error(destination_, errno);
+    }
+    // Half of the name at most, so that a destination of 255 bytes still works.
+    const std::string stem = "." + destination_.filename().string().substr(0, 100);
+    for (int attempt = 0;; ++attempt) {
+        temporary_ = folder / (stem + random_suffix());
+        const UniqueFd fd(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                                 exists && !special ? info.st_mode & 0777 : 0666));
+        if (fd) {
+            if (exists && !special) {
+                ::fchmod(fd.get(), info.st_mode & 07777);
+            }
+            return;
+        }
+        if (errno != EEXIST || attempt == 100) {
+            const int reason = errno;
+            temporary_.clear();
+            throw_write_error(destination_, reason);
+        }
+    }
+}
+
+AtomicFile::~AtomicFile() {
+    if (!temporary_.empty()) {
+        ::unlink(temporary_.c_str());
+    }
+}
+
+void AtomicFile::commit() {
+    if (is_special(destination_)) {
+        const UniqueFd out(::open(destination_.c_str(), O_WRONLY | O_CLOEXEC));
+        if (!out) {
+            throw_write_error(destination_, errno);
+        }
+        stream_file(temporary_, "temporary file",
+                    [&](std::string_view bytes) { write_all(out.get(), bytes, destination_); });
+        return;
+    }
+    const UniqueFd fd(::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd || ::fsync(fd.get()) != 0 || ::rename(temporary_.c_str(), destination_.c_str()) != 0) {
+        throw_write_error(destination_, errno);
+    }
+    temporary_.clear();
+    sync_folder(destination_.parent_path());
+}
+
+void write_file_atomically(const fs::path& path, std::string_view contents) {
+    AtomicFile file(path);
+    const UniqueFd fd(::open(file.temporary().c_str(), O_WRONLY | O_CLOEXEC));
+    if (!fd) {
+        throw_write_error(path, errno);
+    }
+    write_all(fd.get(), contents, path);
+    file.commit();
+}
+
+}  // namespace twinkle::base

@@ -1,0 +1,15 @@
+#pragma once
+// Standard base64 with padding, as digests of kernels are written.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace twinkle::base {
+
+std::string to_base64(std::string_view bytes);
+
+// None unless it is exactly what to_base64 writes.
+std::optional<std::string> from_base64(std::string_view text);
+
+}  // namespace twinkle::base

@@ -1,0 +1,67 @@
+#include "base/evp.h"
+
+#include <openssl/opensslv.h>
+
+#include "twinkle/error.h"
+
+namespace twinkle::base {
+namespace {
+
+[[noreturn]] void fail() {
+    throw Error(ErrorCode::failed, {.what = "cannot compute a hash",
+                                    .where = "",
+                                    .why = "OpenSSL refused; is its configuration complete?",
+                                    .hint = ""});
+}
+
+// OpenSSL 3 looks an algorithm up in its providers on every init unless it was fetched before.
+const EVP_MD* algorithm(DigestKind kind) {
+#if OPENSSL_VERSION_MAJOR >= 3
+    if (kind == DigestKind::sha256) {
+        static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+        return sha256;
+    }
+    static const EVP_MD* const sha512 = EVP_MD_fetch(nullptr, "SHA512", nullptr);
+    return sha512;
+#else
+    return kind == DigestKind::sha256 ? EVP_sha256() : EVP_sha512();
+#endif
+}
+
+}  // namespace
+
+EvpDigest::EvpDigest(DigestKind kind) : context_(EVP_MD_CTX_new()) {
+    const EVP_MD* md = algorithm(kind);
+    if (!context_ || md == nullptr || EVP_DigestInit_ex(context_.get(), md, nullptr) != 1) {
+        fail();
+    }
+}
+
+void EvpDigest::update(std::string_view bytes) {
+    if (EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) != 1) {
+        fail();
+    }
+}
+
+std::string EvpDigest::finish() {
+    unsigned char raw[EVP_MAX_MD_SIZE];
+    unsigned int size = 0;
+    if (EVP_DigestFinal_ex(context_.get(), raw, &size) != 1) {
+        fail();
+    }
+    return {reinterpret_cast<const char*>(raw), size};
+}
+
+std::string to_hex(std::string_view bytes) {
+    static constexpr char digits[] = "0123456789abcdef";
+    std::string hex;
+    hex.reserve(bytes.size() * 2);
+    for (const char c : bytes) {
+        const auto byte = static_cast<unsigned char>(c);
+        hex += digits[byte >> 4];
+        hex += digits[byte & 15];
+    }
+    return hex;
+}
+
+}  // namespace twinkle::base
