@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Runs everything that ctest knows and the pytest suites of tests/, and counts: one line for each part,
+and 'N passed, N failed' at the end. script/test builds first and then calls this."""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TIME_LIMIT = 1800  # seconds for one part
+
+
+class Tally:
+    def __init__(self) -> None:
+        self.passed = self.failed = 0
+
+    def part(self, name: str, passed: int, failed: int, seconds: float) -> None:
+        self.passed += passed
+        self.failed += failed
+        state = "ok" if not failed else "FAILED"
+        print(f"{name:<24} {passed:>5} passed {failed:>4} failed {seconds:>7.1f} s  {state}", flush=True)
+
+
+def run(command: list[str], **options) -> int:
+    try:
+        return subprocess.run(command, timeout=TIME_LIMIT, stdin=subprocess.DEVNULL, **options).returncode
+    except subprocess.TimeoutExpired:
+        print(f"{command[0]}: no end after {TIME_LIMIT} s", file=sys.stderr)
+        return 124
+
+
+def ctest_cases(build: pathlib.Path) -> list[tuple[str, list[str], dict]]:
+    listing = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"],
+                             check=True, capture_output=True, text=True).stdout
+    cases = []
+    for test in json.loads(listing)["tests"]:
+        properties = {p["name"]: p["value"] for p in test.get("properties", [])}
+        if "command" not in test:  # the program was not built
+            cases.append((test["name"], [], properties))
+        else:
+            cases.append((test["name"], test["command"], properties))
+    return cases
+
+
+def catch_counts(report: pathlib.Path) -> tuple[int, int] | None:
+    """Test cases passed and failed, from the XML of Catch2 2 or 3; None when it did not get to the end."""
+    try:
+        cases = ElementTree.parse(report).getroot().find("OverallResultsCases")
+        if cases is None:
+            return None
+        failed = int(cases.get("failures"))
+        return int(cases.get("successes")) + int(cases.get("expectedFailures", 0)), failed
+    except (ElementTree.ParseError, OSError, TypeError):
+        return None
+
+
+def run_ctest(build: pathlib.Path, tally: Tally) -> None:
+    for name, command, properties in ctest_cases(build):
+        started = time.monotonic()
+        environment = {**os.environ, **dict(v.split("=", 1) for v in properties.get("ENVIRONMENT", []))}
+        options = {"env": environment, "cwd": properties.get("WORKING_DIRECTORY", str(build))}
+        if not command:
+            tally.part(name, 0, 1, 0)
+        elif command[0].endswith("_tests"):
+            with tempfile.TemporaryDirectory() as folder:
+                report = pathlib.Path(folder, "report.xml")
+                code = run([*command, "-r", "xml", "-o", str(report)], **options)
+                counts = catch_counts(report)
+            if counts is None or code != 0:
+                run([*command, "-r", "compact"], **options)  # again, for a person
+            passed, failed = counts or (0, 1)
+            tally.part(name, passed, failed or int(code != 0), time.monotonic() - started)
+        else:
+            code = run(command, **options)
+            tally.part(name, int(code == 0), int(code != 0), time.monotonic() - started)
+
+
+def run_pytest(build: pathlib.Path, tally: Tally, arguments: list[str]) -> None:
+    folders = sorted({file.parent for file in (ROOT / "tests").rglob("test_*.py")})
+    for folder in folders:
+        name = str(folder.relative_to(ROOT))
+        started = time.monotonic()
+        with tempfile.TemporaryDirectory() as scratch:
+            report = pathlib.Path(scratch, "report.xml")
+            code = run([sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider",
+                        f"--junitxml={report}", *arguments, str(folder)],
+                       env={**os.environ, "TWINKLE_BUILD_DIR": str(build),
+                            "TWINKLE": str(build / "bin" / "twinkle")}, cwd=ROOT)
+            try:
+                suites = ElementTree.parse(report).getroot().iter("testsuite")
+                counts = [{k: int(s.get(k)) for k in ("tests", "failures", "errors", "skipped")} for s in suites]
+            except (ElementTree.ParseError, OSError):
+                counts = []
+        failed = sum(c["failures"] + c["errors"] for c in counts)
+        passed = sum(c["tests"] - c["skipped"] for c in counts) - failed
+        if skipped := sum(c["skipped"] for c in counts):
+            print(f"{name}: {skipped} skipped", file=sys.stderr)
+        tally.part(name, max(passed, 0), failed or int(code not in (0, 5)), time.monotonic() - started)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", type=lambda p: pathlib.Path(p).resolve())
+    parser.add_argument("--check", action="append", default=[], metavar="SCRIPT",
+                        help="a program to run as one more part: it passes or fails")
+    parser.add_argument("pytest", nargs="*", help="arguments for pytest")
+    arguments = parser.parse_args()
+
+    tally = Tally()
+    run_ctest(arguments.build, tally)
+    run_pytest(arguments.build, tally, arguments.pytest)
+    for check in arguments.check:
+        started = time.monotonic()
+        code = run(check.split())
+        tally.part(" ".join(pathlib.Path(word).name for word in check.split()), int(code == 0), int(code != 0),
+                   time.monotonic() - started)
+    print(f"{tally.passed} passed, {tally.failed} failed")
+    return 1 if tally.failed or not tally.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
