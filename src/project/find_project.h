@@ -1,0 +1,22 @@
+#pragma once
+// Where a project's manifest is.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace twinkle::project {
+
+struct ProjectFiles {
+    std::filesystem::path folder;
+    std::filesystem::path manifest;  // twinkle.toml or pyproject.toml
+    std::string note;                // to be said: both are there
+};
+
+// With `project`: that folder (or manifest file), and it must have a manifest (Error(not_found)).
+// Without: the nearest folder from `start` upwards that has twinkle.toml, else the nearest with a
+// pyproject.toml that has tables for twinkle or kernels; none if there is none.
+std::optional<ProjectFiles> find_project(const std::optional<std::filesystem::path>& project,
+                                         const std::filesystem::path& start);
+
+}  // namespace twinkle::project

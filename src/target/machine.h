@@ -1,0 +1,52 @@
+#pragma once
+// The outside world as far as twinkle's decisions depend on it, behind one interface: tests decide
+// for machines that are not there.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "target/backend.h"
+
+namespace twinkle::target {
+
+struct Gpu {
+    std::string name;
+    std::string arch;  // "9.0", "gfx942"
+    std::uint64_t memory_bytes = 0;
+};
+
+struct CudaDriver {
+    Version version;  // the newest CUDA that the driver serves
+    std::vector<Gpu> gpus;
+};
+
+struct CpuFacts {
+    std::string arch;                   // x86_64, aarch64
+    std::string model;                  // "AMD EPYC 9B14"
+    int cores = 0;                      // that this process may use
+    std::vector<std::string> features;  // of those that kernels choose by: avx2, avx512f, …; sorted
+};
+
+class Machine {
+public:
+    virtual ~Machine() = default;
+    virtual std::optional<std::string> environment(const std::string& name) const = 0;
+    virtual std::filesystem::path executable() const = 0;
+    virtual std::string os() const = 0;    // linux
+    virtual std::string arch() const = 0;  // x86_64, aarch64
+    virtual CpuFacts cpu() const = 0;
+    virtual std::optional<Version> glibc() const = 0;
+    // Cheap: is there a device file of an NVIDIA driver?
+    virtual bool may_have_cuda() const = 0;
+    // Loads the driver library and starts it, tens of milliseconds: only when its answer is needed.
+    virtual std::optional<CudaDriver> cuda_driver() const = 0;
+    // ROCm devices as the kernel driver lists them.
+    virtual std::vector<Gpu> rocm_gpus() const = 0;
+};
+
+// The machine that this process runs on.
+const Machine& this_machine();
+
+}  // namespace twinkle::target

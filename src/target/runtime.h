@@ -1,0 +1,43 @@
+#pragma once
+// The built runtimes (libexec/twinkle/torch2.13-cpu/…): one per LibTorch, each described by the
+// runtime.json that its build wrote. This is all that twinkle knows of LibTorch without loading it.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "target/backend.h"
+#include "target/machine.h"
+
+namespace twinkle::target {
+
+struct Runtime {
+    std::string name;  // of its folder: "torch2.13-cpu"
+    std::filesystem::path folder;
+    std::string torch_version;  // "2.13.0"
+    Version torch;
+    Backend backend;
+    bool cxx11 = true;
+    std::filesystem::path torch_lib;  // the folder of libtorch.so
+    std::filesystem::path worker;
+    std::filesystem::path library;  // libtwinkle.so
+};
+
+// Where the parts of twinkle are, seen from the executable; the same in the build tree.
+struct Installation {
+    std::filesystem::path libexec;  // TWINKLE_LIBEXEC, else ../libexec/twinkle
+    std::filesystem::path kernels;  // ../lib/twinkle/kernels
+    std::filesystem::path presets;  // ../share/twinkle/presets
+};
+Installation installation(const Machine& machine);
+
+// Every runtime below `libexec`, the best first: newest LibTorch, then the backend that this
+// machine has hardware for. Throws Error(malformed) for a runtime.json that cannot be read.
+std::vector<Runtime> find_runtimes(const std::filesystem::path& libexec, const Machine& machine);
+
+// The one to use: TWINKLE_RUNTIME names it, else the first. None: there is none at all. Throws
+// Error(not_found) where TWINKLE_RUNTIME names one that is not there.
+std::optional<Runtime> choose_runtime(const Machine& machine);
+
+}  // namespace twinkle::target
