@@ -105,16 +105,17 @@ def run_pytest(build: pathlib.Path, tally: Tally, arguments: list[str]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, epilog="What follows -- is for pytest.")
     parser.add_argument("build", type=lambda p: pathlib.Path(p).resolve())
     parser.add_argument("--check", action="append", default=[], metavar="SCRIPT",
                         help="a program to run as one more part: it passes or fails")
-    parser.add_argument("pytest", nargs="*", help="arguments for pytest")
-    arguments = parser.parse_args()
+    words = sys.argv[1:]
+    end = words.index("--") if "--" in words else len(words)
+    arguments, for_pytest = parser.parse_args(words[:end]), words[end + 1 :]
 
     tally = Tally()
     run_ctest(arguments.build, tally)
-    run_pytest(arguments.build, tally, arguments.pytest)
+    run_pytest(arguments.build, tally, for_pytest)
     for check in arguments.check:
         started = time.monotonic()
         code = run(check.split())
