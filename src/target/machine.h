@@ -2,6 +2,7 @@
 // The outside world as far as twinkle's decisions depend on it, behind one interface: tests decide
 // for machines that are not there.
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>

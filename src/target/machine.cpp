@@ -1,0 +1,73 @@
+#include "target/machine.h"
+
+#include <gnu/libc-version.h>
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "target/cpu_info.h"
+#include "target/cuda_driver.h"
+#include "target/rocm_topology.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle::target {
+namespace {
+
+int usable_cores() {
+    cpu_set_t set;
+    if (::sched_getaffinity(0, sizeof(set), &set) == 0) {
+        return CPU_COUNT(&set);
+    }
+    return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+class ThisMachine : public Machine {
+public:
+    std::optional<std::string> environment(const std::string& name) const override {
+        const char* value = std::getenv(name.c_str());
+        return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+    }
+    fs::path executable() const override {
+        std::error_code error;
+        return fs::read_symlink("/proc/self/exe", error);
+    }
+    std::string os() const override { return "linux"; }
+    std::string arch() const override {
+        utsname name{};
+        return ::uname(&name) == 0 ? std::string(name.machine) : std::string("unknown");
+    }
+    CpuFacts cpu() const override {
+        std::ifstream in("/proc/cpuinfo");
+        std::stringstream text;
+        text << in.rdbuf();
+        CpuFacts facts = read_cpuinfo(text.str());
+        facts.arch = arch();
+        facts.cores = usable_cores();
+        return facts;
+    }
+    std::optional<Version> glibc() const override {
+        return parse_version(::gnu_get_libc_version());
+    }
+    bool may_have_cuda() const override {
+        return ::access("/dev/nvidiactl", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0;
+    }
+    std::optional<CudaDriver> cuda_driver() const override { return ask_cuda_driver(); }
+    std::vector<Gpu> rocm_gpus() const override {
+        return read_rocm_topology("/sys/class/kfd/kfd/topology/nodes");
+    }
+};
+
+}  // namespace
+
+const Machine& this_machine() {
+    static const ThisMachine machine;
+    return machine;
+}
+
+}  // namespace twinkle::target
