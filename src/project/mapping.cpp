@@ -1,0 +1,111 @@
+#include "twinkle/mapping.h"
+
+#include "base/json.h"
+#include "base/sha256.h"
+
+namespace twinkle {
+namespace {
+
+using base::Json;
+
+Json attributes_json(const std::map<std::string, AttributeValue>& attributes) {
+    Json object = Json::object();
+    for (const auto& [name, value] : attributes) {
+        object[name] = std::visit([](const auto& held) { return Json(held); }, value);
+    }
+    return object;
+}
+
+Json kernel_json(const MappedKernel& kernel) {
+    Json operators = Json::array();
+    for (const MappedOperator& op : kernel.operators) {
+        operators.push_back({{"name", op.name}, {"schema", op.schema}});
+    }
+    Json files = Json::array();
+    for (const MappedFile& file : kernel.files) {
+        files.push_back({{"path", file.path}, {"size", file.size}, {"sha256", file.sha256}});
+    }
+    return {{"name", kernel.name},
+            {"repo_id", kernel.repo_id},
+            {"commit", kernel.commit},
+            {"variant", kernel.variant},
+            {"device", kernel.device},
+            {"path", kernel.path.generic_string()},
+            {"op_namespace", kernel.op_namespace},
+            {"archs", kernel.archs},
+            {"operators", std::move(operators)},
+            {"files", std::move(files)}};
+}
+
+Json candidate_json(const LayerCandidate& candidate) {
+    const auto& range = candidate.capability;
+    return {{"kernel", candidate.kernel},
+            {"layer", candidate.layer},
+            {"device", candidate.device},
+            {"capability", range ? Json::array({range->first, range->second}) : Json()},
+            {"mode", candidate.mode},
+            {"has_backward", candidate.has_backward},
+            {"can_torch_compile", candidate.can_torch_compile}};
+}
+
+Json layer_json(const MappedLayer& layer) {
+    Json candidates = Json::array();
+    for (const LayerCandidate& candidate : layer.candidates) {
+        candidates.push_back(candidate_json(candidate));
+    }
+    return {{"kernel_name", layer.kernel_name},
+            {"classes", layer.classes},
+            {"modules", layer.modules},
+            {"when", attributes_json(layer.when)},
+            {"when_submodule", layer.when_submodule},
+            {"attributes", attributes_json(layer.attributes)},
+            {"candidates", std::move(candidates)}};
+}
+
+Json decision_json(const Decision& decision) {
+    Json rejected = Json::array();
+    for (const Rejection& rejection : decision.rejected) {
+        rejected.push_back({{"name", rejection.name}, {"because", rejection.because}});
+    }
+    return {{"what", decision.what},
+            {"chosen", decision.chosen ? Json(*decision.chosen) : Json()},
+            {"because", decision.because},
+            {"rejected", std::move(rejected)}};
+}
+
+template <typename Item>
+Json list_json(const std::vector<Item>& items, Json (*one)(const Item&)) {
+    Json list = Json::array();
+    for (const Item& item : items) {
+        list.push_back(one(item));
+    }
+    return list;
+}
+
+}  // namespace
+
+std::string MappedKernel::build_id() const {
+    base::Sha256 hash;
+    for (const MappedFile& file : files) {
+        std::string line = file.path;
+        line += '\0';
+        line += std::to_string(file.size);
+        line += '\0';
+        line += file.sha256;
+        line += '\n';
+        hash.update(line);
+    }
+    return hash.finish_hex();
+}
+
+std::string Mapping::to_json() const {
+    return base::dump_json({{"schema", "twinkle.map/1"},
+                            {"target", target},
+                            {"kernels", list_json(kernels, kernel_json)},
+                            {"layers", list_json(layers, layer_json)},
+                            {"functions", Json::array()},
+                            {"patterns", Json::array()},
+                            {"decisions", list_json(decisions, decision_json)}});
+}
+
+}  // namespace twinkle

@@ -1,0 +1,272 @@
+// Reading a mapping file: everything in it decides what is loaded and run, so nothing is taken on
+// trust.
+
+#include <algorithm>
+#include <set>
+
+#include "base/document.h"
+#include "base/file.h"
+#include "project/modes.h"
+#include "target/backend.h"
+#include "twinkle/error.h"
+#include "twinkle/mapping.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle {
+namespace {
+
+using base::Node;
+using base::TableReader;
+
+// Relative, POSIX, and staying below the folder it is relative to.
+bool is_inner_path(std::string_view path) {
+    if (path.empty() || path.find_first_of(std::string_view("\\\0", 2)) != std::string_view::npos) {
+        return false;
+    }
+    while (true) {
+        const std::string_view part = path.substr(0, path.find('/'));
+        if (part.empty() || part == "." || part == "..") {
+            return false;
+        }
+        if (part.size() == path.size()) {
+            return true;
+        }
+        path.remove_prefix(part.size() + 1);
+    }
+}
+
+bool is_hex(std::string_view text, std::size_t size) {
+    return text.size() == size &&
+           text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+bool is_identifier(std::string_view text) {
+    return !text.empty() &&
+           text.find_first_not_of(
+               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+               std::string_view::npos;
+}
+
+class MappingReader {
+public:
+    MappingReader(std::string_view origin, const fs::path& folder)
+        : origin_(origin), folder_(folder) {}
+
+    Mapping read(const Node& root) {
+        TableReader reader(root, origin_, "the mapping");
+        const Node& schema = reader.require("schema");
+        if (reader.as_string(schema, "schema") != "twinkle.map/1") {
+            reader.fail(schema, "its schema is not \"twinkle.map/1\"",
+                        "make it again: twinkle resolve -o twinkle.map.json");
+        }
+        Mapping mapping;
+        const Node& target = reader.as_table(reader.require("target"), "target");
+        for (const base::Member& member : target.members) {
+            mapping.target.emplace(member.key, reader.as_string(member.value, member.key));
+        }
+        for (const Node& item : items(reader, "kernels")) {
+            mapping.kernels.push_back(kernel(item));
+        }
+        for (const Node& item : items(reader, "layers")) {
+            mapping.layers.push_back(layer(item));
+        }
+        for (const Node& item : items(reader, "decisions")) {
+            mapping.decisions.push_back(decision(item));
+        }
+        // Written by later versions; a mapping that needs them must not half work here.
+        for (const char* later : {"functions", "patterns"}) {
+            if (const Node* list = reader.find(later); list != nullptr && !list->items.empty()) {
+                reader.fail(*list,
+                            std::string(later) + " are not known to this version of twinkle");
+            }
+        }
+        reader.finish();
+        return mapping;
+    }
+
+private:
+    const std::vector<Node>& items(TableReader& reader, std::string_view key) {
+        return reader.as_array(reader.require(key), key).items;
+    }
+
+    fs::path path(TableReader& reader) {
+        const Node& value = reader.require("path");
+        const std::string text = reader.as_string(value, "path");
+        if (text.starts_with('/') && text.find('\0') == std::string::npos) {
+            return fs::path(text).lexically_normal();
+        }
+        if (!is_inner_path(text)) {
+            reader.fail(value, "the path leaves the folder of the mapping");
+        }
+        return (folder_ / text).lexically_normal();
+    }
+
+    MappedFile file(const Node& item) {
+        TableReader reader(item, origin_, "a file of a kernel");
+        MappedFile file;
+        file.path = reader.required_string("path");
+        if (!is_inner_path(file.path)) {
+            reader.fail(item, "the path leaves the folder of the kernel");
+        }
+        reader.require("size");
+        file.size = static_cast<std::uint64_t>(*reader.integer("size", 0, INT64_MAX));
+        file.sha256 = reader.required_string("sha256");
+        if (!is_hex(file.sha256, 64)) {
+            reader.fail(item, "\"sha256\" is not 64 lower-case hexadecimal digits");
+        }
+        reader.finish();
+        return file;
+    }
+
+    MappedKernel kernel(const Node& item) {
+        TableReader reader(item, origin_, "a kernel");
+        MappedKernel kernel;
+        kernel.name = reader.required_string("name");
+        kernel.repo_id = reader.string("repo_id").value_or("");
+        kernel.commit = reader.string("commit").value_or("");
+        kernel.variant = reader.required_string("variant");
+        kernel.device = device(reader);
+        kernel.path = path(reader);
+        kernel.op_namespace = reader.required_string("op_namespace");
+        if (!kernel.op_namespace.empty() && !is_identifier(kernel.op_namespace)) {
+            reader.fail(item, "\"op_namespace\" is not an identifier");
+        }
+        kernel.archs = reader.strings("archs");
+        for (const Node& op : items(reader, "operators")) {
+            TableReader fields(op, origin_, "an operator");
+            kernel.operators.push_back(
+                {fields.required_string("name"), fields.required_string("schema")});
+            fields.finish();
+        }
+        for (const Node& entry : items(reader, "files")) {
+            kernel.files.push_back(file(entry));
+            const auto& files = kernel.files;
+            if (files.size() > 1 && !(files[files.size() - 2].path < files.back().path)) {
+                reader.fail(entry, "the files are not sorted by path, or one is there twice");
+            }
+        }
+        reader.finish();
+        if (!kernels_.emplace(kernel.name, kernel.device).second) {
+            reader.fail(item, "\"" + kernel.name + "\" is there twice for " + kernel.device);
+        }
+        return kernel;
+    }
+
+    std::string device(TableReader& reader) {
+        const std::string text = reader.required_string("device");
+        const auto device = text == "any" ? text : target::parse_device(text);
+        if (!device) {
+            reader.fail(reader.require("device"), "no such device",
+                        "devices: any, " + target::device_names());
+        }
+        return *device;
+    }
+
+    std::map<std::string, AttributeValue> attributes(TableReader& reader, std::string_view key) {
+        std::map<std::string, AttributeValue> result;
+        const Node* table = reader.find(key);
+        if (table == nullptr) {
+            return result;
+        }
+        for (const auto& [name, at, value] : reader.as_table(*table, key).members) {
+            switch (value.kind) {
+                case Node::Kind::boolean: result[name] = value.boolean; break;
+                case Node::Kind::integer: result[name] = value.integer; break;
+                case Node::Kind::number: result[name] = value.number; break;
+                case Node::Kind::string: result[name] = value.text; break;
+                default: reader.fail(value, "an attribute is a truth value, number or string");
+            }
+        }
+        return result;
+    }
+
+    LayerCandidate candidate(const Node& item) {
+        TableReader reader(item, origin_, "a candidate");
+        LayerCandidate candidate;
+        candidate.kernel = reader.required_string("kernel");
+        candidate.layer = reader.required_string("layer");
+        candidate.device = device(reader);
+        if (const Node* range = reader.find("capability")) {
+            const auto& ends = reader.as_array(*range, "capability").items;
+            const bool valid = ends.size() == 2 && ends[0].kind == Node::Kind::integer &&
+                               ends[1].kind == Node::Kind::integer && ends[0].integer >= 0 &&
+                               ends[0].integer <= ends[1].integer && ends[1].integer < 100000;
+            if (!valid) {
+                reader.fail(*range, "\"capability\" is not [min, max]");
+            }
+            candidate.capability = {static_cast<int>(ends[0].integer),
+                                    static_cast<int>(ends[1].integer)};
+        }
+        const Node& mode = reader.require("mode");
+        candidate.mode = reader.as_string(mode, "mode");
+        if (project::parse_layer_mode(candidate.mode) != candidate.mode) {
+            reader.fail(mode, "no such mode", "modes: " + std::string(project::layer_mode_names));
+        }
+        reader.require("has_backward");
+        candidate.has_backward = *reader.boolean("has_backward");
+        reader.require("can_torch_compile");
+        candidate.can_torch_compile = *reader.boolean("can_torch_compile");
+        reader.finish();
+        if (!kernels_.contains({candidate.kernel, candidate.device})) {
+            reader.fail(item, "it names the kernel \"" + candidate.kernel + "\" for " +
+                                  candidate.device + ", which is not in the mapping");
+        }
+        return candidate;
+    }
+
+    MappedLayer layer(const Node& item) {
+        TableReader reader(item, origin_, "a layer");
+        MappedLayer layer;
+        layer.kernel_name = reader.required_string("kernel_name");
+        layer.classes = reader.strings("classes");
+        layer.modules = reader.strings("modules");
+        layer.when = attributes(reader, "when");
+        if (const Node* table = reader.find("when_submodule")) {
+            for (const auto& [name, at, value] :
+                 reader.as_table(*table, "when_submodule").members) {
+                layer.when_submodule[name] = reader.as_strings(value, name);
+            }
+        }
+        layer.attributes = attributes(reader, "attributes");
+        for (const Node& entry : items(reader, "candidates")) {
+            layer.candidates.push_back(candidate(entry));
+        }
+        reader.finish();
+        return layer;
+    }
+
+    Decision decision(const Node& item) {
+        TableReader reader(item, origin_, "a decision");
+        Decision decision;
+        decision.what = reader.required_string("what");
+        decision.chosen = reader.string("chosen");
+        decision.because = reader.required_string("because");
+        for (const Node& entry : items(reader, "rejected")) {
+            TableReader fields(entry, origin_, "a rejection");
+            decision.rejected.push_back(
+                {fields.required_string("name"), fields.required_string("because")});
+            fields.finish();
+        }
+        reader.finish();
+        return decision;
+    }
+
+    std::string origin_;
+    fs::path folder_;
+    std::set<std::pair<std::string, std::string>> kernels_;  // name and device
+};
+
+}  // namespace
+
+Mapping Mapping::load(const fs::path& file) {
+    const std::string text = base::read_file(file, "mapping");
+    return parse(text, fs::absolute(file).parent_path(), base::display_path(file));
+}
+
+Mapping Mapping::parse(std::string_view json, const fs::path& folder, std::string_view origin) {
+    const Node root = base::parse_json_document(json, origin);
+    return MappingReader(origin, fs::absolute(folder)).read(root);
+}
+
+}  // namespace twinkle

@@ -1,0 +1,71 @@
+#include "twinkle/report.h"
+
+#include <algorithm>
+
+#include "base/json.h"
+
+namespace twinkle {
+namespace {
+
+using base::Json;
+
+Json optional_json(const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
+}
+
+Json measured_json(const SiteReport& site) {
+    return {{"max_error", optional_json(site.max_error)},
+            {"original_error", optional_json(site.original_error)},
+            {"allowed_error", optional_json(site.allowed_error)},
+            {"time_before_us", optional_json(site.time_before_us)},
+            {"time_after_us", optional_json(site.time_after_us)}};
+}
+
+Json site_json(const SiteReport& site) {
+    Json object = measured_json(site);
+    object.update({{"site", site.site},
+                   {"kind", site.kind},
+                   {"of", site.of},
+                   {"status", site_status_name(site.status)},
+                   {"kernel", site.kernel.empty() ? Json() : Json(site.kernel)},
+                   {"variant", site.variant.empty() ? Json() : Json(site.variant)},
+                   {"because", site.because}});
+    return object;
+}
+
+}  // namespace
+
+const char* site_status_name(SiteStatus status) {
+    switch (status) {
+        case SiteStatus::replaced: return "replaced";
+        case SiteStatus::kept: return "kept";
+        case SiteStatus::reverted: return "reverted";
+    }
+    return "kept";
+}
+
+std::size_t Report::count(SiteStatus status) const {
+    return static_cast<std::size_t>(std::count_if(
+        sites.begin(), sites.end(), [&](const SiteReport& site) { return site.status == status; }));
+}
+
+std::string Report::to_json() const {
+    Json list = Json::array();
+    for (const SiteReport& site : sites) {
+        list.push_back(site_json(site));
+    }
+    Json model = measured_json(whole);
+    model["because"] = whole.because;
+    return base::dump_json({{"schema", "twinkle.kernelize/1"},
+                            {"mode", mode},
+                            {"device", device},
+                            {"sites", std::move(list)},
+                            {"replaced", count(SiteStatus::replaced)},
+                            {"kept", count(SiteStatus::kept)},
+                            {"reverted", count(SiteStatus::reverted)},
+                            {"warnings", warnings},
+                            {"whole", std::move(model)},
+                            {"verified", verified}});
+}
+
+}  // namespace twinkle

@@ -1,0 +1,29 @@
+#include "twinkle/report.h"
+
+#include "base/json.h"
+#include "catch.h"
+
+using namespace twinkle;
+
+TEST_CASE("the JSON of a report has the keys that scripts read") {
+    Report report;
+    report.mode = "inference";
+    report.device = "cpu";
+    report.sites.resize(3);
+    report.sites[0].site = "model.norm";
+    report.sites[0].status = SiteStatus::replaced;
+    report.sites[0].kernel = "twinkle-pack: RMSNorm";
+    report.sites[0].max_error = 1e-7;
+    report.sites[1].status = SiteStatus::reverted;
+    CHECK(report.count(SiteStatus::kept) == 1);
+
+    const base::Json json = base::parse_json(report.to_json(), "report");
+    CHECK(json["schema"] == "twinkle.kernelize/1");
+    CHECK(json["replaced"] == 1);
+    CHECK(json["kept"] == 1);
+    CHECK(json["sites"][0]["status"] == "replaced");
+    CHECK(json["sites"][0]["max_error"] == 1e-7);
+    CHECK(json["sites"][1]["status"] == "reverted");
+    CHECK(json["sites"][2]["kernel"].is_null());
+    CHECK(json["mode"] == "inference");
+}
