@@ -1,0 +1,46 @@
+#pragma once
+// A text table that fits a width: columns that may give way do, the widest first, by showing the
+// beginning or the end of a text, or by breaking it into lines.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/terminal.h"
+
+namespace twinkle::base {
+
+class Table {
+public:
+    enum class Align { left, right };
+    enum class Fit { keep, head, tail, wrap };  // how a cell that is too long gives way
+
+    struct Column {
+        std::string title;
+        Align align = Align::left;
+        Fit fit = Fit::keep;
+    };
+    struct Cell {
+        Cell(std::string text, Style style = Style::plain) : text(std::move(text)), style(style) {}
+        Cell(const char* text) : text(text) {}
+        std::string text;  // made printable by add()
+        Style style = Style::plain;
+    };
+
+    explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+    void add(std::vector<Cell> row);  // missing cells are empty
+    bool empty() const { return rows_.empty(); }
+    std::size_t width() const;  // columns taken when nothing gives way
+
+    // `width` 0: as wide as it needs to be. Columns without any text are left out.
+    std::string render(std::size_t width, bool color) const;
+
+private:
+    std::vector<std::size_t> natural_widths() const;
+
+    std::vector<Column> columns_;
+    std::vector<std::vector<Cell>> rows_;
+};
+
+}  // namespace twinkle::base
