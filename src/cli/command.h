@@ -1,0 +1,86 @@
+#pragma once
+// What a subcommand is, in one declaration: from it come the parser, help, man page and
+// completions. A file per subcommand defines one `Command xxx_command()`; command.cpp lists them.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace twinkle::cli {
+
+class Console;
+
+// What a value is, for completions.
+enum class ValueKind { text, file, folder, choice };
+
+struct Option {
+    std::string names;  // "-o,--output": the last one is the key in Arguments
+    std::string value;  // "FILE"; empty for a flag
+    std::string help;
+    ValueKind kind = ValueKind::text;
+    std::vector<std::string> choices = {};
+    bool repeatable = false;
+    bool restricted = false;  // the value must be one of the choices
+
+    std::vector<std::string> spellings() const;
+    std::string key() const;  // "output"
+};
+
+struct Argument {
+    std::string name;  // "MODEL": also the key in Arguments
+    std::string help;
+    ValueKind kind = ValueKind::file;
+    std::vector<std::string> choices = {};
+    bool required = true;
+};
+
+struct Example {
+    std::string says;
+    std::string line;
+};
+
+// What the user typed, by the keys of the declaration. A key that is not declared is a mistake in
+// twinkle and throws std::logic_error.
+class Arguments {
+public:
+    void declare(const std::string& key) { values_.try_emplace(key); }
+    void add(const std::string& key, std::string value) {
+        values_[key].push_back(std::move(value));
+    }
+
+    bool flag(const std::string& key) const { return !list(key).empty(); }
+    std::optional<std::string> text(const std::string& key) const;
+    const std::vector<std::string>& list(const std::string& key) const;
+
+private:
+    std::map<std::string, std::vector<std::string>> values_;
+};
+
+struct Command {
+    std::string name;
+    std::string summary;      // one line, no final full stop
+    std::string description;  // paragraphs, separated by empty lines
+    std::vector<Argument> arguments;
+    std::vector<Option> options;
+    std::vector<Example> examples;
+    int (*run)(const Arguments&, Console&) = nullptr;  // returns the exit status
+    bool hidden = false;
+
+    std::string synopsis() const;  // "twinkle kernelize [OPTION]… MODEL"
+};
+
+std::vector<Command> commands();       // every subcommand, in the order in which help lists them
+std::vector<Option> global_options();  // accepted before and after the command
+
+Command env_command();
+Command versions_command();
+Command resolve_command();
+Command kernelize_command();
+Command run_command();
+Command inspect_command();
+Command completions_command();
+Command man_command();
+
+}  // namespace twinkle::cli

@@ -1,0 +1,116 @@
+#include "cli/console.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace twinkle::cli {
+namespace {
+
+// 0, or the errno of the failure.
+int write_all(int fd, std::string_view text) {
+    while (!text.empty()) {
+        const auto written = write(fd, text.data(), text.size());
+        if (written >= 0) {
+            text.remove_prefix(static_cast<std::size_t>(written));
+        } else if (errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
+// Text from files and kernels made fit for a terminal, with its line breaks.
+std::string printable_lines(std::string_view text) {
+    auto lines = base::split(text, '\n');
+    for (auto& line : lines) {
+        line = base::printable(line);
+    }
+    return base::join(lines, "\n");
+}
+
+}  // namespace
+
+Console::Console(Globals globals)
+    : globals_(std::move(globals)),
+      result_color_(base::wants_color(globals_.color, STDOUT_FILENO)),
+      error_color_(base::wants_color(globals_.color, STDERR_FILENO)),
+      progress_(STDERR_FILENO, !globals_.quiet && !globals_.json) {}
+
+void Console::result(std::string_view text) {
+    progress_.clear();
+    const int error = write_all(STDOUT_FILENO, text);
+    if (error == EPIPE) {  // as a program that leaves SIGPIPE alone: without a word
+        std::signal(SIGPIPE, SIG_DFL);
+        std::raise(SIGPIPE);
+    }
+    if (error != 0) {
+        throw Error(ErrorCode::failed, {.what = "cannot write the result",
+                                        .where = "standard output",
+                                        .why = std::strerror(error),
+                                        .hint = {}});
+    }
+}
+
+void Console::result(std::string_view command, base::Json document) {
+    document["schema"] = "twinkle." + std::string(command) + "/1";
+    if (!warnings_.empty()) {
+        auto& warnings = document["warnings"];
+        if (!warnings.is_array()) {
+            warnings = base::Json::array();
+        }
+        for (const auto& warning : warnings_) {
+            warnings.push_back(warning);
+        }
+    }
+    result(base::dump_json(document));
+}
+
+void Console::result(const base::Table& table) {
+    result(table.render(result_columns(), result_color_));
+}
+
+void Console::say(int verbosity, std::string_view text) {
+    // A script that asked for JSON reads stderr too; it gets words only when it asked for them.
+    const bool wanted = verbosity == 0
+                            ? !globals_.quiet && (!globals_.json || globals_.verbosity > 0)
+                            : globals_.verbosity >= verbosity;
+    if (wanted) {
+        write_error(printable_lines(text) + "\n");
+    }
+}
+
+void Console::warn(std::string_view text) {
+    if (globals_.json) {
+        warnings_.emplace_back(text);
+        return;
+    }
+    write_error(base::styled("warning:", base::Style::yellow, error_color_) + " " +
+                printable_lines(text) + "\n");
+}
+
+void Console::error(const Error& error) {
+    const auto& details = error.details();
+    if (globals_.json) {
+        write_error(base::dump_json({{"error",
+                                      {{"code", error_code_name(error.code())},
+                                       {"what", details.what},
+                                       {"where", details.where},
+                                       {"why", details.why},
+                                       {"hint", details.hint}}}}));
+        return;
+    }
+    write_error(base::styled("error:", base::Style::red, error_color_) + " " +
+                printable_lines(Error::format(details)) + "\n");
+}
+
+void Console::write_error(std::string_view text) {
+    progress_.clear();
+    write_all(STDERR_FILENO, text);
+}
+
+}  // namespace twinkle::cli

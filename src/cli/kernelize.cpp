@@ -1,0 +1,189 @@
+// twinkle kernelize: a saved model in, a model with kernels and a report out.
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/kernelize_options.h"
+#include "cli/kernelize_report.h"
+#include "cli/model_request.h"
+#include "cli/resolution.h"
+#include "twinkle/mapping.h"
+
+namespace twinkle::cli {
+namespace fs = std::filesystem;
+namespace {
+
+void require(bool holds, const std::string& what, const std::string& hint) {
+    if (!holds) {
+        throw Error(ErrorCode::malformed, {.what = what, .where = {}, .why = {}, .hint = hint});
+    }
+}
+
+Mapping read_or_resolve_mapping(const Arguments& arguments, Console& console) {
+    if (const auto file = arguments.text("map")) {
+        return Mapping::load(existing_file(*file, "mapping"));
+    }
+    auto resolution = resolve_now(console, {}, false);
+    console.note(resolution.manifest
+                     ? "kernels as " + base::display_path(*resolution.manifest) + " says"
+                     : "no manifest here: the bundled kernels are used");
+    return std::move(resolution.mapping);
+}
+
+// model.pt → model.kernelized.pt, in the current folder.
+std::string default_output(const std::string& model) {
+    return fs::path(model).stem().string() + ".kernelized.pt";
+}
+
+void add_files(base::Json& request, const Arguments& arguments) {
+    const auto model = *arguments.text("MODEL");
+    request["model"] = existing_file(model, "model").string();
+    std::vector<fs::path> sources = {request["model"].get<std::string>()};
+    if (const auto map = arguments.text("map")) {
+        sources.push_back(existing_file(*map, "mapping"));
+    }
+    if (const auto inputs = arguments.text("inputs")) {
+        request["inputs"] = inputs_argument(*inputs);
+        sources.emplace_back(request["inputs"].get<std::string>());
+    }
+    if (!arguments.flag("dry-run")) {
+        const auto output = arguments.text("output").value_or(default_output(model));
+        request["output"] = output_file(output, sources).string();
+        sources.emplace_back(request["output"].get<std::string>());
+    }
+    if (const auto report = arguments.text("report")) {
+        request["report"] = output_file(*report, sources).string();
+    }
+}
+
+void add_choices(base::Json& request, const Arguments& arguments) {
+    const bool strict = arguments.flag("strict");
+    const auto fallback = arguments.text("fallback");
+    require(!strict || !fallback || fallback == "false",
+            "--strict and --fallback " + fallback.value_or("") + " contradict each other",
+            "--strict allows no fallback");
+    require(!arguments.flag("verify") || arguments.text("inputs"), "--verify needs inputs",
+            "add --inputs FILE, or --inputs \"int64[1,128]:0..32000\"");
+    request["fallback"] = fallback_words(strict ? "false" : fallback.value_or("true"));
+    request["strict"] = strict || fallback == "false";
+    request["verify"] = arguments.flag("verify");
+    request["dry_run"] = arguments.flag("dry-run");
+    request["only"] = arguments.list("only");
+    request["exclude"] = arguments.list("exclude");
+    if (const auto mode = arguments.text("mode")) {
+        request["mode"] = normalized_mode(*mode);
+    }
+    if (const auto device = arguments.text("device")) {
+        request["device"] = checked_device(*device);
+    }
+}
+
+int run(const Arguments& arguments, Console& console) {
+    auto request = new_request("kernelize", console);
+    add_choices(request, arguments);
+    add_files(request, arguments);
+    const auto worker = find_worker(console);
+    const auto mapping = read_or_resolve_mapping(arguments, console);
+    request["map"] = base::parse_json(mapping.to_json(), "mapping");
+    auto folders = kernel_folders({});
+    for (const auto& kernel : mapping.kernels) {
+        folders.push_back(kernel.path);
+    }
+    request["kernel_dirs"] = folders;
+
+    auto report = run_worker(worker, request, console);
+    if (console.json()) {
+        console.result("kernelize", std::move(report));
+    } else {
+        console.result(kernelize_table(report, console.result_columns(), console.result_color()));
+    }
+    if (!arguments.flag("dry-run")) {
+        console.note("wrote " + base::display_path(request["output"].get<std::string>()));
+    }
+    return 0;
+}
+
+}  // namespace
+
+Command kernelize_command() {
+    return {
+        .name = "kernelize",
+        .summary = "Put kernels into a saved model",
+        .description =
+            "Replaces layers of a TorchScript model by kernels, as the mapping says, and writes "
+            "the result "
+            "as a new model; the original is not touched. Prints every site: the kernel that took "
+            "it, or "
+            "why it was kept.\n\nWith --verify every replaced site runs on the inputs that it "
+            "really sees, "
+            "next to a double-precision run of the original; a site whose error is larger than it "
+            "may be is "
+            "put back.",
+        .arguments = {{.name = "MODEL", .help = "A model that torch.jit.save wrote"}},
+        .options =
+            {{.names = "-o,--output",
+              .value = "FILE",
+              .help =
+                  "Where to write the model (default: NAME.kernelized.pt in the current folder)",
+              .kind = ValueKind::file},
+             {.names = "--map",
+              .value = "FILE",
+              .help = "The mapping that twinkle resolve wrote (default: resolve now; without a "
+                      "manifest, "
+                      "the bundled kernels)",
+              .kind = ValueKind::file},
+             {.names = "--mode",
+              .value = "MODE",
+              .help =
+                  "inference, training, inference+compile or training+compile (default: what the "
+                  "model's own training says)",
+              .kind = ValueKind::choice,
+              .choices = {"inference", "training", "inference+compile", "training+compile"}},
+             {.names = "--device",
+              .value = "DEVICE",
+              .help = "The device that the model is for (default: that of its parameters)",
+              .kind = ValueKind::choice,
+              .choices = {"cpu", "cuda"}},
+             {.names = "--inputs",
+              .value = "INPUTS",
+              .help = "Inputs of the model: a file that torch.save wrote, or "
+                      "\"int64[1,128]:0..32000;float16[1,128,512]\" to make them",
+              .kind = ValueKind::file},
+             {.names = "--verify",
+              .value = "",
+              .help = "Compare every replaced site; needs --inputs"},
+             {.names = "--only",
+              .value = "GLOB",
+              .help = "Only the sites whose names match; may be repeated",
+              .repeatable = true},
+             {.names = "--exclude",
+              .value = "GLOB",
+              .help = "Not the sites whose names match; may be repeated",
+              .repeatable = true},
+             {.names = "--fallback",
+              .value = "SET",
+              .help = "When a site may keep its original: true (default), all (also cannot-load), "
+                      "false, or a "
+                      "list of no-layer, no-device, no-compatible-properties, no-compatible-mode, "
+                      "cannot-compile, cannot-load",
+              .kind = ValueKind::choice,
+              .choices = {"true", "all", "false", "no-layer", "no-device",
+                          "no-compatible-properties", "no-compatible-mode", "cannot-compile",
+                          "cannot-load"}},
+             {.names = "--strict",
+              .value = "",
+              .help = "Fail where a site would keep its original, or its values differ"},
+             {.names = "--dry-run", .value = "", .help = "Report, but write no model"},
+             {.names = "--report",
+              .value = "FILE",
+              .help = "Also write the report, as JSON",
+              .kind = ValueKind::file}},
+        .examples =
+            {{"With the bundled kernels", "twinkle kernelize model.pt -o fast.pt"},
+             {"As a mapping says, and compare every site",
+              "twinkle kernelize model.pt --map twinkle.map.json --inputs inputs.pt --verify"},
+             {"What would happen to the MLPs",
+              "twinkle kernelize model.pt --dry-run --only 'model.layers.*.mlp'"}},
+        .run = run};
+}
+
+}  // namespace twinkle::cli

@@ -1,0 +1,146 @@
+#include "cli/model_request.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "target/runtime.h"
+
+namespace twinkle::cli {
+namespace fs = std::filesystem;
+namespace {
+
+fs::path absolute(const fs::path& path) {
+    return fs::absolute(path).lexically_normal();
+}
+
+// "float16[…", "int64[…": what no file in the current folder is called.
+bool looks_like_specification(const std::string& text) {
+    const auto bracket = text.find('[');
+    return bracket != std::string::npos && bracket > 0 &&
+           text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == bracket;
+}
+
+}  // namespace
+
+base::Json new_request(const std::string& command, const Console& console) {
+    return {{"schema", "twinkle.request/1"},
+            {"command", command},
+            {"model", nullptr},
+            {"output", nullptr},
+            {"map", nullptr},
+            {"mode", nullptr},
+            {"device", nullptr},
+            {"inputs", nullptr},
+            {"verify", false},
+            {"only", base::Json::array()},
+            {"exclude", base::Json::array()},
+            {"fallback", base::Json::array()},
+            {"strict", false},
+            {"dry_run", false},
+            {"report", nullptr},
+            {"method", "forward"},
+            {"kernel_dirs", base::Json::array()},
+            {"verbosity", console.globals().verbosity},
+            {"threads", nullptr}};
+}
+
+fs::path existing_file(const std::string& path, const std::string& role) {
+    std::error_code error;
+    const auto status = fs::status(path, error);
+    if (!fs::exists(status)) {
+        throw Error(ErrorCode::not_found, {.what = "the " + role + " is not there",
+                                           .where = path,
+                                           .why = error ? error.message() : std::strerror(ENOENT),
+                                           .hint = {}});
+    }
+    if (fs::is_directory(status)) {
+        throw Error(ErrorCode::malformed, {.what = "the " + role + " is a folder, not a file",
+                                           .where = path,
+                                           .why = {},
+                                           .hint = {}});
+    }
+    return absolute(path);
+}
+
+fs::path output_file(const std::string& path, const std::vector<fs::path>& sources) {
+    if (path == "-") {
+        throw Error(ErrorCode::malformed, {.what = "the output cannot be standard output",
+                                           .where = {},
+                                           .why = "it is a binary file",
+                                           .hint = "name a file with -o"});
+    }
+    const auto result = absolute(path);
+    for (const auto& source : sources) {
+        std::error_code error;
+        if (result == source || fs::equivalent(result, source, error)) {
+            throw Error(ErrorCode::malformed, {.what = "the output would overwrite what is read",
+                                               .where = path,
+                                               .why = {},
+                                               .hint = "choose another file with -o"});
+        }
+    }
+    if (fs::is_directory(result)) {
+        throw Error(
+            ErrorCode::malformed,
+            {.what = "the output is a folder, not a file", .where = path, .why = {}, .hint = {}});
+    }
+    if (access(result.parent_path().c_str(), W_OK | X_OK) != 0) {
+        throw Error(ErrorCode::failed, {.what = "the output cannot be written",
+                                        .where = path,
+                                        .why = std::strerror(errno),
+                                        .hint = "choose another folder with -o"});
+    }
+    return result;
+}
+
+std::string inputs_argument(const std::string& text) {
+    if (looks_like_specification(text) && !fs::exists(text)) {
+        return text;
+    }
+    return existing_file(text, "file of inputs").string();
+}
+
+std::vector<fs::path> kernel_folders(const std::vector<std::string>& named) {
+    const auto& machine = target::this_machine();
+    std::vector<fs::path> folders;
+    for (const auto& folder : named) {
+        if (!fs::is_directory(folder)) {
+            throw Error(ErrorCode::not_found, {.what = "the folder of kernels is not there",
+                                               .where = folder,
+                                               .why = {},
+                                               .hint = {}});
+        }
+        folders.push_back(absolute(folder));
+    }
+    for (const auto& folder :
+         base::split(machine.environment("TWINKLE_KERNELS").value_or(""), ':')) {
+        if (!folder.empty()) {
+            folders.push_back(absolute(folder));
+        }
+    }
+    folders.push_back(target::installation(machine).kernels);
+    return folders;
+}
+
+WorkerProgram find_worker(Console& console) {
+    const auto& machine = target::this_machine();
+    const auto runtime = target::choose_runtime(machine);
+    if (!runtime) {
+        throw Error(
+            ErrorCode::not_found,
+            {.what = "there is no runtime, which this command needs",
+             .where = target::installation(machine).libexec.string(),
+             .why = "this twinkle was built or installed without LibTorch",
+             .hint = "build it with -DTWINKLE_RUNTIME=ON, or name the folder of a runtime in "
+                     "TWINKLE_LIBEXEC"});
+    }
+    console.detail("runtime " + runtime->name + " (LibTorch " + runtime->torch_version + ") in " +
+                   base::display_path(runtime->folder));
+    return {.program = runtime->worker, .torch_lib = runtime->torch_lib};
+}
+
+}  // namespace twinkle::cli

@@ -1,0 +1,35 @@
+#pragma once
+// What kernelize, run and inspect have in common: the files that a user names are checked here and
+// made absolute, before the worker, which costs a second to start, is asked.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "cli/console.h"
+#include "cli/worker_client.h"
+
+namespace twinkle::cli {
+
+// The common keys of a request; everything that a command does not set is null, false or empty.
+base::Json new_request(const std::string& command, const Console& console);
+
+// A file that must be there: absolute. `role` is for messages ("model", "mapping").
+std::filesystem::path existing_file(const std::string& path, const std::string& role);
+
+// A file that will be written: absolute. Its folder must be there and writable, and it must be none
+// of `sources`, which are read.
+std::filesystem::path output_file(const std::string& path,
+                                  const std::vector<std::filesystem::path>& sources);
+
+// --inputs: a file, made absolute, or a specification such as "int64[1,128]:0..32000".
+std::string inputs_argument(const std::string& text);
+
+// Where a model's kernels are looked for: `named`, TWINKLE_KERNELS, the bundled pack.
+std::vector<std::filesystem::path> kernel_folders(const std::vector<std::string>& named);
+
+// The worker of the runtime to use. Throws Error(not_found) where none is built or installed.
+WorkerProgram find_worker(Console& console);
+
+}  // namespace twinkle::cli

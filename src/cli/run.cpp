@@ -1,0 +1,83 @@
+// twinkle run: runs a model, kernelized or not.
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/document.h"
+#include "cli/kernelize_options.h"
+#include "cli/model_request.h"
+
+namespace twinkle::cli {
+namespace {
+
+int run(const Arguments& arguments, Console& console) {
+    auto request = new_request("run", console);
+    request["model"] = existing_file(*arguments.text("MODEL"), "model").string();
+    std::vector<std::filesystem::path> sources = {request["model"].get<std::string>()};
+    if (const auto inputs = arguments.text("inputs")) {
+        request["inputs"] = inputs_argument(*inputs);
+        sources.emplace_back(request["inputs"].get<std::string>());
+    }
+    if (const auto output = arguments.text("output")) {
+        request["output"] = output_file(*output, sources).string();
+    }
+    if (const auto device = arguments.text("device")) {
+        request["device"] = checked_device(*device);
+    }
+    request["method"] = arguments.text("method").value_or("forward");
+    request["kernel_dirs"] = kernel_folders(arguments.list("kernels"));
+
+    auto result = run_worker(find_worker(console), request, console);
+    if (console.json()) {
+        console.result("run", std::move(result));
+    } else {
+        console.result(document_text(result, console.result_columns(), console.result_color()));
+    }
+    if (request["output"].is_string()) {
+        console.note("wrote " + base::display_path(request["output"].get<std::string>()));
+    }
+    return 0;
+}
+
+}  // namespace
+
+Command run_command() {
+    return {
+        .name = "run",
+        .summary = "Run a model, kernelized or not",
+        .description =
+            "Loads the kernels that the model names, runs it, and writes its outputs as "
+            "torch.load(weights_only=True) reads them. The kernels are looked for in --kernels, "
+            "TWINKLE_KERNELS and the bundled pack, and are used only if their hashes are those "
+            "that the model names.",
+        .arguments = {{.name = "MODEL", .help = "A TorchScript model"}},
+        .options = {{.names = "--inputs",
+                     .value = "INPUTS",
+                     .help =
+                         "A file that torch.save wrote (a tensor, a tuple or list, a dict of named "
+                         "inputs), or \"int64[1,128]:0..32000;float16[1,128,512]\" to make them",
+                     .kind = ValueKind::file},
+                    {.names = "-o,--output",
+                     .value = "FILE",
+                     .help = "Where to write the outputs",
+                     .kind = ValueKind::file},
+                    {.names = "--method",
+                     .value = "NAME",
+                     .help = "The method to call (default: forward)"},
+                    {.names = "--device",
+                     .value = "DEVICE",
+                     .help = "Where to run (default: where the model's parameters are)",
+                     .kind = ValueKind::choice,
+                     .choices = {"cpu", "cuda"}},
+                    {.names = "--kernels",
+                     .value = "DIR",
+                     .help = "Look for the model's kernels there first; may be repeated",
+                     .kind = ValueKind::folder,
+                     .repeatable = true}},
+        .examples = {{"Run a kernelized model",
+                      "twinkle run fast.pt --inputs inputs.pt -o outputs.pt"},
+                     {"On inputs made up from a fixed seed",
+                      "twinkle run model.pt --inputs \"int64[1,128]:0..32000\" -o outputs.pt"}},
+        .run = run};
+}
+
+}  // namespace twinkle::cli

@@ -1,0 +1,43 @@
+#pragma once
+// What a worker says, line by line. Foreign kernels run in the worker, so nothing that comes out of
+// it is believed to be well-formed or short.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/process.h"
+#include "cli/console.h"
+
+namespace twinkle::cli {
+
+class WorkerConversation {
+public:
+    explicit WorkerConversation(Console& console) : console_(console) {}
+
+    // Bytes as they come. Throws Error when they are not the protocol.
+    void receive(base::Channel channel, std::string_view bytes);
+    bool finished() const { return result_ || error_; }
+
+    // After the worker's end: its result, or the Error that its end means.
+    base::Json conclude(const base::ExitStatus& status);
+
+private:
+    void event_line(std::string_view line);
+    void event(const base::Json& message);
+    void speech_line(std::string_view line);
+    [[noreturn]] void blame(const std::string& happened, const std::string& why) const;
+    [[noreturn]] void not_the_protocol(const std::string& why) const;
+
+    Console& console_;
+    std::string events_;  // an unfinished line of the protocol
+    std::string speech_;  // an unfinished line of its stdout and stderr
+    std::string last_words_;
+    std::string stage_ = "start";
+    std::string what_;
+    std::optional<base::Json> result_;
+    std::optional<Error> error_;
+};
+
+}  // namespace twinkle::cli
