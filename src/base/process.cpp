@@ -1,8 +1,10 @@
 #include "base/process.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +94,8 @@ struct ChildPlan {
             _exit(127);
         }
     }
+    // What others left open is not for this program; the descriptor of the failure closes itself.
+    syscall(SYS_close_range, plan.side < 0 ? 3U : 4U, ~0U, CLOSE_RANGE_CLOEXEC);
     if (put(plan.input, 0) && put(plan.out, 1) && put(plan.err, 2) && put(plan.side, 3)) {
         execvpe(plan.arguments[0], plan.arguments, plan.environment);
     }

@@ -77,6 +77,13 @@ void add_choices(base::Json& request, const Arguments& arguments) {
     }
 }
 
+void say_warnings(const base::Json& report, Console& console) {
+    const auto warnings = report.find("warnings");
+    for (const auto& warning : warnings != report.end() ? *warnings : base::Json::array()) {
+        console.warn(warning.is_string() ? warning.get<std::string>() : base::dump_json(warning));
+    }
+}
+
 int run(const Arguments& arguments, Console& console) {
     auto request = new_request("kernelize", console);
     add_choices(request, arguments);
@@ -94,6 +101,7 @@ int run(const Arguments& arguments, Console& console) {
     if (console.json()) {
         console.result("kernelize", std::move(report));
     } else {
+        say_warnings(report, console);
         console.result(kernelize_table(report, console.result_columns(), console.result_color()));
     }
     if (!arguments.flag("dry-run")) {

@@ -29,8 +29,17 @@ std::optional<double> number_of(const Json& object, const char* key) {
                                                        : std::nullopt;
 }
 
+// "1.2e-7": two digits, and no more of the exponent than there is.
 std::string error_text(const std::optional<double>& value) {
-    return !value ? "" : *value == 0 ? "0" : fmt::format("{:.1e}", *value);
+    if (!value) {
+        return {};
+    }
+    auto text = *value == 0 ? "0" : fmt::format("{:.1e}", *value);
+    const auto exponent = text.find_first_of("+-", 1);
+    if (exponent != std::string::npos && text[exponent + 1] == '0') {
+        text.erase(exponent + 1, 1);
+    }
+    return text;
 }
 
 std::string time_text(const std::optional<double>& microseconds) {
@@ -113,7 +122,7 @@ Table site_table(const Json& report, Notes* notes, const std::string& implied) {
                  {"allowed", right},
                  {"before", right},
                  {"after", right},
-                 {"because"}});
+                 {notes != nullptr ? "why" : "because"}});
     for (const auto& site : sites_of(report)) {
         if (!site.is_object()) {
             continue;

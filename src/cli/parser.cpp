@@ -213,14 +213,18 @@ Parsed parse(int argc, const char* const* argv, const std::vector<Command>& comm
 
 Globals output_wishes(int argc, const char* const* argv) {
     Globals globals;
+    bool is_color = false;  // this word is the value of --color
     for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
-        const std::string_view word = argv[i];
+        std::string_view word = argv[i];
         globals.json = globals.json || word == "--json";
-        if (word == "--color=always") {
-            globals.color = base::ColorMode::always;
-        } else if (word == "--color=never") {
-            globals.color = base::ColorMode::never;
+        if (word.starts_with("--color=")) {
+            word.remove_prefix(std::string_view("--color=").size());
+            is_color = true;
         }
+        if (is_color && (word == "always" || word == "never")) {
+            globals.color = word == "always" ? base::ColorMode::always : base::ColorMode::never;
+        }
+        is_color = word == "--color";
     }
     return globals;
 }

@@ -1,0 +1,47 @@
+#include "base/table.h"
+
+#include "base/text.h"
+#include "catch.h"
+
+using namespace twinkle::base;
+
+namespace {
+
+Table sites() {
+    Table table({{"site", Table::Align::left, Table::Fit::tail},
+                 {"error", Table::Align::right},
+                 {"never used"},
+                 {"because", Table::Align::left, Table::Fit::wrap}});
+    table.add({{"model.layers.0.mlp"}, {"1e-7"}, {""}, {"it fits"}});
+    table.add({{"model.norm"}, {""}, {""}, {"the kernel has no build for this device"}});
+    return table;
+}
+
+}  // namespace
+
+TEST_CASE("columns are aligned, empty ones left out, no line ends in a space") {
+    CHECK(sites().render(0, false) ==
+          "site                error  because\n"
+          "model.layers.0.mlp   1e-7  it fits\n"
+          "model.norm                 the kernel has no build for this device\n");
+}
+
+TEST_CASE("columns give way to the width, the widest first") {
+    CHECK(sites().render(40, false) ==
+          "site             error  because\n"
+          "…l.layers.0.mlp   1e-7  it fits\n"
+          "model.norm              the kernel has\n"
+          "                        no build for\n"
+          "                        this device\n");
+    for (const auto& line : split(sites().render(30, false), '\n')) {
+        CHECK(display_width(line) <= 30);
+    }
+}
+
+TEST_CASE("colours do not change the layout, and cells cannot bring their own") {
+    Table table({{"a"}, {"b"}});
+    table.add({{"x", Style::green}, {"\x1b[31mred\n"}});
+    CHECK(table.render(0, false) == "a  b\nx  \\x1B[31mred\\x0A\n");
+    CHECK(table.render(0, true) ==
+          "\x1b[1ma\x1b[0m  \x1b[1mb\x1b[0m\n\x1b[32mx\x1b[0m  \\x1B[31mred\\x0A\n");
+}
