@@ -1,0 +1,77 @@
+#include "kernel/operators.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "kernel/elf_strings.h"
+#include "kernel/schema.h"
+
+namespace twinkle::kernel {
+namespace {
+
+bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// The names behind "ops." in the sources.
+std::set<std::string> called_names(const PackageSources& sources) {
+    constexpr std::string_view marker = "ops.";
+    std::set<std::string> names;
+    for (const auto& [path, text] : sources) {
+        for (std::size_t at = text.find(marker); at != std::string::npos;
+             at = text.find(marker, at)) {
+            at += marker.size();
+            std::size_t end = at;
+            while (end < text.size() && is_word(text[end])) {
+                ++end;
+            }
+            names.insert(text.substr(at, end - at));
+        }
+    }
+    return names;
+}
+
+}  // namespace
+
+std::vector<MappedOperator> find_operators(const std::filesystem::path& library,
+                                           std::string_view op_namespace) {
+    std::map<std::string, std::string> found;
+    for_each_constant_string(library, ") -> ", longest_schema, [&](std::string_view text) {
+        const auto schema = parse_schema(text);
+        if (schema && (schema->op_namespace.empty() || schema->op_namespace == op_namespace)) {
+            found.emplace(schema->name, schema->text);
+        }
+    });
+    std::vector<MappedOperator> operators;
+    for (const auto& [name, text] : found) {
+        operators.push_back({name, text});
+    }
+    return operators;
+}
+
+void add_merged_operators(std::vector<MappedOperator>& operators, const PackageSources& sources) {
+    std::vector<MappedOperator> hidden;
+    const auto is_known = [&](const std::string& name) {
+        return std::any_of(operators.begin(), operators.end(), [&](const MappedOperator& op) {
+            return op.name.substr(0, op.name.find('.')) == name;
+        });
+    };
+    for (const std::string& name : called_names(sources)) {
+        if (name.empty() || is_known(name)) {
+            continue;
+        }
+        for (const MappedOperator& op : operators) {
+            const std::size_t start = op.schema.find(name + "(");
+            if (start != std::string::npos && start > 0 && start < op.schema.find('(')) {
+                hidden.push_back({name, op.schema.substr(start)});
+                break;
+            }
+        }
+    }
+    operators.insert(operators.end(), hidden.begin(), hidden.end());
+    std::sort(operators.begin(), operators.end(),
+              [](const auto& a, const auto& b) { return a.name < b.name; });
+}
+
+}  // namespace twinkle::kernel

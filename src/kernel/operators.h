@@ -1,0 +1,24 @@
+#pragma once
+// The operators that a shared library defines, found in its read-only data without loading it.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/layers.h"
+#include "twinkle/mapping.h"
+
+namespace twinkle::kernel {
+
+// Every complete schema among the constant strings of an ELF library, sorted by name. Those with
+// another namespace than `op_namespace` are left out. A file that is no ELF library, or a broken
+// one, has none.
+std::vector<MappedOperator> find_operators(const std::filesystem::path& library,
+                                           std::string_view op_namespace);
+
+// Linkers store a string that is the end of another one only inside that one: "norm(…)" in
+// "fused_norm(…)". Adds those that the package calls by name (ops.norm).
+void add_merged_operators(std::vector<MappedOperator>& operators, const PackageSources& sources);
+
+}  // namespace twinkle::kernel

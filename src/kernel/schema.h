@@ -1,0 +1,21 @@
+#pragma once
+// Operator schemas as TORCH_LIBRARY definitions write them: recognized strictly, never guessed.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace twinkle::kernel {
+
+inline constexpr std::size_t longest_schema = 8192;
+
+struct OperatorSchema {
+    std::string op_namespace;  // empty where the text has none
+    std::string name;          // with overload: "add.out"
+    std::string text;          // without namespace: "add.out(Tensor x, …) -> Tensor"
+};
+
+// None: the text is not exactly one complete schema with arguments and returns.
+std::optional<OperatorSchema> parse_schema(std::string_view text);
+
+}  // namespace twinkle::kernel

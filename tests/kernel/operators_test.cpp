@@ -1,0 +1,81 @@
+#include "kernel/operators.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "base/file.h"
+#include "base/temp_folder.h"
+#include "catch.h"
+
+using namespace twinkle;
+using namespace twinkle::kernel;
+
+namespace {
+
+// This program stands for a library: its constants are found in its own file.
+const char* volatile constants[] = {
+    "twinkle_test_norm(Tensor x, float eps) -> Tensor",
+    "twinkle_ns::twinkle_test_own(Tensor! out) -> ()",
+    "twinkle_other::twinkle_test_foreign(Tensor x) -> ()",
+    "twinkle_test_prose(a sentence) -> not a schema",
+};
+
+bool has(const std::vector<MappedOperator>& operators, std::string_view name) {
+    for (const MappedOperator& op : operators) {
+        if (op.name == name) {
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+TEST_CASE("schemas are found among the constants of an ELF file") {
+    REQUIRE(constants[0] != nullptr);
+    const auto operators = find_operators("/proc/self/exe", "twinkle_ns");
+    CHECK(has(operators, "twinkle_test_norm"));
+    CHECK(has(operators, "twinkle_test_own"));
+    CHECK_FALSE(has(operators, "twinkle_test_foreign"));
+    CHECK_FALSE(has(operators, "twinkle_test_prose"));
+}
+
+TEST_CASE("files that are no ELF, cut or changed, have fewer operators and never crash") {
+    test::TempFolder folder;
+    CHECK(find_operators(folder.write("text.so", "f(Tensor x) -> Tensor"), "").empty());
+    CHECK(find_operators(folder.write("empty.so", ""), "").empty());
+    CHECK(find_operators(folder.write("magic.so",
+                                      "\x7f"
+                                      "ELF"),
+                         "")
+              .empty());
+
+    const std::string whole = base::read_file("/bin/true", "program");
+    std::mt19937 random(5);
+    std::uint64_t table = 0;  // the section headers are where a change hurts most
+    std::memcpy(&table, whole.data() + 40, sizeof table);
+    for (int i = 0; i < 300; ++i) {
+        std::string changed = whole;
+        if (i % 3 == 0) {
+            changed.resize(random() % changed.size());
+        }
+        for (int k = 0; k < 8 && !changed.empty(); ++k) {
+            const std::size_t range =
+                i % 2 == 0 ? 64 : changed.size() - std::min<std::size_t>(changed.size() - 1, table);
+            const std::size_t base = i % 2 == 0 ? 0 : changed.size() - range;
+            changed[std::min(changed.size() - 1, base + random() % range)] =
+                static_cast<char>(random());
+        }
+        find_operators(folder.write("changed.so", changed), "");
+    }
+}
+
+TEST_CASE("an operator whose schema a linker has merged into another one is found by its call") {
+    std::vector<MappedOperator> operators{{"fused_norm", "fused_norm(Tensor x) -> Tensor"}};
+    add_merged_operators(operators, {{"layers.py", "y = ops.norm(x)\nz = ops.fused_norm(x)\n"},
+                                     {"_ops.py", "ops = torch.ops._a_1\ntorch.ops.a.missing"}});
+    REQUIRE(operators.size() == 2);
+    CHECK(operators[1].name == "norm");
+    CHECK(operators[1].schema == "norm(Tensor x) -> Tensor");
+}
