@@ -50,6 +50,7 @@ struct LayerSource {
     std::vector<Parameter> parameters;         // of forward, without self
     std::string returns;                       // the annotation, as it is written
     std::vector<std::string> host_attributes;  // self.X that forward reads, sorted
+    std::vector<std::string> host_writes;      // self.X that forward assigns or deletes, sorted
     std::vector<HostCall> host_calls;          // in the order of the source
     std::vector<Problem> problems;             // empty: a valid layer
 };
@@ -71,8 +72,9 @@ using PackageSources = std::map<std::string, std::string>;
 PackageSources read_package(const std::filesystem::path& package_dir);
 
 struct LayerList {
-    std::vector<LayerSource> layers;  // in the order of their names
-    std::vector<Problem> problems;    // of files as a whole: a syntax error, a missing module
+    std::vector<LayerSource> layers;         // in the order of their names
+    std::vector<std::string> other_classes;  // classes offered beside them that are no layers
+    std::vector<Problem> problems;           // of files: a syntax error, a missing module
 
     const LayerSource* find(std::string_view name) const;
 };

@@ -1,0 +1,104 @@
+#include "kernel/layers.h"
+
+#include "base/file.h"
+#include "kernel/layer_reader.h"
+#include "kernel/package_modules.h"
+#include "python/parser.h"
+#include "twinkle/error.h"
+
+#include <algorithm>
+
+namespace twinkle::kernel {
+namespace {
+
+constexpr std::size_t kMaxFiles = 4096;
+constexpr std::size_t kMaxPackageBytes = 64u << 20;
+
+const PackageModule* layers_module(PackageModules& modules) {
+    const auto* file = modules.module("layers.py");
+    return file ? file : modules.module("layers/__init__.py");
+}
+
+}  // namespace
+
+std::string Problem::message() const {
+    return file + ":" + std::to_string(line) + ": " + text;
+}
+
+const LayerSource* LayerList::find(std::string_view name) const {
+    const auto found = std::find_if(layers.begin(), layers.end(),
+                                    [&](const LayerSource& layer) { return layer.name == name; });
+    return found == layers.end() ? nullptr : &*found;
+}
+
+PackageSources read_package(const std::filesystem::path& package_dir) {
+    PackageSources out;
+    std::size_t bytes = 0;
+    for (const auto& file : base::list_files(package_dir)) {
+        if (!file.ends_with(".py")) {
+            continue;
+        }
+        auto text = base::read_file(package_dir / file, "Python source", python::kMaxSourceSize);
+        bytes += text.size();
+        out.emplace(file, std::move(text));
+        if (out.size() > kMaxFiles || bytes > kMaxPackageBytes) {
+            throw Error(ErrorCode::malformed,
+                        {"a kernel's Python package is too large to be read",
+                         base::display_path(package_dir),
+                         "more than " + std::to_string(kMaxFiles) + " files or " +
+                             std::to_string(kMaxPackageBytes >> 20) + " MiB of Python",
+                         ""});
+        }
+    }
+    return out;
+}
+
+LayerList read_layers(const PackageSources& package) {
+    LayerList out;
+    PackageModules modules(package);
+    if (const auto* module = layers_module(modules)) {
+        LayerReader reader(modules);
+        for (const auto& name : modules.public_names(*module)) {
+            const auto found = modules.find(*module, name);
+            if (!found || found->node->kind != python::NodeKind::ClassDef) {
+                continue;
+            }
+            if (auto layer = reader.read(name, *found)) {
+                out.layers.push_back(std::move(*layer));
+            } else {
+                out.other_classes.push_back(name);
+            }
+        }
+    }
+    out.problems = modules.problems();
+    return out;
+}
+
+FunctionList read_functions(const PackageSources& package) {
+    FunctionList out;
+    PackageModules modules(package);
+    if (const auto* module = modules.module("__init__.py")) {
+        for (const auto& name : modules.public_names(*module)) {
+            const auto found = modules.find(*module, name);
+            const auto* node = found ? python::as<python::FunctionDef>(found->node) : nullptr;
+            if (!node) {
+                continue;
+            }
+            FunctionSource function;
+            function.name = name;
+            function.file = found->module->file;
+            function.symbol = node->name;
+            function.line = static_cast<int>(node->span.line);
+            function.parameters = read_parameters(*found->module, node->args);
+            function.returns = source_text(*found->module, node->returns.get());
+            for (const auto& decorator : node->decorator_list) {
+                function.decorators.push_back(source_text(*found->module, decorator.get()));
+            }
+            out.functions.push_back(std::move(function));
+        }
+    }
+    out.problems = modules.problems();
+    return out;
+}
+
+}  // namespace twinkle::kernel
