@@ -1,4 +1,5 @@
-"""Drives the built program: TWINKLE_BIN names it (default: build/release/bin/twinkle)."""
+"""Drives the built program: TWINKLE_BIN names it, or TWINKLE, as script/test sets it (default:
+build/release/bin/twinkle)."""
 
 import fcntl
 import json
@@ -14,7 +15,8 @@ import time
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("TWINKLE_BIN", ROOT / "build/release/bin/twinkle")).absolute()
+PROGRAM = pathlib.Path(os.environ.get("TWINKLE_BIN") or os.environ.get("TWINKLE") or
+                       ROOT / "build/release/bin/twinkle").absolute()
 COMMANDS = ["resolve", "kernelize", "run", "inspect", "versions", "env", "completions"]
 
 # What a user's environment may say is not part of a test.
