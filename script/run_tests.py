@@ -76,9 +76,29 @@ def run_ctest(build: pathlib.Path, tally: Tally) -> None:
                 run([*command, "-r", "compact"], **options)  # again, for a person
             passed, failed = counts or (0, 1)
             tally.part(name, passed, failed or int(code != 0), time.monotonic() - started)
+        elif "pytest" in command:
+            passed, failed = pytest_counts(command, **options)
+            tally.part(name, passed, failed, time.monotonic() - started)
         else:
             code = run(command, **options)
             tally.part(name, int(code == 0), int(code != 0), time.monotonic() - started)
+
+
+def pytest_counts(command: list[str], **options) -> tuple[int, int]:
+    """Runs a pytest command; cases passed and failed (at least one where pytest itself failed)."""
+    with tempfile.TemporaryDirectory() as scratch:
+        report = pathlib.Path(scratch, "report.xml")
+        code = run([*command, f"--junitxml={report}"], **options)
+        try:
+            suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
+        except (ElementTree.ParseError, OSError):
+            suites = []
+    tests, failures, errors, skipped = (
+        sum(int(suite.get(key)) for suite in suites) for key in ("tests", "failures", "errors", "skipped"))
+    if skipped:
+        print(f"{' '.join(command)}: {skipped} skipped", file=sys.stderr)
+    failed = failures + errors
+    return max(tests - skipped - failed, 0), failed or int(code not in (0, 5))  # 5: nothing was selected
 
 
 def run_pytest(build: pathlib.Path, tally: Tally, arguments: list[str]) -> None:
@@ -86,22 +106,10 @@ def run_pytest(build: pathlib.Path, tally: Tally, arguments: list[str]) -> None:
     for folder in folders:
         name = str(folder.relative_to(ROOT))
         started = time.monotonic()
-        with tempfile.TemporaryDirectory() as scratch:
-            report = pathlib.Path(scratch, "report.xml")
-            code = run([sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider",
-                        f"--junitxml={report}", *arguments, str(folder)],
-                       env={**os.environ, "TWINKLE_BUILD_DIR": str(build),
-                            "TWINKLE": str(build / "bin" / "twinkle")}, cwd=ROOT)
-            try:
-                suites = ElementTree.parse(report).getroot().iter("testsuite")
-                counts = [{k: int(s.get(k)) for k in ("tests", "failures", "errors", "skipped")} for s in suites]
-            except (ElementTree.ParseError, OSError):
-                counts = []
-        failed = sum(c["failures"] + c["errors"] for c in counts)
-        passed = sum(c["tests"] - c["skipped"] for c in counts) - failed
-        if skipped := sum(c["skipped"] for c in counts):
-            print(f"{name}: {skipped} skipped", file=sys.stderr)
-        tally.part(name, max(passed, 0), failed or int(code not in (0, 5)), time.monotonic() - started)
+        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *arguments, str(folder)]
+        passed, failed = pytest_counts(command, cwd=ROOT, env={
+            **os.environ, "TWINKLE_BUILD_DIR": str(build), "TWINKLE_BIN": str(build / "bin" / "twinkle")})
+        tally.part(name, passed, failed, time.monotonic() - started)
 
 
 def main() -> int:
