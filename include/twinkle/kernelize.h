@@ -13,6 +13,7 @@
 #include <torch/script.h>
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -42,6 +43,8 @@ struct KernelizeOptions {
     std::vector<std::string> only;      // globs over sites; empty: all
     std::vector<std::string> exclude;
     FallbackSet fallback = default_fallbacks();
+    // Called before each step: "load-kernel" with the kernel's name, "compile" with a class.
+    std::function<void(const std::string& stage, const std::string& what)> observer;
 };
 
 struct Kernelized {

@@ -30,6 +30,11 @@ TWINKLE_API std::vector<RequiredKernel> required_kernels(const std::filesystem::
 // Finds, verifies and loads what required_kernels() names. Does nothing for a model without kernels.
 TWINKLE_API void load_required_kernels(const std::filesystem::path& model,
                                        const LoadOptions& options = {});
+// The same for an archive behind a reader, of which only the code is read. What is no TorchScript archive is
+// left to whoever loads it.
+TWINKLE_API void load_required_kernels(
+    const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& model,
+    const LoadOptions& options = {});
 
 // Both, then torch::jit::load. Throws Error: not_found (model, kernel), verification (another build under
 // the same name), refused (the kernel cannot be loaded), malformed (no TorchScript model; says what it is).

@@ -1,0 +1,310 @@
+#include "runtime/kernelizer.h"
+
+#include "base/text.h"
+#include "runtime/rewrite/host_attributes.h"
+#include "runtime/rewrite/marker.h"
+#include "runtime/selection/modes.h"
+#include "runtime/rewrite/own_class.h"
+#include "runtime/rewrite/replacement.h"
+#include "twinkle/error.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+namespace twinkle::runtime {
+
+namespace {
+
+bool matches_any(const std::vector<std::string>& patterns, const std::string& path) {
+    return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+        return base::glob_match(pattern, path);
+    });
+}
+
+std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+
+std::optional<int> capability_of(const Mapping& mapping) {
+    const auto arch = mapping.target.find("arch");
+    int major = 0;
+    int minor = 0;
+    if (arch == mapping.target.end() ||
+        std::sscanf(arch->second.c_str(), "%d.%d", &major, &minor) != 2) {
+        return std::nullopt;
+    }
+    return major * 10 + minor;
+}
+
+bool mapping_disabled() {
+    const char* value = std::getenv("DISABLE_KERNEL_MAPPING");
+    return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+}
+
+std::string describe(const Choice& choice) {
+    return choice.kernel->name + ": " + choice.candidate->layer;
+}
+
+}  // namespace
+
+Kernelizer::Kernelizer(torch::jit::Module& model, const Mapping& mapping,
+                       const KernelizeOptions& options)
+    : model_(model), mapping_(mapping), options_(options) {}
+
+Report Kernelizer::run() {
+    determine_context();
+    find_sites();
+    set_classes_apart();
+    replace_sites();
+    mark_used_kernels();
+    for (Site& site : sites_) {
+        report_.sites.push_back(std::move(site.report));
+    }
+    return std::move(report_);
+}
+
+void Kernelizer::determine_context() {
+    if (options_.mode) {
+        context_.mode = normalized_mode(*options_.mode);
+    } else {
+        bool training = false;
+        for (const torch::jit::Module& module : model_.modules()) {
+            training = training || (module.hasattr("training") && module.is_training());
+        }
+        context_.mode = training ? "training" : "inference";
+    }
+    std::set<std::string> devices;
+    for (const at::Tensor& parameter : model_.parameters()) {
+        devices.insert(c10::DeviceTypeName(parameter.device().type(), /*lower_case=*/true));
+    }
+    if (options_.device) {
+        context_.device = *options_.device;
+    } else if (devices.empty()) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "the model has no parameter that tells its device",
+                     .where = "",
+                     .why = "",
+                     .hint = "name the device (--device, or device in the options)"});
+    } else {
+        context_.device = *devices.begin();
+        if (devices.size() > 1) {
+            report_.warnings.push_back(
+                fmt::format("the model's parameters are on several devices ({}); kernels are chosen for {}",
+                            fmt::join(devices, ", "), context_.device));
+        }
+    }
+    context_.capability = capability_of(mapping_);
+    report_.mode = context_.mode;
+    report_.device = context_.device;
+}
+
+void Kernelizer::find_sites() {
+    const auto instances = instances_of(model_);
+    for (const Instance& instance : instances) {
+        std::vector<const MappedLayer*> bindings;
+        for (const MappedLayer& layer : mapping_.layers) {
+            if (binds(layer, instance.class_name)) {
+                bindings.push_back(&layer);
+            }
+        }
+        if (bindings.empty()) {
+            continue;
+        }
+        Site site{instance, {}, std::nullopt};
+        site.report.site = instance.path;
+        site.report.kind = "layer";
+        site.report.of = instance.class_name;
+        select(site, bindings);
+        sites_.push_back(std::move(site));
+    }
+    report_unbound(instances);
+}
+
+void Kernelizer::select(Site& site, const std::vector<const MappedLayer*>& bindings) {
+    if (mapping_disabled()) {
+        return keep(site, {std::nullopt, "DISABLE_KERNEL_MAPPING is set"});
+    }
+    if (!options_.only.empty() && !matches_any(options_.only, site.instance.path)) {
+        return keep(site, {std::nullopt, "not among the sites asked for (only)"});
+    }
+    if (matches_any(options_.exclude, site.instance.path)) {
+        return keep(site, {std::nullopt, "excluded"});
+    }
+    KeepReason reason;
+    for (const MappedLayer* layer : bindings) {
+        if (const auto unmet = unmet_condition(*layer, site.instance)) {
+            reason = {std::nullopt, *unmet};
+            continue;
+        }
+        auto choice = choose(mapping_, *layer, context_);
+        if (choice) {
+            site.choice = *choice;
+            return;
+        }
+        reason = choice.error();
+    }
+    keep(site, reason);
+}
+
+void Kernelizer::keep(Site& site, const KeepReason& reason) {
+    if (reason.fallback && !options_.fallback.contains(*reason.fallback)) {
+        throw Error(ErrorCode::refused,
+                    {.what = fmt::format("{} cannot be replaced, and the fallback {} is not allowed",
+                                         site.report.of, fallback_name(*reason.fallback)),
+                     .where = site.report.site,
+                     .why = reason.because,
+                     .hint = "allow the fallback, or exclude the site"});
+    }
+    site.choice.reset();
+    site.report.status = SiteStatus::kept;
+    site.report.because = reason.because;
+}
+
+// A name that binds nothing is most often a typing error: show the class that was meant.
+void Kernelizer::report_unbound(const std::vector<Instance>& instances) {
+    std::set<std::string> classes;
+    for (const Instance& instance : instances) {
+        classes.insert(instance.class_name);
+    }
+    for (const MappedLayer& layer : mapping_.layers) {
+        const bool bound = std::any_of(classes.begin(), classes.end(),
+                                       [&](const std::string& name) { return binds(layer, name); });
+        if (bound) {
+            continue;
+        }
+        std::string text = layer.kernel_name + " binds no class of this model";
+        std::vector<std::string> short_names;
+        for (const std::string& name : classes) {
+            short_names.push_back(last_part(name));
+        }
+        if (const auto near = base::nearest(layer.kernel_name, short_names)) {
+            const auto full = std::find_if(classes.begin(), classes.end(), [&](const auto& name) {
+                return last_part(name) == *near;
+            });
+            text += fmt::format("; this would bind the nearest: classes = [\"{}\"]", *full);
+        }
+        report_.warnings.push_back(std::move(text));
+    }
+}
+
+// Where not all instances of a class are treated alike, those that are replaced get classes of their own.
+void Kernelizer::set_classes_apart() {
+    std::map<const void*, std::vector<const Site*>> by_class;
+    std::map<const void*, std::size_t> instances;
+    for (const Instance& instance : instances_of(model_)) {
+        ++instances[instance.module.type().get()];
+    }
+    for (const Site& site : sites_) {
+        by_class[site.instance.module.type().get()].push_back(&site);
+    }
+    std::vector<std::string> alone;
+    for (const auto& [type, members] : by_class) {
+        const bool alike =
+            members.size() == instances[type] &&
+            std::all_of(members.begin(), members.end(),
+                        [&](const Site* one) { return one->choice == members.front()->choice; });
+        for (const Site* member : members) {
+            if (!alike && member->choice && !member->instance.path.empty()) {
+                alone.push_back(member->instance.path);
+            }
+        }
+    }
+    for (const std::string& path : alone) {
+        give_own_class(model_, path);
+    }
+    if (!alone.empty()) {  // clones are new objects
+        for (const Instance& instance : instances_of(model_)) {
+            for (Site& site : sites_) {
+                if (site.instance.path == instance.path) {
+                    site.instance.module = instance.module;
+                }
+            }
+        }
+    }
+}
+
+void Kernelizer::replace_sites() {
+    std::map<const void*, tl::expected<void, KeepReason>> done;
+    for (Site& site : sites_) {
+        if (!site.choice) {
+            continue;
+        }
+        const void* type = site.instance.module.type().get();
+        auto result = done.find(type);
+        if (result == done.end()) {
+            result = done.emplace(type, replace_class(site)).first;
+        }
+        site.report.kernel = describe(*site.choice);
+        site.report.variant = site.choice->kernel->variant;
+        if (!result->second) {
+            keep(site, result->second.error());
+            continue;
+        }
+        site.report.status = SiteStatus::replaced;
+        site.report.because = fmt::format("{}, {} on {}", site.choice->layer->kernel_name,
+                                          site.choice->candidate->mode, context_.device);
+    }
+}
+
+tl::expected<void, KeepReason> Kernelizer::replace_class(const Site& site) {
+    const Choice& choice = *site.choice;
+    const auto refused = [](Fallback fallback, const std::string& because) {
+        return tl::make_unexpected(KeepReason{fallback, because});
+    };
+    Compilation* compilation = nullptr;
+    try {
+        compilation = &compilation_for(*choice.kernel, site.instance.module);
+    } catch (const Error& error) {
+        if (error.code() != ErrorCode::refused ||
+            !options_.fallback.contains(Fallback::cannot_load)) {
+            throw;
+        }
+        return refused(Fallback::cannot_load, error.details().what + ": " + error.details().why);
+    }
+    if (options_.observer) {
+        options_.observer("compile", site.report.of);
+    }
+    const auto supplied = supplied_attributes(site.instance.module, choice.layer->attributes);
+    if (!supplied) {
+        return refused(Fallback::cannot_compile, supplied.error());
+    }
+    ReplacementRequest request{choice.candidate->layer, *supplied, std::nullopt};
+    if (wants_training(context_.mode)) {
+        request.trained_namespace = choice.kernel->op_namespace;
+    }
+    return replace_forward(site.instance.module.type(), *compilation, request);
+}
+
+Compilation& Kernelizer::compilation_for(const MappedKernel& kernel,
+                                         const torch::jit::Module& module) {
+    const std::string build_id = kernel.build_id();
+    if (const auto known = compilations_.find(build_id); known != compilations_.end()) {
+        return *known->second;
+    }
+    if (options_.observer) {
+        options_.observer("load-kernel", kernel.name);
+    }
+    const auto loaded = load_kernel(kernel);
+    kernels_.emplace(build_id, loaded);
+    auto compilation = std::make_shared<Compilation>(
+        std::make_shared<KernelPackage>(loaded->sources), module.type()->compilation_unit());
+    return *compilations_.emplace(build_id, std::move(compilation)).first->second;
+}
+
+void Kernelizer::mark_used_kernels() {
+    std::set<std::string> used;
+    for (const Site& site : sites_) {
+        if (site.report.status != SiteStatus::replaced || site.choice->kernel->op_namespace.empty()) {
+            continue;
+        }
+        const MappedKernel& kernel = *site.choice->kernel;
+        const std::string build_id = kernel.build_id();
+        if (used.insert(build_id).second) {
+            mark_model(model_, {kernel.name, kernel.variant, kernel.op_namespace, build_id});
+        }
+    }
+}
+
+}  // namespace twinkle::runtime

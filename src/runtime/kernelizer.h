@@ -1,0 +1,50 @@
+#pragma once
+// One kernelize of one model: sites found, candidates chosen, classes set apart, forwards replaced, model marked.
+
+#include "runtime/kernels/loaded_kernels.h"
+#include "runtime/source/package_values.h"
+#include "runtime/selection/selection.h"
+#include "twinkle/kernelize.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+class Kernelizer {
+public:
+    Kernelizer(torch::jit::Module& model, const Mapping& mapping, const KernelizeOptions& options);
+
+    Report run();
+
+private:
+    struct Site {
+        Instance instance;
+        SiteReport report;
+        std::optional<Choice> choice;
+    };
+
+    void determine_context();
+    void find_sites();
+    void select(Site& site, const std::vector<const MappedLayer*>& bindings);
+    void keep(Site& site, const KeepReason& reason);
+    void report_unbound(const std::vector<Instance>& instances);
+    void set_classes_apart();
+    void replace_sites();
+    tl::expected<void, KeepReason> replace_class(const Site& example);
+    Compilation& compilation_for(const MappedKernel& kernel, const torch::jit::Module& module);
+    void mark_used_kernels();
+
+    torch::jit::Module& model_;
+    const Mapping& mapping_;
+    const KernelizeOptions& options_;
+    SelectionContext context_;
+    Report report_;
+    std::vector<Site> sites_;
+    std::map<std::string, std::shared_ptr<const LoadedKernel>> kernels_;  // by build id
+    std::map<std::string, std::shared_ptr<Compilation>> compilations_;    // by build id
+};
+
+}  // namespace twinkle::runtime

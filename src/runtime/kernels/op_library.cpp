@@ -1,0 +1,111 @@
+#include "runtime/kernels/op_library.h"
+
+#include "twinkle/error.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <dlfcn.h>
+
+#include <mutex>
+
+namespace twinkle::runtime {
+
+namespace {
+
+[[noreturn]] void refuse(const MappedKernel& kernel, const std::string& what,
+                         const std::string& why, const std::string& hint) {
+    throw Error(ErrorCode::refused,
+                {.what = what, .where = kernel.path.string(), .why = why, .hint = hint});
+}
+
+// Hub kernels refer to one Python function, the entry point that nobody calls here. Where no Python is in
+// the process, a stub beside libtwinkle provides it.
+void provide_python_symbol() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        if (::dlsym(RTLD_DEFAULT, "PyModule_Create2") != nullptr) {
+            return;
+        }
+        Dl_info info{};
+        if (::dladdr(reinterpret_cast<const void*>(&namespace_is_taken), &info) != 0) {
+            const std::filesystem::path own(info.dli_fname);
+            ::dlopen((own.parent_path() / "libtwinkle_python_stub.so").c_str(),
+                     RTLD_NOW | RTLD_GLOBAL);
+        }
+    });
+}
+
+// `Tensor!` has an empty set after the call; the one before it is what the author meant for both.
+void complete_alias_sets(const std::string& op_namespace) {
+    auto& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+        if (name.getNamespace() != op_namespace) {
+            continue;
+        }
+        const auto op = dispatcher.findSchema(name);
+        if (!op) {
+            continue;
+        }
+        for (const c10::Argument& argument : op->schema().arguments()) {
+            auto* alias = const_cast<c10::AliasInfo*>(argument.alias_info());
+            if (alias != nullptr && alias->isWrite() && alias->afterSets().empty()) {
+                for (const c10::Symbol& set : alias->beforeSets()) {
+                    alias->addAfterSet(set);
+                }
+            }
+        }
+    }
+}
+
+void require_operators(const MappedKernel& kernel) {
+    for (const MappedOperator& op : kernel.operators) {
+        const auto name = kernel.op_namespace + "::" + op.name;
+        if (!c10::Dispatcher::singleton().findSchema({name, ""})) {
+            refuse(kernel, "the kernel " + kernel.name + " does not register " + name,
+                   "its library was loaded and registered other operators",
+                   "the build is broken, or its metadata.json belongs to another one");
+        }
+    }
+}
+
+}  // namespace
+
+bool namespace_is_taken(const std::string& op_namespace) {
+    for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+        if (name.getNamespace() == op_namespace) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void open_op_libraries(const MappedKernel& kernel, std::vector<SealedLibrary> libraries) {
+    if (libraries.empty()) {
+        return;
+    }
+    if (namespace_is_taken(kernel.op_namespace)) {
+        refuse(kernel, "the operator namespace " + kernel.op_namespace + " is taken already",
+               "another library of this process defines it, and two would end the process",
+               "load one of the two kernels only");
+    }
+    provide_python_symbol();
+    for (SealedLibrary& library : libraries) {
+        const std::string path = "/proc/self/fd/" + std::to_string(library.descriptor.get());
+        if (::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+            const char* why = ::dlerror();
+            std::string text = why != nullptr ? why : "";
+            if (const auto at = text.find(path); at == 0) {
+                text.replace(0, path.size(), library.path);
+            }
+            refuse(kernel, "the library of the kernel " + kernel.name + " cannot be loaded", text,
+                   "`twinkle versions` shows which builds fit this machine");
+        }
+    }
+    // The loader knows a library by its name, so its descriptor's number must never be used again.
+    static auto& open_for_good = *new std::vector<SealedLibrary>();
+    std::move(libraries.begin(), libraries.end(), std::back_inserter(open_for_good));
+    complete_alias_sets(kernel.op_namespace);
+    require_operators(kernel);
+}
+
+}  // namespace twinkle::runtime

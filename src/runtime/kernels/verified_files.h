@@ -1,0 +1,29 @@
+#pragma once
+// The files of a kernel build, read once: hashed as they are read, and used from that very copy, so that
+// nobody can exchange a file between the check and its use.
+
+#include "base/unique_fd.h"
+#include "twinkle/mapping.h"
+
+#include <map>
+#include <string>
+
+namespace twinkle::runtime {
+
+// An open sealed memory file holding the checked bytes of a shared library.
+struct SealedLibrary {
+    std::string path;  // within the kernel
+    base::UniqueFd descriptor;
+};
+
+struct VerifiedFiles {
+    std::map<std::string, std::string> sources;  // path → text, of every .py
+    std::vector<SealedLibrary> libraries;        // every .so
+};
+
+// Every file of kernel.files must be there with its size and hash: Error(verification) names the first
+// that differs, Error(not_found) the first that is missing. Files that the mapping does not name are
+// ignored: nothing reads them.
+VerifiedFiles read_verified(const MappedKernel& kernel);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,27 @@
+#pragma once
+// The inputs of a run: a file that torch.save wrote, or a description of tensors to make.
+
+#include <torch/script.h>
+
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+struct Inputs {
+    std::vector<c10::IValue> positional;
+    std::unordered_map<std::string, c10::IValue> named;
+};
+
+// `text` is a path, or "int64[1,128]:0..32000;float16[1,128,512]": dtype, shape and (optionally) a half-open range;
+// floating point without a range is drawn from the standard normal distribution. The seed is fixed.
+// A file holds a tensor, a tuple or list of positional inputs, or a dict of named ones.
+// Throws Error(not_found) or Error(malformed).
+Inputs read_inputs(const std::string& text);
+
+void move_to(Inputs& inputs, torch::Device device);
+// Floating point tensors to another dtype, everything else as it is; copies.
+Inputs with_dtype(const Inputs& inputs, at::ScalarType dtype);
+Inputs deep_copy(const Inputs& inputs);
+
+}  // namespace twinkle::runtime

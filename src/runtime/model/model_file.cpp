@@ -1,0 +1,214 @@
+#include "runtime/model/model_file.h"
+
+#include "base/file.h"
+#include "base/text.h"
+#include "twinkle/error.h"
+
+#include <caffe2/serialize/inline_container.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+
+namespace twinkle::runtime {
+
+namespace {
+
+constexpr std::size_t max_code_bytes = 256u << 20;
+constexpr std::size_t max_records = 1u << 20;
+
+[[noreturn]] void malformed(const std::filesystem::path& file, const std::string& why,
+                            const std::string& hint) {
+    throw Error(ErrorCode::malformed, {.what = "this is not a TorchScript model",
+                                       .where = base::display_path(file),
+                                       .why = why,
+                                       .hint = hint});
+}
+
+std::string first_bytes(const std::filesystem::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::string head(16, '\0');
+    in.read(head.data(), static_cast<std::streamsize>(head.size()));
+    head.resize(static_cast<std::size_t>(in.gcount()));
+    return head;
+}
+
+const std::string how_to_save = "save a model with torch.jit.script or torch.jit.trace, then .save()";
+
+// What a file is that does not begin like a zip archive.
+std::string describe_other(const std::string& head, std::uintmax_t size) {
+    if (head.empty()) {
+        return "the file is empty";
+    }
+    if (head.size() >= 9 && head[8] == '{') {
+        std::uint64_t length = 0;
+        std::memcpy(&length, head.data(), sizeof length);
+        if (length > 0 && length < size) {
+            return "it is a safetensors file: weights without code";
+        }
+    }
+    if (head[0] == '\x80') {
+        return "it is a pickle, as torch.save wrote it before 1.6: a state_dict or a Python object";
+    }
+    if (head.starts_with("\x7f" "ELF")) {
+        return "it is a shared library or a program";
+    }
+    return "it is no zip archive";
+}
+
+bool has_record(const std::vector<std::string>& records, std::string_view suffix) {
+    return std::any_of(records.begin(), records.end(),
+                       [&](const std::string& name) { return name.ends_with(suffix); });
+}
+
+std::unique_ptr<caffe2::serialize::PyTorchStreamReader> open_archive(
+    const std::filesystem::path& file) {
+    try {
+        return std::make_unique<caffe2::serialize::PyTorchStreamReader>(file.string());
+    } catch (const std::exception&) {
+        malformed(file, "its zip archive is damaged or cut short", "copy or download it again");
+    }
+}
+
+std::vector<std::string> code_in(caffe2::serialize::PyTorchStreamReader& archive) {
+    std::vector<std::string> texts;
+    std::size_t total = 0;
+    for (const std::string& name : archive.getAllRecords()) {
+        if (!name.starts_with("code/") || !name.ends_with(".py")) {
+            continue;
+        }
+        total += archive.getRecordSize(name);
+        if (total > max_code_bytes) {
+            throw std::length_error("code");
+        }
+        const auto [data, size] = archive.getRecord(name);
+        texts.emplace_back(static_cast<const char*>(data.get()), size);
+    }
+    return texts;
+}
+
+// LibTorch's own text, reduced to its message.
+std::string first_line(const std::string& text) {
+    std::string line = text.substr(0, text.find("\nException raised"));
+    for (const std::string& part : base::split(line, '\n')) {
+        if (part.find_first_not_of(' ') != std::string::npos) {
+            line = part;
+            break;
+        }
+    }
+    return base::printable(line.substr(0, 300));
+}
+
+[[noreturn]] void explain(const std::filesystem::path& file, const std::string& text) {
+    constexpr std::string_view unknown = "Unknown builtin op: ";
+    if (const auto at = text.find(unknown); at != std::string::npos) {
+        const auto begin = at + unknown.size();
+        const std::string op = text.substr(begin, text.find_first_of(".\n ", begin) - begin);
+        throw Error(ErrorCode::not_found,
+                    {.what = "the model needs the operator " + base::printable(op),
+                     .where = base::display_path(file),
+                     .why = "LibTorch does not have it, and no kernel that is loaded defines it",
+                     .hint = "name the folder of its kernel with --kernels or TWINKLE_KERNELS"});
+    }
+    throw Error(ErrorCode::malformed, {.what = "the model cannot be loaded",
+                                       .where = base::display_path(file),
+                                       .why = first_line(text),
+                                       .hint = "save it again with the LibTorch that is used here"});
+}
+
+}  // namespace
+
+void require_torchscript(const std::filesystem::path& file) {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(file, ignored)) {
+        throw Error(ErrorCode::not_found, {.what = "there is no such model",
+                                           .where = base::display_path(file),
+                                           .why = std::filesystem::exists(file, ignored)
+                                                      ? "it is not a regular file"
+                                                      : "the file does not exist",
+                                           .hint = ""});
+    }
+    const std::string head = first_bytes(file);
+    if (!head.starts_with("PK\x03\x04")) {
+        malformed(file, describe_other(head, std::filesystem::file_size(file, ignored)), how_to_save);
+    }
+    const auto records = open_archive(file)->getAllRecords();
+    if (records.size() > max_records) {
+        malformed(file, "its archive has too many records", "");
+    }
+    if (has_record(records, "archive_format") || has_record(records, "models/model.json") ||
+        has_record(records, "serialized_exported_program.json")) {
+        malformed(file, "it is a .pt2 file (torch.export): another format of models", how_to_save);
+    }
+    if (!has_record(records, "constants.pkl")) {
+        malformed(file,
+                  has_record(records, "data.pkl")
+                      ? "it is what torch.save writes: a state_dict or a Python object, without code"
+                      : "its archive holds no TorchScript code",
+                  how_to_save);
+    }
+}
+
+torch::jit::Module open_model(const std::filesystem::path& file, torch::Device device) {
+    require_torchscript(file);
+    try {
+        return torch::jit::load(file.string(), device);
+    } catch (const c10::OutOfMemoryError& error) {
+        throw Error(ErrorCode::failed, {.what = "there is not enough memory for the model",
+                                        .where = base::display_path(file),
+                                        .why = first_line(error.what()),
+                                        .hint = ""});
+    } catch (const std::exception& error) {
+        explain(file, error.what());
+    }
+}
+
+std::vector<std::string> code_of(const std::filesystem::path& file) {
+    require_torchscript(file);
+    try {
+        return code_in(*open_archive(file));
+    } catch (const c10::Error&) {
+        malformed(file, "its zip archive is damaged or cut short", "copy or download it again");
+    } catch (const std::length_error&) {
+        malformed(file, "its code is larger than any sane one", "");
+    }
+}
+
+std::vector<std::string> code_of(
+    const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& archive) {
+    try {
+        caffe2::serialize::PyTorchStreamReader reader(archive);
+        return code_in(reader);
+    } catch (const std::exception&) {
+        return {};
+    }
+}
+
+void save_model(const torch::jit::Module& model, const std::filesystem::path& file) {
+    base::AtomicFile target(file);
+    std::ofstream out(target.temporary(), std::ios::binary | std::ios::trunc);
+    const auto fail = [&](const std::string& why) {
+        throw Error(ErrorCode::failed, {.what = "the model cannot be written",
+                                        .where = base::display_path(file),
+                                        .why = why,
+                                        .hint = "nothing was left behind; free space or choose another folder"});
+    };
+    if (!out) {
+        fail(std::strerror(errno));
+    }
+    try {
+        model.save(out);
+    } catch (const std::exception& error) {
+        fail(out.good() ? first_line(error.what()) : std::strerror(errno));
+    }
+    out.close();
+    if (!out) {
+        fail(std::strerror(errno));
+    }
+    target.commit();
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,12 @@
+#pragma once
+// Names of TorchScript classes as their authors wrote them.
+
+#include <string>
+#include <string_view>
+
+namespace twinkle::runtime {
+
+// "__torch__.pkg.mod.___torch_mangle_5.Name" → "pkg.mod.Name".
+std::string unmangled(std::string_view qualified_name);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,77 @@
+#include "runtime/rewrite/marker.h"
+
+#include "base/text.h"
+#include "twinkle/error.h"
+
+#include <torch/csrc/jit/runtime/custom_operator.h>
+
+namespace twinkle::runtime {
+
+namespace {
+
+constexpr std::string_view prefix = "twinkle.kernel/1";
+
+// The kernels are checked when the model is loaded; the call itself does nothing. CONSERVATIVE keeps it
+// through dead code elimination and freezing.
+const torch::jit::RegisterOperators registration({torch::jit::Operator(
+    "twinkle::needs_kernel(str marker) -> ()",
+    [](torch::jit::Stack& stack) { torch::jit::drop(stack, 1); },
+    c10::AliasAnalysisKind::CONSERVATIVE)});
+
+bool is_plain(std::string_view value) {
+    return !value.empty() && value.size() <= 200 &&
+           value.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./@+") ==
+               std::string_view::npos;
+}
+
+}  // namespace
+
+std::string marker_text(const RequiredKernel& kernel) {
+    return std::string(prefix) + " namespace=" + kernel.op_namespace + " name=" + kernel.name +
+           " variant=" + kernel.variant + " build=" + kernel.build_id;
+}
+
+std::optional<RequiredKernel> parse_marker(std::string_view text) {
+    if (!text.starts_with(prefix)) {
+        return std::nullopt;
+    }
+    RequiredKernel kernel;
+    const std::map<std::string_view, std::string*> fields = {{"namespace", &kernel.op_namespace},
+                                                             {"name", &kernel.name},
+                                                             {"variant", &kernel.variant},
+                                                             {"build", &kernel.build_id}};
+    for (const std::string& word : base::split(text, ' ')) {
+        const auto equals = word.find('=');
+        if (equals == std::string::npos) {
+            continue;
+        }
+        const auto field = fields.find(std::string_view(word).substr(0, equals));
+        if (field != fields.end() && is_plain(std::string_view(word).substr(equals + 1))) {
+            *field->second = word.substr(equals + 1);
+        }
+    }
+    for (const auto& [name, value] : fields) {
+        if (value->empty()) {
+            throw Error(ErrorCode::malformed,
+                        {.what = "the model's kernel marker is damaged",
+                         .where = "",
+                         .why = "it has no usable " + std::string(name) + ": " +
+                                base::printable(text.substr(0, 200)),
+                         .hint = "kernelize the original model again"});
+        }
+    }
+    return kernel;
+}
+
+void mark_model(torch::jit::Module& root, const RequiredKernel& kernel) {
+    const std::string text = marker_text(kernel);
+    for (torch::jit::Function* method : root.type()->methods()) {
+        auto graph = torch::jit::toGraphFunction(*method).graph();
+        torch::jit::WithInsertPoint at_start(*graph->nodes().begin());
+        auto* constant = graph->insertConstant(text);
+        graph->insertNode(
+            graph->create(c10::Symbol::fromQualString("twinkle::needs_kernel"), {constant}, 0));
+    }
+}
+
+}  // namespace twinkle::runtime

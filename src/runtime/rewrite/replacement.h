@@ -1,0 +1,27 @@
+#pragma once
+// Replaces the forward of one class by a layer: every forward method of it, or none.
+
+#include "runtime/source/host_value.h"
+#include "runtime/selection/keep_reason.h"
+#include "runtime/source/package_values.h"
+
+#include <tl/expected.hpp>
+
+#include <optional>
+#include <string>
+
+namespace twinkle::runtime {
+
+struct ReplacementRequest {
+    std::string layer;
+    AttributeMap supplied;
+    // In training, operators of this namespace need an autograd kernel: without one gradients would be silently wrong.
+    std::optional<std::string> trained_namespace;
+};
+
+// On an error the class is as it was.
+tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
+                                               Compilation& compilation,
+                                               const ReplacementRequest& request);
+
+}  // namespace twinkle::runtime

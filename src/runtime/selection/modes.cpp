@@ -1,0 +1,37 @@
+#include "runtime/selection/modes.h"
+
+#include "base/text.h"
+#include "project/modes.h"
+#include "twinkle/error.h"
+
+namespace twinkle::runtime {
+
+std::string normalized_mode(std::string_view mode) {
+    const auto known = project::parse_layer_mode(mode);
+    if (known && *known != "fallback") {
+        return *known;
+    }
+    throw Error(ErrorCode::malformed, {.what = "unknown mode " + base::printable(mode),
+                                       .where = "",
+                                       .why = "a mode is inference or training, with or without +compile",
+                                       .hint = ""});
+}
+
+bool wants_training(std::string_view mode) { return mode.starts_with("training"); }
+
+bool wants_compile(std::string_view mode) { return mode.ends_with("+compile"); }
+
+std::vector<std::string> search_order(std::string_view mode) {
+    if (mode == "inference") {
+        return {"inference", "inference+compile", "training", "training+compile", "fallback"};
+    }
+    if (mode == "training") {
+        return {"training", "training+compile", "fallback"};
+    }
+    if (mode == "inference+compile") {
+        return {"inference+compile", "training+compile", "fallback"};
+    }
+    return {"training+compile", "fallback"};
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,88 @@
+#include "runtime/source/host_value.h"
+
+#include "runtime/rewrite/class_name.h"
+
+namespace twinkle::runtime {
+
+namespace jit = torch::jit;
+
+namespace {
+
+using Value = std::shared_ptr<jit::SugaredValue>;
+
+// A submodule of the host: calling it is calling its forward.
+struct SubmoduleValue : jit::SugaredValue {
+    explicit SubmoduleValue(jit::Value* module) : value(module) {}
+    std::string kind() const override { return "submodule"; }
+    jit::Value* asValue(const jit::SourceRange&, jit::GraphFunction&) override { return value; }
+    bool hasAttr(const jit::SourceRange& loc, jit::GraphFunction& m,
+                 const std::string& field) override {
+        return jit::SimpleValue(value).hasAttr(loc, m, field);
+    }
+    Value attr(const jit::SourceRange& loc, jit::GraphFunction& m,
+               const std::string& field) override {
+        const auto type = value->type()->cast<c10::ClassType>();
+        const auto attribute = type ? type->findAttribute(field) : nullptr;
+        Value found = std::make_shared<jit::SimpleValue>(value)->attr(loc, m, field);
+        if (attribute && attribute->is_module()) {
+            return std::make_shared<SubmoduleValue>(found->asValue(loc, m));
+        }
+        return found;
+    }
+    Value call(const jit::SourceRange& loc, jit::GraphFunction& m, at::ArrayRef<jit::NamedValue> args,
+               at::ArrayRef<jit::NamedValue> kwargs, size_t n_binders) override {
+        return std::make_shared<jit::SimpleValue>(value)->attr(loc, m, "forward")
+            ->call(loc, m, args, kwargs, n_binders);
+    }
+    jit::Value* value;
+};
+
+struct HostValue : jit::SugaredValue {
+    HostValue(jit::Value* self, const c10::ClassTypePtr& class_type, const AttributeMap& attributes)
+        : value(self), type(class_type), supplied(attributes) {}
+
+    std::string kind() const override { return "the host module"; }
+    jit::Value* asValue(const jit::SourceRange&, jit::GraphFunction&) override { return value; }
+
+    bool hasAttr(const jit::SourceRange&, jit::GraphFunction&, const std::string& field) override {
+        return type->hasAttribute(field) || type->findConstant(field) || type->findMethod(field) ||
+               supplied.contains(field);
+    }
+
+    Value attr(const jit::SourceRange& loc, jit::GraphFunction& m,
+               const std::string& field) override {
+        if (type->hasAttribute(field)) {
+            jit::Value* got = m.graph()->insertGetAttr(value, field);
+            got->node()->setSourceRange(loc);
+            if (got->type()->is_module()) {
+                return std::make_shared<SubmoduleValue>(got);
+            }
+            return std::make_shared<jit::SimpleValue>(got);
+        }
+        if (const auto constant = type->findConstant(field)) {
+            return std::make_shared<jit::SimpleValue>(m.graph()->insertConstant(*constant, loc));
+        }
+        if (const auto given = supplied.find(field); given != supplied.end()) {
+            return std::make_shared<jit::SimpleValue>(m.graph()->insertConstant(given->second, loc));
+        }
+        if (type->findMethod(field) != nullptr) {
+            return std::make_shared<jit::MethodValue>(value, field);
+        }
+        throw(jit::ErrorReport(loc)
+              << "the saved " << unmangled(type->name()->qualifiedName()) << " has no attribute "
+              << field << " (tracing drops attributes; the manifest can supply it under `attributes`)");
+    }
+
+    jit::Value* value;
+    c10::ClassTypePtr type;
+    AttributeMap supplied;
+};
+
+}  // namespace
+
+Value HostSelf::makeSugared(jit::Value* v) const {
+    v->setType(type);
+    return std::make_shared<HostValue>(v, type, supplied);
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,26 @@
+#pragma once
+// `self` in a layer's forward: the instance of the saved model that the layer takes over.
+
+#include <torch/csrc/jit/frontend/sugared_value.h>
+
+#include <map>
+#include <string>
+
+namespace twinkle::runtime {
+
+using AttributeMap = std::map<std::string, c10::IValue>;
+
+// What LibTorch's compiler asks for the first parameter of a method. Attributes that the saved model has lost are
+// answered from `supplied`; what the class has comes first.
+struct HostSelf : torch::jit::Self {
+    HostSelf(c10::ClassTypePtr class_type, AttributeMap supplied_attributes)
+        : type(std::move(class_type)), supplied(std::move(supplied_attributes)) {}
+
+    std::shared_ptr<torch::jit::SugaredValue> makeSugared(torch::jit::Value* v) const override;
+    c10::ClassTypePtr getClassType() const override { return type; }
+
+    c10::ClassTypePtr type;
+    AttributeMap supplied;
+};
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,99 @@
+#include "runtime/verify/call_recorder.h"
+
+#include "runtime/rewrite/own_class.h"
+
+#include <torch/csrc/jit/runtime/custom_operator.h>
+
+#include <mutex>
+
+namespace twinkle::runtime {
+
+namespace jit = torch::jit;
+
+namespace {
+
+struct Recording {
+    std::mutex mutex;
+    std::size_t max_calls = 0;
+    std::map<std::string, std::vector<RecordedCall>> calls;
+};
+
+Recording& recording() {
+    static auto& instance = *new Recording();
+    return instance;
+}
+
+c10::IValue copied(const c10::IValue& value) {
+    if (value.isTensor()) {
+        return value.toTensor().detach().clone();
+    }
+    if (value.isTensorList()) {
+        std::vector<at::Tensor> tensors;
+        for (const at::Tensor& tensor : value.toTensorVector()) {
+            tensors.push_back(tensor.detach().clone());
+        }
+        return tensors;
+    }
+    if (value.isTuple()) {
+        std::vector<c10::IValue> elements;
+        for (const c10::IValue& element : value.toTupleRef().elements()) {
+            elements.push_back(copied(element));
+        }
+        return c10::ivalue::Tuple::create(std::move(elements));
+    }
+    return value;
+}
+
+void record(jit::Stack& stack) {
+    const c10::IValue inputs = jit::pop(stack);
+    const std::string method = jit::pop(stack).toStringRef();
+    const std::string site = jit::pop(stack).toStringRef();
+    Recording& into = recording();
+    const std::scoped_lock lock(into.mutex);
+    auto& calls = into.calls[site];
+    if (calls.size() < into.max_calls) {
+        calls.push_back({method, copied(inputs).toTupleRef().elements().vec()});
+    }
+}
+
+const jit::RegisterOperators registration({jit::Operator(
+    "twinkle::record_call(str site, str method, Any inputs) -> ()", record,
+    c10::AliasAnalysisKind::CONSERVATIVE)});
+
+void instrument(const jit::Module& module, const std::string& site) {
+    for (jit::Function* method : module.type()->methods()) {
+        if (!method->name().starts_with("forward")) {
+            continue;
+        }
+        auto graph = jit::toGraphFunction(*method).graph();
+        jit::WithInsertPoint at_start(*graph->nodes().begin());
+        std::vector<jit::Value*> inputs(graph->inputs().begin() + 1, graph->inputs().end());
+        jit::Value* tuple = graph->insertNode(graph->createTuple(inputs))->output();
+        graph->insertNode(graph->create(c10::Symbol::fromQualString("twinkle::record_call"),
+                                        {graph->insertConstant(site),
+                                         graph->insertConstant(method->name()), tuple},
+                                        0));
+    }
+}
+
+}  // namespace
+
+std::map<std::string, std::vector<RecordedCall>> record_calls(
+    jit::Module& model, const std::vector<std::string>& sites, std::size_t max_calls,
+    const std::function<void(jit::Module&)>& run) {
+    for (const std::string& site : sites) {
+        instrument(site.empty() ? model : give_own_class(model, site), site);
+    }
+    {
+        Recording& into = recording();
+        const std::scoped_lock lock(into.mutex);
+        into.calls.clear();
+        into.max_calls = max_calls;
+    }
+    run(model);
+    Recording& into = recording();
+    const std::scoped_lock lock(into.mutex);
+    return std::move(into.calls);
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,85 @@
+#include "runtime/verify/double_reference.h"
+
+#include <torch/csrc/jit/ir/constants.h>
+
+#include <unordered_set>
+
+namespace twinkle::runtime {
+
+namespace jit = torch::jit;
+
+namespace {
+
+bool is_low_precision(std::int64_t dtype) {
+    const auto type = static_cast<at::ScalarType>(dtype);
+    return type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
+}
+
+class Rewriter {
+public:
+    void rewrite(jit::Function& function) {
+        if (seen_.insert(&function).second) {
+            block(jit::toGraphFunction(function).graph()->block());
+        }
+    }
+
+private:
+    void block(jit::Block* block) {
+        for (jit::Node* node : block->nodes()) {
+            if (node->kind() == c10::prim::CallFunction) {
+                rewrite(*node->input(0)->type()->expectRef<c10::FunctionType>().function());
+            } else if (node->kind() == c10::prim::Constant) {
+                tensor_constant(node);
+            } else {
+                dtype_arguments(node);
+            }
+            for (jit::Block* inner : node->blocks()) {
+                this->block(inner);
+            }
+        }
+    }
+
+    void tensor_constant(jit::Node* node) {
+        if (node->hasAttribute(c10::attr::value) &&
+            node->kindOf(c10::attr::value) == jit::AttributeKind::t) {
+            const at::Tensor tensor = node->t(c10::attr::value);
+            if (tensor.is_floating_point()) {
+                node->t_(c10::attr::value, tensor.to(at::kDouble));
+            }
+        }
+    }
+
+    // An argument is a dtype if the operator's schema says so; an equal integer elsewhere is none.
+    void dtype_arguments(jit::Node* node) {
+        const auto* schema = node->maybeSchema();
+        if (schema == nullptr) {
+            return;
+        }
+        for (std::size_t i = 0; i < schema->arguments().size() && i < node->inputs().size(); ++i) {
+            if (schema->arguments()[i].name() != "dtype") {
+                continue;
+            }
+            const auto constant = jit::toIValue(node->input(i));
+            if (constant && constant->isInt() && is_low_precision(constant->toInt())) {
+                jit::WithInsertPoint before(node);
+                node->replaceInput(i, node->owningGraph()->insertConstant(
+                                          static_cast<std::int64_t>(at::kDouble)));
+            }
+        }
+    }
+
+    std::unordered_set<const jit::Function*> seen_;
+};
+
+}  // namespace
+
+void compute_in_double(jit::Module& model) {
+    Rewriter rewriter;
+    for (const jit::Module& module : model.modules()) {
+        for (jit::Function* method : module.type()->methods()) {
+            rewriter.rewrite(*method);
+        }
+    }
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,173 @@
+#include "runtime/verify/sandbox.h"
+
+#include "base/unique_fd.h"
+#include "twinkle/error.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace twinkle::runtime {
+
+namespace {
+
+constexpr std::size_t max_line = 1 << 20;
+constexpr int exit_finished = 0;
+constexpr int exit_threw = 3;
+
+void limit_memory(std::uint64_t additional) {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const std::uint64_t bytes = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const rlimit limit{bytes + additional, bytes + additional};
+    ::setrlimit(RLIMIT_AS, &limit);
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+}
+
+void send_line(int descriptor, std::string_view line) {
+    std::string text(line);
+    text += '\n';
+    std::string_view rest = text;
+    while (!rest.empty()) {
+        const ssize_t written = ::write(descriptor, rest.data(), rest.size());
+        if (written < 0 && errno != EINTR) {
+            ::_exit(exit_threw);  // the parent is gone
+        }
+        rest.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
+    }
+}
+
+[[noreturn]] void run_child(
+    const SandboxLimits& limits, int descriptor,
+    const std::function<void(const std::function<void(std::string_view)>&)>& work) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGINT, SIGTERM}) {
+        ::signal(signal, SIG_DFL);
+    }
+    const int null = ::open("/dev/null", O_WRONLY);
+    ::dup2(null, STDOUT_FILENO);
+    ::dup2(null, STDERR_FILENO);
+    limit_memory(limits.memory);
+    int code = exit_finished;
+    try {
+        work([&](std::string_view line) { send_line(descriptor, line); });
+    } catch (...) {
+        code = exit_threw;
+    }
+    ::_exit(code);  // no destructors: the child shares the parent's state
+}
+
+std::string signal_words(int signal) {
+    switch (signal) {
+        case SIGSEGV: return "it crashed (segmentation fault)";
+        case SIGBUS: return "it crashed (bus error)";
+        case SIGFPE: return "it crashed (arithmetic error)";
+        case SIGILL: return "it crashed (illegal instruction)";
+        case SIGABRT: return "it aborted";
+        case SIGKILL: return "it was killed, most likely for lack of memory";
+        default: return "it was ended by signal " + std::to_string(signal);
+    }
+}
+
+// Splits what arrives into lines. False at the end of the stream, or on a line beyond the limit.
+class LineReader {
+public:
+    explicit LineReader(const std::function<void(std::string_view)>& receive) : receive_(receive) {}
+
+    bool read(int descriptor) {
+        char buffer[65536];
+        const ssize_t size = ::read(descriptor, buffer, sizeof buffer);
+        if (size < 0) {
+            return errno == EINTR;
+        }
+        if (size == 0) {
+            return false;
+        }
+        pending_.append(buffer, static_cast<std::size_t>(size));
+        for (auto end = pending_.find('\n'); end != std::string::npos; end = pending_.find('\n')) {
+            receive_(std::string_view(pending_).substr(0, end));
+            pending_.erase(0, end + 1);
+        }
+        return pending_.size() <= max_line;
+    }
+
+private:
+    const std::function<void(std::string_view)>& receive_;
+    std::string pending_;
+};
+
+}  // namespace
+
+SandboxOutcome run_in_sandbox(
+    const SandboxLimits& limits,
+    const std::function<void(const std::function<void(std::string_view)>&)>& work,
+    const std::function<void(std::string_view)>& receive) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) {
+        throw Error(ErrorCode::failed, {.what = "no child process can be started",
+                                        .where = "",
+                                        .why = std::strerror(errno),
+                                        .hint = ""});
+    }
+    const base::UniqueFd read_end(ends[0]);
+    base::UniqueFd write_end(ends[1]);
+    const pid_t child = ::fork();
+    if (child < 0) {
+        throw Error(ErrorCode::failed, {.what = "no child process can be started",
+                                        .where = "",
+                                        .why = std::strerror(errno),
+                                        .hint = ""});
+    }
+    if (child == 0) {
+        run_child(limits, write_end.get(), work);
+    }
+    write_end.reset();
+
+    bool hung = false;
+    LineReader reader(receive);
+    while (true) {
+        pollfd ready{read_end.get(), POLLIN, 0};
+        const int count = ::poll(&ready, 1, static_cast<int>(limits.silence.count()));
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count == 0) {
+            hung = true;
+            break;
+        }
+        if (!reader.read(read_end.get())) {
+            break;
+        }
+    }
+    if (hung) {
+        ::kill(child, SIGKILL);
+    }
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (hung) {
+        return {false, "it hung: nothing came for " +
+                           std::to_string(limits.silence.count() / 1000) + " s"};
+    }
+    if (WIFSIGNALED(status)) {
+        return {false, signal_words(WTERMSIG(status))};
+    }
+    if (WEXITSTATUS(status) != exit_finished) {
+        return {false, WEXITSTATUS(status) == exit_threw
+                           ? "it failed with an exception"
+                           : "it ended the process with exit code " +
+                                 std::to_string(WEXITSTATUS(status))};
+    }
+    return {true, ""};
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,274 @@
+#include "runtime/verify/verification.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "runtime/model/model_file.h"
+#include "runtime/rewrite/sites.h"
+#include "runtime/verify/call_recorder.h"
+#include "runtime/verify/double_reference.h"
+#include "runtime/verify/timing.h"
+#include "twinkle/error.h"
+
+#include <algorithm>
+
+namespace twinkle::runtime {
+
+namespace {
+
+using base::Json;
+using Send = std::function<void(std::string_view)>;
+
+constexpr std::size_t calls_per_site = 4;
+
+std::string short_text(const std::string& text) {
+    std::string line = text;
+    for (const std::string& part : base::split(text, '\n')) {
+        // TorchScript puts the stack of the model's source first and the message last.
+        if (part.find("Error: ") != std::string::npos || part.starts_with("expected ")) {
+            line = part;
+        }
+    }
+    const auto end = line.find('\n');
+    return base::printable(line.substr(0, std::min<std::size_t>(end, 300)));
+}
+
+Json to_json(const Verdict& verdict) {
+    return {{"right", verdict.right},
+            {"because", verdict.because},
+            {"reached", verdict.reached},
+            // Infinity is no JSON number.
+            {"error", std::min(verdict.comparison.error, 1e300)},
+            {"original", std::min(verdict.comparison.original_error, 1e300)},
+            {"allowed", std::min(verdict.comparison.allowed, 1e300)},
+            {"before", verdict.before_us},
+            {"after", verdict.after_us}};
+}
+
+Verdict from_json(const Json& json) {
+    Verdict verdict;
+    verdict.right = json.at("right").get<bool>();
+    verdict.because = json.at("because").get<std::string>();
+    verdict.reached = json.at("reached").get<bool>();
+    verdict.comparison.error = json.at("error").get<double>();
+    verdict.comparison.original_error = json.at("original").get<double>();
+    verdict.comparison.allowed = json.at("allowed").get<double>();
+    verdict.before_us = json.at("before").get<double>();
+    verdict.after_us = json.at("after").get<double>();
+    return verdict;
+}
+
+c10::IValue run(const torch::jit::Module& module, const std::string& method, const Inputs& inputs) {
+    std::unordered_map<std::string, c10::IValue> named(inputs.named.begin(), inputs.named.end());
+    return module.get_method(method)(inputs.positional, named);
+}
+
+bool unchanged(const Inputs& before, const Inputs& after) {
+    for (std::size_t i = 0; i < before.positional.size(); ++i) {
+        const c10::IValue& one = before.positional[i];
+        if (one.isTensor() && one.toTensor().defined() &&
+            !one.toTensor().equal(after.positional[i].toTensor()) &&
+            !one.toTensor().isnan().any().item<bool>()) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// What is compared: the same work by the kernelized and the original module, and by its double.
+struct Contest {
+    torch::jit::Module kernelized;
+    torch::jit::Module original;
+    torch::jit::Module reference;  // computes in double, with its weights in double
+};
+
+void judge_call(const Contest& contest, const std::string& method, const Inputs& inputs,
+                Verdict& verdict) {
+    Inputs for_original = deep_copy(inputs);
+    Inputs for_kernel = deep_copy(inputs);
+    const c10::IValue original = run(contest.original, method, for_original);
+    const c10::IValue reference =
+        run(contest.reference, method, with_dtype(inputs, at::kDouble));
+    const c10::IValue result = run(contest.kernelized, method, for_kernel);
+    const Comparison one = compare(result, original, reference);
+    if (verdict.comparison.allowed == 0 || !one.problem.empty() ||
+        one.allowed - one.error < verdict.comparison.allowed - verdict.comparison.error) {
+        verdict.comparison = one;
+    }
+    if (!one.problem.empty()) {
+        verdict.right = false;
+        verdict.because = one.problem;
+    } else if (unchanged(inputs, for_original) && !unchanged(inputs, for_kernel)) {
+        verdict.right = false;
+        verdict.because = "it writes into its inputs, which the original does not";
+    }
+}
+
+Verdict judge(const Contest& contest, const std::vector<std::pair<std::string, Inputs>>& calls) {
+    Verdict verdict;
+    verdict.right = true;
+    verdict.reached = !calls.empty();
+    try {
+        for (const auto& [method, inputs] : calls) {
+            judge_call(contest, method, inputs, verdict);
+            if (!verdict.right) {
+                return verdict;
+            }
+        }
+        if (!calls.empty()) {
+            const auto& [method, inputs] = calls.front();
+            const TimePair times =
+                time_in_turns([&] { run(contest.original, method, inputs); },
+                              [&] { run(contest.kernelized, method, inputs); });
+            verdict.before_us = times.first_us;
+            verdict.after_us = times.second_us;
+        }
+    } catch (const std::exception& error) {
+        verdict.right = false;
+        verdict.because = "it cannot be run: " + short_text(error.what());
+    }
+    return verdict;
+}
+
+torch::jit::Module in_double(const torch::jit::Module& module) {
+    torch::jit::Module copy = module.deepcopy();
+    copy.to(at::kDouble);
+    return copy;
+}
+
+// In the child. Sends {"fatal"} or, for each site, {"begin"} and {"verdict"}.
+void judge_sites(const VerificationContext& context, const torch::jit::Module& kernelized,
+                 const std::vector<std::string>& sites, const Send& send) {
+    const torch::NoGradGuard no_grad;
+    torch::jit::Module recorder = open_model(context.original);
+    std::map<std::string, std::vector<RecordedCall>> recorded;
+    try {
+        recorded = record_calls(recorder, sites, calls_per_site, [&](torch::jit::Module& model) {
+            run(model, "forward", deep_copy(context.inputs));
+        });
+    } catch (const std::exception& error) {
+        send(Json{{"fatal", short_text(error.what())}}.dump());
+        return;
+    }
+    const torch::jit::Module original = open_model(context.original);
+    torch::jit::Module reference = open_model(context.original);
+    compute_in_double(reference);
+    for (const std::string& site : sites) {
+        send(Json{{"begin", site}}.dump());
+        std::vector<std::pair<std::string, Inputs>> calls;
+        for (const RecordedCall& call : recorded[site]) {
+            calls.push_back({call.method, Inputs{call.inputs, {}}});
+        }
+        const Contest contest{instance_at(kernelized, site), instance_at(original, site),
+                              in_double(instance_at(reference, site))};
+        send(Json{{"verdict", to_json(judge(contest, calls))}}.dump());
+    }
+}
+
+void judge_whole(const VerificationContext& context, const torch::jit::Module& kernelized,
+                 const Send& send) {
+    const torch::NoGradGuard no_grad;
+    const torch::jit::Module original = open_model(context.original);
+    torch::jit::Module reference = open_model(context.original);
+    compute_in_double(reference);
+    reference.to(at::kDouble);
+    send(Json{{"begin", ""}}.dump());
+    send(Json{{"verdict", to_json(judge({kernelized, original, reference},
+                                        {{"forward", context.inputs}}))}}
+             .dump());
+}
+
+// Collects what a child sends; remembers which site was under way when it died.
+struct Collector {
+    std::map<std::string, Verdict> verdicts;
+    std::optional<std::string> current;
+    std::optional<std::string> fatal;
+
+    void take(std::string_view line) {
+        const Json json = base::parse_json(line, "verification");
+        if (json.contains("fatal")) {
+            fatal = json["fatal"].get<std::string>();
+        } else if (json.contains("begin")) {
+            current = json["begin"].get<std::string>();
+        } else if (json.contains("verdict") && current) {
+            verdicts[*current] = from_json(json["verdict"]);
+            current.reset();
+        }
+    }
+};
+
+[[noreturn]] void inputs_do_not_fit(const VerificationContext& context, const std::string& why) {
+    throw Error(ErrorCode::malformed,
+                {.what = "the original model cannot be run on these inputs",
+                 .where = base::display_path(context.original),
+                 .why = why,
+                 .hint = "give inputs as the model's forward takes them (--inputs)"});
+}
+
+}  // namespace
+
+std::map<std::string, Verdict> verify_sites(const VerificationContext& context,
+                                            const torch::jit::Module& kernelized,
+                                            const std::vector<std::string>& sites) {
+    std::map<std::string, Verdict> verdicts;
+    std::vector<std::string> pending = sites;
+    while (!pending.empty()) {
+        Collector collector;
+        const SandboxOutcome outcome = run_in_sandbox(
+            context.limits,
+            [&](const Send& send) { judge_sites(context, kernelized, pending, send); },
+            [&](std::string_view line) {
+                collector.take(line);
+                if (collector.current && context.observer) {
+                    context.observer(verdicts.size() + collector.verdicts.size(), sites.size(),
+                                     *collector.current);
+                }
+            });
+        if (collector.fatal || (!outcome.finished && !collector.current)) {
+            inputs_do_not_fit(context, collector.fatal.value_or(outcome.why));
+        }
+        if (!outcome.finished) {
+            Verdict& died = collector.verdicts[*collector.current];
+            died.because = outcome.why;
+        }
+        std::erase_if(pending,
+                      [&](const std::string& site) { return collector.verdicts.contains(site); });
+        verdicts.merge(collector.verdicts);
+    }
+    return verdicts;
+}
+
+Verdict verify_whole(const VerificationContext& context, const torch::jit::Module& kernelized) {
+    Collector collector;
+    const SandboxOutcome outcome = run_in_sandbox(
+        context.limits, [&](const Send& send) { judge_whole(context, kernelized, send); },
+        [&](std::string_view line) { collector.take(line); });
+    if (collector.verdicts.contains("")) {
+        return collector.verdicts[""];
+    }
+    Verdict verdict;
+    verdict.because = outcome.why;
+    return verdict;
+}
+
+void enter(const Verdict& verdict, SiteReport& site) {
+    if (!verdict.reached) {
+        site.because += "; not reached by these inputs, so not verified";
+        return;
+    }
+    if (verdict.comparison.allowed > 0) {
+        site.max_error = verdict.comparison.error;
+        site.original_error = verdict.comparison.original_error;
+        site.allowed_error = verdict.comparison.allowed;
+    }
+    if (verdict.before_us > 0) {
+        site.time_before_us = verdict.before_us;
+        site.time_after_us = verdict.after_us;
+    }
+    if (!verdict.right) {
+        site.status = SiteStatus::reverted;
+        site.because = verdict.because;
+    }
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,29 @@
+#pragma once
+// The worker's end of the pipe to the command line: events while it works, one result or error at the end.
+
+#include "base/json.h"
+#include "twinkle/error.h"
+
+#include <string>
+
+namespace twinkle::worker {
+
+class Channel {
+public:
+    // JSON lines on this descriptor.
+    explicit Channel(int descriptor) : descriptor_(descriptor) {}
+
+    // Sent before each step, so that the reader knows what the worker died of.
+    void stage(const std::string& stage, const std::string& what) const;
+    void progress(std::size_t done, std::size_t total, const std::string& what) const;
+    void warning(const std::string& text) const;
+    void result(const base::Json& result) const;
+    void error(const Error& error) const;
+
+private:
+    void send(const base::Json& line) const;
+
+    int descriptor_;
+};
+
+}  // namespace twinkle::worker

@@ -1,0 +1,14 @@
+#pragma once
+// The commands that need LibTorch. Each takes the request, tells the channel what it does, and returns its result.
+
+#include "base/json.h"
+#include "worker/channel.h"
+#include "worker/request.h"
+
+namespace twinkle::worker {
+
+base::Json kernelize_command(const Request& request, const Channel& channel);
+base::Json run_command(const Request& request, const Channel& channel);
+base::Json inspect_command(const Request& request, const Channel& channel);
+
+}  // namespace twinkle::worker

@@ -1,0 +1,183 @@
+#include "base/file.h"
+#include "runtime/kernels/loaded_kernels.h"
+#include "runtime/model/model_file.h"
+#include "runtime/verify/verification.h"
+#include "twinkle/twinkle.h"
+#include "worker/commands.h"
+
+#include <algorithm>
+
+namespace twinkle::worker {
+
+namespace {
+
+using runtime::Verdict;
+
+class Kernelize {
+public:
+    Kernelize(const Request& request, const Channel& channel)
+        : request_(request),
+          channel_(channel),
+          mapping_(Mapping::parse(request.map.dump(), request.model.parent_path(), "mapping")) {
+        options_.mode = request.mode;
+        options_.device = request.device;
+        options_.only = request.only;
+        options_.exclude = request.exclude;
+        options_.fallback = parse_fallbacks(request.fallback);
+        options_.observer = [this](const std::string& stage, const std::string& what) {
+            observe(stage, what);
+        };
+    }
+
+    base::Json run();
+
+private:
+    void observe(const std::string& stage, const std::string& what);
+    void probe(const MappedKernel& kernel);
+    Kernelized kernelize();
+    void verify(Kernelized& made);
+    void revert_failed(Kernelized& made, const std::map<std::string, Verdict>& verdicts);
+    void refuse_failed(const std::string& site, const Verdict& verdict) const;
+    void save(const Kernelized& made) const;
+
+    const Request& request_;
+    const Channel& channel_;
+    Mapping mapping_;
+    KernelizeOptions options_;
+};
+
+std::vector<std::string> replaced_sites(const Report& report) {
+    std::vector<std::string> sites;
+    for (const SiteReport& site : report.sites) {
+        if (site.status == SiteStatus::replaced) {
+            sites.push_back(site.site);
+        }
+    }
+    return sites;
+}
+
+void Kernelize::observe(const std::string& stage, const std::string& what) {
+    channel_.stage(stage, what);
+    for (const MappedKernel& kernel : mapping_.kernels) {
+        if (stage == "load-kernel" && kernel.name == what) {
+            probe(kernel);
+        }
+    }
+}
+
+// A library that crashes when it is loaded takes a child down, not this process.
+void Kernelize::probe(const MappedKernel& kernel) {
+    if (kernel.op_namespace.empty()) {
+        return;
+    }
+    const auto outcome = runtime::run_in_sandbox(
+        {},
+        [&](const auto&) {
+            try {
+                runtime::load_kernel(kernel);
+            } catch (const Error&) {
+                // Reported when it is loaded here.
+            }
+        },
+        [](std::string_view) {});
+    if (!outcome.finished) {
+        throw Error(ErrorCode::refused,
+                    {.what = "the library of the kernel " + kernel.name + " cannot be loaded",
+                     .where = kernel.path.string(),
+                     .why = outcome.why + " while it was loaded, in a child process",
+                     .hint = "the build is broken or not for this machine; `twinkle versions` shows which fit"});
+    }
+}
+
+Kernelized Kernelize::kernelize() {
+    channel_.stage("load-model", base::display_path(request_.model));
+    Kernelized made{load(request_.model, {.kernel_dirs = request_.kernel_dirs}), {}};
+    made.report = twinkle::kernelize(made.model, mapping_, options_);
+    return made;
+}
+
+void Kernelize::verify(Kernelized& made) {
+    runtime::VerificationContext context;
+    context.original = request_.model;
+    context.inputs = runtime::read_inputs(*request_.inputs);
+    context.observer = [&](std::size_t done, std::size_t total, const std::string& site) {
+        channel_.progress(done, total, site);
+    };
+    const auto sites = replaced_sites(made.report);
+    channel_.stage("verify", std::to_string(sites.size()) + " sites");
+    const auto verdicts = runtime::verify_sites(context, made.model, sites);
+    revert_failed(made, verdicts);
+
+    channel_.stage("verify", "the whole model");
+    const Verdict whole = runtime::verify_whole(context, made.model);
+    runtime::enter(whole, made.report.whole);
+    made.report.verified = true;
+    if (!whole.right) {
+        throw Error(ErrorCode::verification,
+                    {.what = "the kernelized model as a whole is not right on these inputs",
+                     .where = base::display_path(request_.model),
+                     .why = whole.because + "; every replaced site alone was right",
+                     .hint = "nothing was written; narrow it down with --only or --exclude"});
+    }
+}
+
+void Kernelize::refuse_failed(const std::string& site, const Verdict& verdict) const {
+    const bool differs = verdict.comparison.allowed > 0;
+    throw Error(differs ? ErrorCode::verification : ErrorCode::refused,
+                {.what = "a replaced site is not right on these inputs",
+                 .where = site,
+                 .why = verdict.because,
+                 .hint = "nothing was written; exclude the site, or leave out --strict to keep its original"});
+}
+
+// What failed is left out of a second kernelize of the untouched file.
+void Kernelize::revert_failed(Kernelized& made, const std::map<std::string, Verdict>& verdicts) {
+    std::vector<std::string> failed;
+    for (const auto& [site, verdict] : verdicts) {
+        if (verdict.right) {
+            continue;
+        }
+        if (request_.strict) {
+            refuse_failed(site, verdict);
+        }
+        failed.push_back(site);
+    }
+    if (!failed.empty()) {
+        options_.exclude.insert(options_.exclude.end(), failed.begin(), failed.end());
+        Report report = std::move(made.report);
+        made = kernelize();
+        made.report = std::move(report);
+    }
+    for (SiteReport& site : made.report.sites) {
+        if (const auto verdict = verdicts.find(site.site); verdict != verdicts.end()) {
+            runtime::enter(verdict->second, site);
+        }
+    }
+}
+
+void Kernelize::save(const Kernelized& made) const {
+    if (request_.output && !request_.dry_run) {
+        channel_.stage("save", base::display_path(*request_.output));
+        runtime::save_model(made.model, *request_.output);
+    }
+    if (request_.report) {
+        base::write_file_atomically(*request_.report, made.report.to_json());
+    }
+}
+
+base::Json Kernelize::run() {
+    Kernelized made = kernelize();
+    if (request_.verify) {
+        verify(made);
+    }
+    save(made);
+    return base::parse_json(made.report.to_json(), "report");
+}
+
+}  // namespace
+
+base::Json kernelize_command(const Request& request, const Channel& channel) {
+    return Kernelize(request, channel).run();
+}
+
+}  // namespace twinkle::worker

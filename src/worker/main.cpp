@@ -1,0 +1,70 @@
+// The LibTorch program behind `twinkle`: one JSON request on standard input, JSON lines on descriptor 3.
+
+#include "twinkle/error.h"
+#include "worker/commands.h"
+
+#include <ATen/Parallel.h>
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <iterator>
+#include <new>
+
+namespace {
+
+constexpr int channel_descriptor = 3;
+
+twinkle::base::Json execute(const twinkle::worker::Request& request,
+                            const twinkle::worker::Channel& channel) {
+    if (request.threads) {
+        at::set_num_threads(*request.threads);
+    }
+    if (request.command == "kernelize") {
+        return twinkle::worker::kernelize_command(request, channel);
+    }
+    if (request.command == "run") {
+        return twinkle::worker::run_command(request, channel);
+    }
+    if (request.command == "inspect") {
+        return twinkle::worker::inspect_command(request, channel);
+    }
+    throw twinkle::Error(twinkle::ErrorCode::malformed,
+                         {.what = "the worker has no command " + request.command,
+                          .where = "",
+                          .why = "",
+                          .hint = "install twinkle and its runtime in one version"});
+}
+
+}  // namespace
+
+int main() {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::signal(SIGPIPE, SIG_IGN);
+    if (::isatty(STDIN_FILENO) == 1) {
+        std::cerr << "twinkle-worker is started by twinkle and reads its request from a pipe\n";
+        return 2;
+    }
+    const twinkle::worker::Channel channel(channel_descriptor);
+    try {
+        const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+        channel.result(execute(twinkle::worker::Request::parse(text), channel));
+        std::cout.flush();
+        ::_exit(0);  // LibTorch's teardown costs time and has nothing to save
+    } catch (const twinkle::Error& error) {
+        channel.error(error);
+        return error.exit_code();
+    } catch (const std::bad_alloc&) {
+        channel.error({twinkle::ErrorCode::failed,
+                       {.what = "out of memory", .where = "", .why = "", .hint = ""}});
+    } catch (const std::exception& error) {
+        channel.error({twinkle::ErrorCode::failed,
+                       {.what = "the worker failed unexpectedly",
+                        .where = "",
+                        .why = std::string(error.what()).substr(0, 300),
+                        .hint = "please report this with the model's and the kernel's name"}});
+    }
+    return 1;
+}

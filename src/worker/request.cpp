@@ -1,0 +1,58 @@
+#include "worker/request.h"
+
+#include "twinkle/error.h"
+
+namespace twinkle::worker {
+
+namespace {
+
+using base::Json;
+
+std::optional<std::string> text(const Json& json, const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? std::optional(found->get<std::string>())
+                                                     : std::nullopt;
+}
+
+std::vector<std::string> texts(const Json& json, const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_array() ? found->get<std::vector<std::string>>()
+                                                    : std::vector<std::string>{};
+}
+
+}  // namespace
+
+Request Request::parse(const std::string& source) {
+    const Json json = base::parse_json(source, "request");
+    if (!json.is_object() || json.value("schema", "") != "twinkle.request/1") {
+        throw Error(ErrorCode::malformed, {.what = "the worker does not understand the request",
+                                           .where = "",
+                                           .why = "it is not of schema twinkle.request/1",
+                                           .hint = "install twinkle and its runtime in one version"});
+    }
+    Request request;
+    request.command = json.value("command", "");
+    request.model = text(json, "model").value_or("");
+    request.output = text(json, "output");
+    request.report = text(json, "report");
+    request.map = json.value("map", Json());
+    request.mode = text(json, "mode");
+    request.device = text(json, "device");
+    request.inputs = text(json, "inputs");
+    request.method = text(json, "method").value_or("forward");
+    request.only = texts(json, "only");
+    request.exclude = texts(json, "exclude");
+    request.fallback = texts(json, "fallback");
+    for (const std::string& folder : texts(json, "kernel_dirs")) {
+        request.kernel_dirs.emplace_back(folder);
+    }
+    if (json.contains("threads") && json["threads"].is_number_integer()) {
+        request.threads = json["threads"].get<int>();
+    }
+    request.verify = json.value("verify", false);
+    request.strict = json.value("strict", false);
+    request.dry_run = json.value("dry_run", false);
+    return request;
+}
+
+}  // namespace twinkle::worker

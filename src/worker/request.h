@@ -1,0 +1,36 @@
+#pragma once
+// What the command line asks for, read once from standard input. Options were checked there.
+
+#include "base/json.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace twinkle::worker {
+
+struct Request {
+    std::string command;
+    std::filesystem::path model;
+    std::optional<std::filesystem::path> output;
+    std::optional<std::filesystem::path> report;
+    base::Json map;
+    std::optional<std::string> mode;
+    std::optional<std::string> device;
+    std::optional<std::string> inputs;
+    std::string method = "forward";
+    std::vector<std::string> only;
+    std::vector<std::string> exclude;
+    std::vector<std::string> fallback;
+    std::vector<std::filesystem::path> kernel_dirs;
+    std::optional<int> threads;
+    bool verify = false;
+    bool strict = false;
+    bool dry_run = false;
+
+    // Throws Error(malformed): a command line of another version speaks to this worker.
+    static Request parse(const std::string& text);
+};
+
+}  // namespace twinkle::worker

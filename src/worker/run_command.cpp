@@ -1,0 +1,98 @@
+#include "base/file.h"
+#include "base/text.h"
+#include "runtime/model/inputs.h"
+#include "twinkle/twinkle.h"
+#include "worker/commands.h"
+
+#include <torch/csrc/jit/serialization/pickle.h>
+
+#include <chrono>
+
+namespace twinkle::worker {
+
+namespace {
+
+using base::Json;
+
+void describe(const c10::IValue& value, Json& into) {
+    if (value.isTensor()) {
+        const at::Tensor tensor = value.toTensor();
+        into.push_back({{"dtype", c10::toString(tensor.scalar_type())},
+                        {"shape", tensor.sizes().vec()}});
+    } else if (value.isTuple()) {
+        for (const c10::IValue& element : value.toTupleRef().elements()) {
+            describe(element, into);
+        }
+    } else if (value.isList()) {
+        for (const c10::IValue& element : value.toListRef().vec()) {
+            describe(element, into);
+        }
+    } else {
+        into.push_back({{"type", value.tagKind()}});
+    }
+}
+
+// The stack of the model's source comes first in LibTorch's text, the message last.
+std::string message_of(const std::string& text) {
+    std::string message;
+    for (const std::string& line : base::split(text, '\n')) {
+        if (line.find("Error: ") != std::string::npos) {
+            message = line;
+        }
+    }
+    return base::printable((message.empty() ? text : message).substr(0, 300));
+}
+
+c10::IValue call(const Request& request, torch::jit::Module& model, runtime::Inputs& inputs) {
+    const auto method = model.find_method(request.method);
+    if (!method) {
+        throw Error(ErrorCode::not_found, {.what = "the model has no method " + request.method,
+                                           .where = base::display_path(request.model),
+                                           .why = "",
+                                           .hint = "see `twinkle inspect`"});
+    }
+    std::unordered_map<std::string, c10::IValue> named(inputs.named.begin(), inputs.named.end());
+    try {
+        const torch::NoGradGuard no_grad;
+        return (*method)(inputs.positional, named);
+    } catch (const std::exception& error) {
+        throw Error(ErrorCode::malformed, {.what = "the model cannot be run on these inputs",
+                                           .where = base::display_path(request.model),
+                                           .why = message_of(error.what()),
+                                           .hint = "give inputs as the method takes them (--inputs)"});
+    }
+}
+
+}  // namespace
+
+Json run_command(const Request& request, const Channel& channel) {
+    channel.stage("load-kernel", "the kernels that the model names");
+    LoadOptions options;
+    options.kernel_dirs = request.kernel_dirs;
+    load_required_kernels(request.model, options);
+    channel.stage("load-model", base::display_path(request.model));
+    torch::jit::Module model = load(request.model, options);
+    runtime::Inputs inputs;
+    if (request.inputs) {
+        inputs = runtime::read_inputs(*request.inputs);
+    }
+    if (request.device) {
+        const torch::Device device(*request.device);
+        model.to(device);
+        runtime::move_to(inputs, device);
+    }
+    channel.stage("run", request.method);
+    const auto start = std::chrono::steady_clock::now();
+    const c10::IValue outputs = call(request, model, inputs);
+    const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
+    if (request.output) {
+        channel.stage("save", base::display_path(*request.output));
+        const std::vector<char> bytes = torch::jit::pickle_save(outputs);
+        base::write_file_atomically(*request.output, {bytes.data(), bytes.size()});
+    }
+    Json result = {{"method", request.method}, {"time_ms", spent.count()}, {"outputs", Json::array()}};
+    describe(outputs, result["outputs"]);
+    return result;
+}
+
+}  // namespace twinkle::worker
