@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Puts a kernel build together in the Hub's layout: sources, library, metadata.json with digest.
+
+    package.py --python DIR --library FILE --id NAMESPACE --output build/VARIANT
+"""
+
+import argparse
+import base64
+import hashlib
+import json
+import pathlib
+import shutil
+
+OPS = '''import pathlib
+
+import torch
+
+torch.ops.load_library(pathlib.Path(__file__).parent / "{library}")
+ops = torch.ops.{id}
+
+
+def add_op_namespace_prefix(op_name: str) -> str:
+    """The full name of an operator of this build."""
+    return f"{id}::{{op_name}}"
+'''
+
+
+def digest_of(folder: pathlib.Path) -> dict:
+    files = {}
+    for file in sorted(p for p in folder.rglob("*") if p.is_file()):
+        path = file.relative_to(folder).as_posix()
+        if path == "metadata.json" or path.endswith(".pyc"):
+            continue
+        files[path] = base64.b64encode(hashlib.sha256(file.read_bytes()).digest()).decode()
+    return {"algorithm": "sha256", "files": files}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", type=pathlib.Path, required=True, help="the package's Python files")
+    parser.add_argument("--library", type=pathlib.Path, required=True, help="the library of operators")
+    parser.add_argument("--id", required=True, help="the namespace of its operators")
+    parser.add_argument("--output", type=pathlib.Path, required=True)
+    arguments = parser.parse_args()
+
+    # Made aside and moved into place: a build is never seen half-written, nothing stale stays.
+    output = arguments.output
+    scratch = output.with_name(output.name + ".new")
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    for source in sorted(arguments.python.glob("*.py")):
+        shutil.copyfile(source, scratch / source.name)
+    shutil.copyfile(arguments.library, scratch / arguments.library.name)
+    (scratch / "_ops.py").write_text(OPS.format(library=arguments.library.name, id=arguments.id))
+    metadata = {
+        "id": arguments.id,
+        "name": "twinkle-pack",
+        "version": 1,
+        "license": "Apache-2.0",
+        "python-depends": [],
+        "backend": {"type": "cpu"},
+        "digest": digest_of(scratch),
+    }
+    (scratch / "metadata.json").write_text(json.dumps(metadata, indent=2) + "\n")
+    shutil.rmtree(output, ignore_errors=True)
+    scratch.rename(output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+// AVX-512 (F, BW, DQ, VL). The instructions of AVX512_BF16 are not used: they flush denormals to
+// zero.
+#include <immintrin.h>
+
+#include "half.h"
+#include "row_functions.h"
+
+namespace twinkle_pack {
+namespace {
+
+#include "row_loops.h"
+
+// The bits of a float32 rounded to the nearest bfloat16 (ties to even), in the upper half.
+inline __m512i bfloat16_bits(__m512 value) {
+    const __m512i bits = _mm512_castps_si512(value);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i bias = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    return _mm512_mask_mov_epi32(_mm512_add_epi32(bits, bias), nan, _mm512_set1_epi32(0x7fc00000));
+}
+
+struct Avx512 {
+    using scalar = float;
+    using reg = __m512;
+    static constexpr int64_t width = 16;
+
+    static reg set1(float value) { return _mm512_set1_ps(value); }
+    static reg add(reg a, reg b) { return _mm512_add_ps(a, b); }
+    static reg mul(reg a, reg b) { return _mm512_mul_ps(a, b); }
+    static reg div(reg a, reg b) { return _mm512_div_ps(a, b); }
+    static reg fma(reg a, reg b, reg c) { return _mm512_fmadd_ps(a, b, c); }
+    struct Scale {
+        reg high, low;
+        explicit Scale(double value)
+            : high(set1(static_cast<float>(value))),
+              low(set1(static_cast<float>(value - static_cast<float>(value)))) {}
+    };
+    // Each product's rounding error, which fma gives, is carried on: x * scale * weight is rounded
+    // once.
+    static reg product(reg x, Scale scale, reg weight) {
+        const reg normal = mul(x, scale.high);
+        const reg normal_error = fma(x, scale.low, _mm512_fmsub_ps(x, scale.high, normal));
+        const reg result = mul(normal, weight);
+        const reg error = fma(normal_error, weight, _mm512_fmsub_ps(normal, weight, result));
+        // An overflow has no error to add.
+        const __mmask16 number = _mm512_cmp_ps_mask(error, error, _CMP_ORD_Q);
+        return _mm512_mask_add_ps(result, number, result, error);
+    }
+
+    static double sum(reg a) {
+        const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(a));
+        const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1));
+        return _mm512_reduce_add_pd(_mm512_add_pd(low, high));
+    }
+
+    static reg load(const float* from) { return _mm512_loadu_ps(from); }
+    static reg load(const BFloat16* from) {
+        const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+    }
+    static reg load(const Float16* from) {
+        return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    }
+
+    static void store(float* to, reg value) { _mm512_storeu_ps(to, value); }
+    static void store(BFloat16* to, reg value) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                            _mm512_cvtepi32_epi16(_mm512_srli_epi32(bfloat16_bits(value), 16)));
+    }
+    static void store(Float16* to, reg value) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                            _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+    }
+
+    template <class T>
+    static reg rounded(reg value) {
+        if constexpr (__is_same(T, BFloat16))
+            return _mm512_castsi512_ps(_mm512_and_si512(
+                bfloat16_bits(value), _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+        else if constexpr (__is_same(T, Float16))
+            return _mm512_cvtph_ps(_mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+        else
+            return value;
+    }
+
+    static reg exp(reg x) {
+        // max and min give their second operand where one is NaN.
+        x = _mm512_min_ps(set1(104), _mm512_max_ps(set1(-104), x));
+        const reg k = _mm512_roundscale_ps(_mm512_mul_ps(x, set1(1.44269504f)),
+                                           _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        const reg r = fma(k, set1(2.12194440e-4f), fma(k, set1(-0.693359375f), x));
+        return _mm512_scalef_ps(exp_of_remainder<Avx512>(r), k);
+    }
+};
+
+}  // namespace
+
+const RowFunctions& avx512_row_functions() {
+    static constexpr RowFunctions functions = float_row_functions<Avx512>("avx512");
+    return functions;
+}
+
+}  // namespace twinkle_pack
