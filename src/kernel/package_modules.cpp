@@ -103,7 +103,9 @@ void PackageModules::bind_import_from(PackageModule& module, const ImportFrom& n
     const auto source = node.level > 0 ? file_of(module.file, node.level, node.module)
                                        : std::optional<std::string>{};
     // _ops is written by the build of a kernel; sources are read without it.
-    const bool missing = node.level > 0 && !source && node.module != "_ops";
+    // Without an __init__.py, `from . import norm` still names a module.
+    const bool in_folder = node.level > 0 && !source && node.module.empty();
+    const bool missing = node.level > 0 && !source && !in_folder && node.module != "_ops";
     if (missing && !weak) {
         problems_.push_back({module.file, static_cast<int>(node.span.line),
                              "imports from a module that the package does not have: " +
@@ -120,6 +122,9 @@ void PackageModules::bind_import_from(PackageModule& module, const ImportFrom& n
             if (source->ends_with("__init__.py")) {
                 binding.submodule_file = file_of(*source, 1, alias.name).value_or("");
             }
+        }
+        if (in_folder) {
+            binding.submodule_file = file_of(module.file, node.level, alias.name).value_or("");
         }
         if (alias.name == "*") {
             if (source) module.star_imports.push_back(*source);
@@ -174,19 +179,18 @@ PackageModules::Target PackageModules::resolve(const PackageModule& module, cons
     if (binding.value) {
         return resolve(module, *binding.value, depth + 1);
     }
-    if (binding.module_file.empty()) {
-        return {{}, nullptr, binding.external};
-    }
-    const auto* source = this->module(binding.module_file);
+    const auto* source = binding.module_file.empty() ? nullptr : this->module(binding.module_file);
     const bool bound = source && source != &module && source->bindings.contains(binding.symbol);
     if (!binding.submodule_file.empty() && !bound) {
         return {{}, this->module(binding.submodule_file), {}};
     }
+    if (binding.module_file.empty()) {
+        return {{}, nullptr, binding.external};
+    }
     if (!source) {
         return {};
     }
-    return binding.symbol.empty() ? Target{{}, source, {}}
-                                  : resolve(*source, binding.symbol, depth + 1);
+    return resolve(*source, binding.symbol, depth + 1);
 }
 
 PackageModules::Target PackageModules::resolve(const PackageModule& module, const Expr& expression,

@@ -20,7 +20,7 @@ struct Binding {
     const python::Expr* value = nullptr;       // of `name = value`
     std::string external;                      // the dotted name of something outside
     std::string module_file;                   // imported from this file of the package
-    std::string symbol;                        // its name there; empty: the module itself
+    std::string symbol;                        // its name there
     std::string submodule_file;  // the module that symbol names if module_file does not bind it
 };
 

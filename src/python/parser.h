@@ -28,6 +28,9 @@ using ParseResult = tl::expected<std::unique_ptr<Module>, SyntaxError>;
 
 // The tree does not refer to `source`. Any bytes may be passed: what is too large, nested too
 // deeply, not UTF-8 or not Python is an error with a position. Time and memory are linear.
+// Refused although Python reads them: encodings other than UTF-8 (or ASCII), and identifiers that
+// NFKC changes. Not found, as in Python's `ast`: what its compiler checks later, such as a return
+// outside a function.
 ParseResult parse_module(std::string_view source, std::string_view origin);
 
 }  // namespace twinkle::python

@@ -66,6 +66,10 @@ std::optional<SourceProblem> check_encoding(std::string_view source) {
             std::transform(encoding.begin(), encoding.end(), encoding.begin(), [](char c) {
                 return c == '_' ? '-' : static_cast<char>(std::tolower(c));
             });
+            if (byte_order_mark_size(source) > 0 && !encoding.starts_with("utf-8")) {
+                return SourceProblem{begin,
+                                     "a UTF-8 byte order mark, but the encoding " + declared};
+            }
             const bool utf8 = encoding == "utf-8" || encoding == "utf8" ||
                               encoding.starts_with("utf-8-") || encoding == "u8";
             if (utf8 || (extends_ascii(encoding) && is_ascii(source))) {
