@@ -208,7 +208,8 @@ private:
         reader.require("can_torch_compile");
         candidate.can_torch_compile = *reader.boolean("can_torch_compile");
         reader.finish();
-        if (!kernels_.contains({candidate.kernel, candidate.device})) {
+        if (!kernels_.contains({candidate.kernel, candidate.device}) &&
+            !kernels_.contains({candidate.kernel, "any"})) {
             reader.fail(item, "it names the kernel \"" + candidate.kernel + "\" for " +
                                   candidate.device + ", which is not in the mapping");
         }

@@ -1,0 +1,247 @@
+#include "project/layer_candidates.h"
+
+#include <algorithm>
+
+#include "base/document.h"
+#include "base/text.h"
+#include "twinkle/error.h"
+
+namespace twinkle::project {
+namespace {
+
+using kernel::LayerSource;
+
+// Without folders, so that the mapping does not depend on where it was made.
+std::string short_place(const std::string& where) {
+    return where.substr(where.rfind('/') + 1);
+}
+
+bool has_capabilities(std::string_view device) {
+    return device == "cuda" || device == "rocm";
+}
+
+std::string problems_text(const std::vector<kernel::Problem>& problems) {
+    std::vector<std::string> lines;
+    for (const kernel::Problem& problem : problems) {
+        lines.push_back(problem.message());
+    }
+    return base::join(lines, "\n         ");
+}
+
+// The layer of this name in a package, valid; or the error that says what there is instead.
+const LayerSource& find_layer(const ChosenBuild& build, const LayerBinding& binding) {
+    const LayerSource* layer = build.layers.find(binding.layer_name);
+    if (layer == nullptr) {
+        std::vector<std::string> names;
+        for (const LayerSource& other : build.layers.layers) {
+            names.push_back(other.name);
+        }
+        const std::string problems = problems_text(build.layers.problems);
+        throw Error(ErrorCode::not_found,
+                    {.what = "no layer \"" + base::printable(binding.layer_name) + "\" in " +
+                             build.kernel.name,
+                     .where = binding.where,
+                     .why = !problems.empty() ? build.package + ": " + problems
+                            : names.empty()   ? "it has no layers"
+                                              : "its layers: " + base::join(names, ", "),
+                     .hint = base::suggestion(binding.layer_name, names)});
+    }
+    if (!layer->problems.empty()) {
+        throw Error(ErrorCode::refused, {.what = "the layer \"" + layer->name + "\" of " +
+                                                 build.kernel.name + " breaks the rules of a layer",
+                                         .where = build.package,
+                                         .why = problems_text(layer->problems),
+                                         .hint = ""});
+    }
+    return *layer;
+}
+
+void check_flags(const LayerSource& layer, const ChosenBuild& build, const LayerBinding& binding) {
+    const bool training = binding.mode.starts_with("training");
+    const bool compile = binding.mode.ends_with("+compile");
+    const char* flag = training && !layer.has_backward       ? "has_backward"
+                       : compile && !layer.can_torch_compile ? "can_torch_compile"
+                                                             : nullptr;
+    if (flag != nullptr) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "the layer \"" + layer.name + "\" of " + build.kernel.name +
+                             " is bound for " + binding.mode + ", which it excludes",
+                     .where = binding.where,
+                     .why = std::string(flag) + " is false at " + build.package + "/" + layer.file +
+                            ":" + std::to_string(layer.line),
+                     .hint = "bind it for another mode"});
+    }
+}
+
+class LayerAdder {
+public:
+    LayerAdder(const LayerRules& rules, KernelLocator& locator, BuildChooser& chooser,
+               Mapping& mapping)
+        : rules_(rules), locator_(locator), chooser_(chooser), mapping_(mapping) {}
+
+    void add(const LayerBinding& binding) {
+        Decision decision{"layer " + binding.kernel_name, std::nullopt, "", {}};
+        const auto devices = wanted_devices(binding, decision);
+        std::vector<LayerCandidate> candidates;
+        if (!devices.empty()) {
+            candidates = find_candidates(binding, devices, decision);
+        }
+        if (candidates.empty() && rules_.strict) {
+            throw Error(ErrorCode::not_found,
+                        {.what = "the layer \"" + binding.kernel_name +
+                                 "\" has no kernel on the target (" + rules_.target.text() + ")",
+                         .where = binding.where,
+                         .why = reasons(decision),
+                         .hint = "leave --strict out to go on without it"});
+        }
+        if (decision.chosen) {
+            decision.because = "bound in " + short_place(binding.where);
+        } else {
+            decision.because = "nothing fits the target: " + reasons(decision);
+        }
+        mapping_.decisions.push_back(std::move(decision));
+        for (MappedLayer& layer : shapes(binding)) {
+            merge(std::move(layer), candidates);
+        }
+    }
+
+private:
+    static std::string reasons(const Decision& decision) {
+        std::vector<std::string> lines;
+        for (const Rejection& rejection : decision.rejected) {
+            lines.push_back(rejection.name + ": " + rejection.because);
+        }
+        return base::join(lines, "; ");
+    }
+
+    // The devices of the binding that the target has, inside its range of capabilities.
+    std::vector<std::string> wanted_devices(const LayerBinding& binding, Decision& decision) {
+        const auto there = rules_.target.devices();
+        std::vector<std::string> asked = there;
+        if (!binding.device.empty()) {
+            asked = {binding.device};
+        }
+        std::vector<std::string> devices;
+        for (const std::string& device : asked) {
+            if (std::find(there.begin(), there.end(), device) == there.end()) {
+                decision.rejected.push_back({device, "the target has no such device"});
+            } else if (binding.capability && !has_capabilities(device)) {
+                decision.rejected.push_back({device, "its binding is for a range of capabilities"});
+            } else if (binding.capability && !contains(*binding.capability)) {
+                decision.rejected.push_back({device, "the GPU of the target is outside the range"});
+            } else {
+                devices.push_back(device);
+            }
+        }
+        return devices;
+    }
+
+    // A GPU that is not known may be inside; the runtime looks at the one that is there.
+    bool contains(std::pair<int, int> range) const {
+        const auto capability = rules_.target.capability();
+        return !capability || (*capability >= range.first && *capability <= range.second);
+    }
+
+    std::vector<LayerCandidate> find_candidates(const LayerBinding& binding,
+                                                const std::vector<std::string>& devices,
+                                                Decision& decision) {
+        const KernelSource source = locator_.locate(binding);
+        std::vector<LayerCandidate> candidates;
+        for (const std::string& device : devices) {
+            const ChosenBuild* build = chooser_.choose(source, device);
+            if (build == nullptr) {
+                decision.rejected.push_back({device, "no build of " + source.name + " for it"});
+                continue;
+            }
+            const LayerSource& layer = find_layer(*build, binding);
+            check_flags(layer, *build, binding);
+            const bool everywhere = build->kernel.device == "any" && binding.device.empty();
+            candidates.push_back({source.name, layer.name, everywhere ? "any" : device,
+                                  binding.capability, binding.mode, layer.has_backward,
+                                  layer.can_torch_compile});
+            const std::string what = source.name + ": " + layer.name + " on " +
+                                     candidates.back().device + " (" + binding.mode + ")";
+            decision.chosen = decision.chosen ? *decision.chosen + ", " + what : what;
+            if (everywhere) {
+                break;
+            }
+        }
+        if (candidates.empty()) {
+            chooser_.fail(source, devices, binding.where);
+        }
+        return candidates;
+    }
+
+    // A binding without classes takes the place of the preset's bindings of its name.
+    std::vector<MappedLayer> shapes(const LayerBinding& binding) {
+        if (!binding.classes.empty()) {
+            return {shape(binding, binding)};
+        }
+        if (!presets_) {
+            presets_ = all_preset_layers(rules_.presets);
+        }
+        std::vector<MappedLayer> result;
+        std::vector<std::string> names;
+        for (const LayerBinding& preset : *presets_) {
+            names.push_back(preset.kernel_name);
+            if (preset.kernel_name == binding.kernel_name && !preset.classes.empty()) {
+                result.push_back(shape(binding, preset));
+            }
+        }
+        if (result.empty()) {
+            const std::string near = base::suggestion(binding.kernel_name, names);
+            throw Error(ErrorCode::malformed,
+                        {.what = "the layer \"" + base::printable(binding.kernel_name) +
+                                 "\" has no classes, and no preset has any for this name",
+                         .where = binding.where,
+                         .why = "names in presets: " + base::join(names, ", "),
+                         .hint = near.empty() ? "add classes = [\"package.module.Class\"]" : near});
+        }
+        return result;
+    }
+
+    static MappedLayer shape(const LayerBinding& binding, const LayerBinding& classes_from) {
+        MappedLayer layer;
+        layer.kernel_name = binding.kernel_name;
+        layer.classes = classes_from.classes;
+        layer.modules = binding.modules;
+        layer.when = binding.when.empty() ? classes_from.when : binding.when;
+        layer.when_submodule =
+            binding.when_submodule.empty() ? classes_from.when_submodule : binding.when_submodule;
+        layer.attributes =
+            binding.attributes.empty() ? classes_from.attributes : binding.attributes;
+        return layer;
+    }
+
+    void merge(MappedLayer layer, const std::vector<LayerCandidate>& candidates) {
+        const auto same = [&](const MappedLayer& other) {
+            return other.kernel_name == layer.kernel_name && other.classes == layer.classes &&
+                   other.modules == layer.modules && other.when == layer.when &&
+                   other.when_submodule == layer.when_submodule &&
+                   other.attributes == layer.attributes;
+        };
+        auto found = std::find_if(mapping_.layers.begin(), mapping_.layers.end(), same);
+        if (found == mapping_.layers.end()) {
+            found = mapping_.layers.insert(mapping_.layers.end(), std::move(layer));
+        }
+        found->candidates.insert(found->candidates.end(), candidates.begin(), candidates.end());
+    }
+
+    const LayerRules& rules_;
+    KernelLocator& locator_;
+    BuildChooser& chooser_;
+    Mapping& mapping_;
+    std::optional<std::vector<LayerBinding>> presets_;
+};
+
+}  // namespace
+
+void add_layers(const Manifest& manifest, const LayerRules& rules, KernelLocator& locator,
+                BuildChooser& chooser, Mapping& mapping) {
+    LayerAdder adder(rules, locator, chooser, mapping);
+    for (const LayerBinding& binding : manifest.layers) {
+        adder.add(binding);
+    }
+}
+
+}  // namespace twinkle::project

@@ -1,0 +1,186 @@
+#include "project/manifest.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "project/document_file.h"
+#include "project/manifest_sections.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle::project {
+namespace {
+
+using base::Node;
+using base::TableReader;
+
+bool same_binding(const LayerBinding& a, const LayerBinding& b) {
+    return a.kernel_name == b.kernel_name && a.device == b.device && a.mode == b.mode &&
+           a.capability == b.capability && a.classes == b.classes && a.modules == b.modules &&
+           a.when == b.when && a.when_submodule == b.when_submodule;
+}
+
+std::vector<std::string> preset_names(const fs::path& folder) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+        if (entry->path().extension() == ".toml") {
+            names.push_back(entry->path().stem().string());
+        }
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+// Reads a manifest and all that it includes into one. What comes first wins: the document itself,
+// then its includes, then its presets.
+class ManifestReader {
+public:
+    explicit ManifestReader(fs::path presets) : presets_(std::move(presets)) {}
+
+    void read_file(const fs::path& file, std::string_view what) {
+        std::error_code error;
+        fs::path real = fs::weakly_canonical(file, error);
+        if (std::find(open_.begin(), open_.end(), real) != open_.end()) {
+            throw Error(ErrorCode::malformed, {.what = "a manifest includes itself",
+                                               .where = base::display_path(file),
+                                               .why = "",
+                                               .hint = "remove the include"});
+        }
+        open_.push_back(std::move(real));
+        const Node root = read_document_file(file, what);
+        const DocumentPlace place{base::display_path(file), fs::absolute(file).parent_path()};
+        if (file.filename() == "pyproject.toml") {
+            read_pyproject(root, place);
+        } else {
+            read_document(root, place);
+        }
+        open_.pop_back();
+    }
+
+    void read_preset(const std::string& name, const std::string& where) {
+        const fs::path file = presets_ / (name + ".toml");
+        const auto names = preset_names(presets_);
+        if (std::find(names.begin(), names.end(), name) == names.end()) {
+            const std::string near = base::suggestion(name, names);
+            throw Error(ErrorCode::not_found,
+                        {.what = "no preset \"" + base::printable(name) + "\"",
+                         .where = where,
+                         .why = names.empty()
+                                    ? "no presets are installed in " + base::display_path(presets_)
+                                    : "there are: " + base::join(names, ", "),
+                         .hint = near});
+        }
+        read_file(file, "preset");
+    }
+
+    Manifest manifest;
+
+private:
+    void read_pyproject(const Node& root, const DocumentPlace& place) {
+        const Node* tool = root.find("tool");
+        const Node* kernels = tool != nullptr ? tool->find("kernels") : nullptr;
+        if (const Node* table = kernels != nullptr ? kernels->find("dependencies") : nullptr) {
+            add_kernels(*table, place);
+        }
+        if (const Node* table = tool != nullptr ? tool->find("twinkle") : nullptr) {
+            read_document(*table, place);
+        }
+    }
+
+    void read_document(const Node& root, const DocumentPlace& place) {
+        TableReader reader(root, place.origin, "the manifest");
+        const std::vector<std::string> trust = reader.strings("trust");
+        manifest.trust.insert(manifest.trust.end(), trust.begin(), trust.end());
+        if (const Node* table = reader.find("kernels")) {
+            add_kernels(*table, place);
+        }
+        if (const Node* table = reader.find("layers")) {
+            add_layers(read_layer_bindings(*table, place));
+        }
+        if (const Node* table = reader.find("functions")) {
+            auto functions = read_functions(*table, place);
+            std::move(functions.begin(), functions.end(), std::back_inserter(manifest.functions));
+        }
+        if (const Node* table = reader.find("targets")) {
+            manifest.targets.merge(read_targets(*table, place));
+        }
+        const Node* includes = reader.find("include");
+        const Node* presets = reader.find("presets");
+        reader.finish();
+        if (includes != nullptr) {
+            for (const std::string& file : reader.as_strings(*includes, "include")) {
+                read_file(place.folder / file, "included file");
+            }
+        }
+        if (presets != nullptr) {
+            for (const std::string& name : reader.as_strings(*presets, "presets")) {
+                read_preset(name, reader.where(*presets));
+            }
+        }
+    }
+
+    void add_kernels(const Node& table, const DocumentPlace& place) {
+        for (KernelRequest& request : read_kernels(table, place)) {
+            const auto same = [&](const KernelRequest& other) {
+                return other.key == request.key && other.pin == request.pin;
+            };
+            if (std::none_of(manifest.kernels.begin(), manifest.kernels.end(), same)) {
+                manifest.kernels.push_back(std::move(request));
+            }
+        }
+    }
+
+    void add_layers(std::vector<LayerBinding> bindings) {
+        for (std::size_t i = 0; i < bindings.size(); ++i) {
+            for (std::size_t k = 0; k < i; ++k) {
+                if (same_binding(bindings[i], bindings[k])) {
+                    throw Error(ErrorCode::malformed,
+                                {.what = "the layer \"" + base::printable(bindings[i].kernel_name) +
+                                         "\" is bound twice for the same classes, device and mode",
+                                 .where = bindings[i].where,
+                                 .why = "the first binding is at " + bindings[k].where,
+                                 .hint = "remove one of them"});
+                }
+            }
+        }
+        for (LayerBinding& binding : bindings) {
+            const auto same = [&](const LayerBinding& other) {
+                return same_binding(other, binding);
+            };
+            if (std::none_of(manifest.layers.begin(), manifest.layers.end(), same)) {
+                manifest.layers.push_back(std::move(binding));
+            }
+        }
+    }
+
+    fs::path presets_;
+    std::vector<fs::path> open_;  // the document being read, and those that include it
+};
+
+}  // namespace
+
+Manifest load_manifest(const fs::path& file, const fs::path& presets) {
+    ManifestReader reader(presets);
+    reader.read_file(file, "manifest");
+    reader.manifest.file = file;
+    return std::move(reader.manifest);
+}
+
+Manifest default_manifest(const fs::path& presets) {
+    ManifestReader reader(presets);
+    reader.read_preset("transformers", "");
+    return std::move(reader.manifest);
+}
+
+std::vector<LayerBinding> all_preset_layers(const fs::path& presets) {
+    ManifestReader reader(presets);
+    for (const std::string& name : preset_names(presets)) {
+        reader.read_preset(name, "");
+    }
+    return std::move(reader.manifest.layers);
+}
+
+}  // namespace twinkle::project

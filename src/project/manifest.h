@@ -1,0 +1,88 @@
+#pragma once
+// What the user asks for: twinkle.toml, or the tables of pyproject.toml, with what they include.
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/document.h"
+#include "target/target.h"
+#include "twinkle/mapping.h"
+
+namespace twinkle::project {
+
+// Which state of a Hub repository: one of them, or none.
+struct Pin {
+    std::optional<int> version;  // branch v<int>
+    std::string specifier;       // "0.1.0", ">=0.1,<0.3": tags
+    std::string revision;        // branch, tag, commit
+
+    bool empty() const { return !version && specifier.empty() && revision.empty(); }
+    bool operator==(const Pin&) const = default;
+    std::string text() const;  // "1", "0.1.0", "main"; empty if nothing is given
+};
+
+// An entry of [kernels].
+struct KernelRequest {
+    std::string key;             // "org/name", or any name of a local kernel
+    Pin pin;                     // of a Hub kernel
+    std::filesystem::path path;  // of a local one; absolute
+    std::string where;           // file:line:column
+};
+
+// An entry of [layers].
+struct LayerBinding {
+    std::string kernel_name;
+    std::string repo_id;  // a Hub kernel …
+    Pin pin;
+    std::filesystem::path repo_path;  // … or a local one; neither: the bundled pack
+    std::string package_name;
+    std::string layer_name;
+    std::string device;  // empty: every one with a build
+    std::string mode;    // fallback where nothing is given
+    std::optional<std::pair<int, int>> capability;
+    std::vector<std::string> classes;  // empty: those of the preset
+    std::vector<std::string> modules;
+    std::map<std::string, AttributeValue> when;
+    std::map<std::string, std::vector<std::string>> when_submodule;
+    std::map<std::string, AttributeValue> attributes;
+    std::string where;
+};
+
+// An entry of [functions].
+struct FunctionBinding {
+    std::string name;
+    std::string target_module;
+    std::string func_impl;
+    std::string repo_id;
+    Pin pin;
+    std::filesystem::path repo_path;
+    std::string package_name;
+    std::string func_name;
+    std::string device;
+    std::string mode;
+    std::string where;
+};
+
+struct Manifest {
+    std::filesystem::path file;  // empty: none, the bundled pack with its preset
+    std::vector<std::string> trust;
+    std::vector<KernelRequest> kernels;
+    std::vector<LayerBinding> layers;  // the manifest's own, then those of includes and presets
+    std::vector<FunctionBinding> functions;
+    std::map<std::string, target::TargetSpec> targets;
+};
+
+// Throws Error(malformed) with file, line and column, Error(not_found) for an include or preset.
+Manifest load_manifest(const std::filesystem::path& file, const std::filesystem::path& presets);
+
+// What holds without a manifest: the preset "transformers".
+Manifest default_manifest(const std::filesystem::path& presets);
+
+// Every binding of every preset that is installed: where a layer without classes finds its own.
+std::vector<LayerBinding> all_preset_layers(const std::filesystem::path& presets);
+
+}  // namespace twinkle::project

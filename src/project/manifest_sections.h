@@ -1,0 +1,41 @@
+#pragma once
+// The tables of a manifest, each read by a file of its own.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/document.h"
+#include "project/manifest.h"
+
+namespace twinkle::project {
+
+// The document that a table stands in: its name for messages, the folder of its relative paths.
+struct DocumentPlace {
+    std::string origin;
+    std::filesystem::path folder;
+};
+
+std::vector<KernelRequest> read_kernels(const base::Node& table, const DocumentPlace& place);
+std::vector<LayerBinding> read_layer_bindings(const base::Node& table, const DocumentPlace& place);
+std::vector<FunctionBinding> read_functions(const base::Node& table, const DocumentPlace& place);
+std::map<std::string, target::TargetSpec> read_targets(const base::Node& table,
+                                                       const DocumentPlace& place);
+
+// Keys that more than one table has.
+bool is_repository_id(std::string_view text);  // "org/name"
+Pin read_version(base::TableReader& reader, const base::Node& value);
+Pin read_pin(base::TableReader& reader);  // version or revision, not both
+std::string read_device(base::TableReader& reader);
+std::string read_mode(base::TableReader& reader);
+
+// The repository of a layer or function: repo_id with its pin, or repo_path with package_name.
+struct RepositoryKeys {
+    std::string repo_id;
+    Pin pin;
+    std::filesystem::path repo_path;
+    std::string package_name;
+};
+RepositoryKeys read_repository(base::TableReader& reader, const DocumentPlace& place);
+
+}  // namespace twinkle::project

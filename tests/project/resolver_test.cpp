@@ -1,0 +1,242 @@
+#include "project/resolver.h"
+
+#include "base/json.h"
+#include "base/throws.h"
+#include "catch.h"
+#include "kernel/kernel_folder.h"
+#include "target/virtual_machine.h"
+
+using namespace twinkle;
+using namespace twinkle::project;
+using test::error_of;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string pack = "pack/twinkle-pack/build/torch-cpu";
+
+// An installed twinkle with a bundled kernel, a preset, and one project.
+struct World {
+    test::TempFolder folder;
+    test::VirtualMachine machine;
+    ResolveOptions options;
+
+    World() {
+        machine.program = folder / "bin/twinkle";
+        machine.variables = {{"HF_HOME", (folder / "hf").string()}};
+        test::write_build(folder, pack, "twinkle-pack", "cpu");
+        folder.write("presets/transformers.toml",
+                     "[[layers.Norm]]\nclasses = [\"t.Norm\"]\nmode = \"inference\"\n"
+                     "[[layers.Gate]]\nclasses = [\"t.Gate\"]\nwhen_submodule = { a = [\"S\"] }\n");
+        fs::create_directories(folder / "empty");
+        options = {.project = std::nullopt,
+                   .start = folder / "empty",
+                   .target = "torch=2.13,backend=cpu",
+                   .kernels_dir = folder / "pack",
+                   .presets_dir = folder / "presets",
+                   .strict = false,
+                   .machine = &machine};
+    }
+    Resolution resolve(std::string_view manifest) {
+        folder.write("project/twinkle.toml", manifest);
+        options.project = folder / "project";
+        return project::resolve(options);
+    }
+    std::optional<Error> fails(std::string_view manifest) {
+        return error_of([&] { resolve(manifest); });
+    }
+};
+
+bool mentions(const Error& error, std::string_view words) {
+    INFO(error.what());
+    return std::string(error.what()).find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("without a manifest: the bundled pack with its preset") {
+    World world;
+    const Resolution resolution = project::resolve(world.options);
+    CHECK_FALSE(resolution.manifest);
+    const Mapping& mapping = resolution.mapping;
+    REQUIRE(mapping.kernels.size() == 1);
+    CHECK(mapping.kernels[0].name == "twinkle-pack");
+    CHECK(mapping.kernels[0].variant == "torch-cpu");
+    CHECK(mapping.kernels[0].device == "cpu");
+    CHECK(mapping.kernels[0].path == world.folder / pack);
+    CHECK(mapping.kernels[0].files.size() == 3);
+    REQUIRE(mapping.layers.size() == 2);
+    REQUIRE(mapping.layers[0].candidates.size() == 1);
+    CHECK(mapping.layers[0].candidates[0].layer == "Norm");
+    CHECK(mapping.layers[0].candidates[0].mode == "inference");
+    CHECK_FALSE(mapping.layers[0].candidates[0].has_backward);
+    CHECK(mapping.layers[1].when_submodule.contains("a"));
+    CHECK(mapping.target.at("torch") == "2.13");
+    CHECK(mapping.decisions.size() == 3);
+    const std::string json = mapping.to_json();
+    CHECK(Mapping::parse(json, "/", "m").to_json() == json);
+    CHECK(project::resolve(world.options).mapping.to_json() == json);
+}
+
+TEST_CASE("own classes stand beside those of the preset; those left out come from it") {
+    World world;
+    const Mapping mapping = world
+                                .resolve(
+                                    "presets = [\"transformers\"]\n"
+                                    "[layers.Norm]\nclasses = [\"mine.Norm\"]\n"
+                                    "mode = \"inference\"\n"
+                                    "[layers.Gate]\nmode = \"compile\"\n")
+                                .mapping;
+    REQUIRE(mapping.layers.size() == 3);
+    CHECK(mapping.layers[0].classes == std::vector<std::string>{"mine.Norm"});
+    CHECK(mapping.layers[1].classes == std::vector<std::string>{"t.Gate"});
+    REQUIRE(mapping.layers[1].candidates.size() == 2);  // the preset's own is the second
+    CHECK(mapping.layers[1].candidates[0].mode == "inference+compile");
+    CHECK(mapping.layers[1].candidates[1].mode == "fallback");
+}
+
+TEST_CASE("local kernels: repositories, builds, plain packages") {
+    World world;
+    test::write_build(world.folder, "project/k/build/torch-cuda", "a-norm", "cuda");
+    test::write_build(world.folder, "project/k/build/torch-universal", "a-norm", "cpu");
+    world.folder.write("project/plain/mine/__init__.py", "");
+    world.folder.write("project/plain/mine/layers.py", test::norm_layers);
+    world.options.target = "torch=2.13,backend=cu130,arch=9.0";
+    const Mapping mapping = world
+                                .resolve(
+                                    "[kernels]\nown = { path = \"k\" }\n"
+                                    "[layers.Norm]\nrepo_path = \"k\"\nclasses = [\"a.N\"]\n"
+                                    "[layers.Gate]\nrepo_path = \"plain\"\n"
+                                    "package_name = \"mine\"\nclasses = [\"a.G\"]\n")
+                                .mapping;
+    REQUIRE(mapping.kernels.size() == 3);
+    CHECK(mapping.kernels[0].device == "cpu");
+    CHECK(mapping.kernels[0].variant == "torch-universal");
+    CHECK(mapping.kernels[1].device == "cuda");
+    CHECK(mapping.kernels[1].variant == "torch-cuda");
+    CHECK(mapping.kernels[2].name == "plain/mine");
+    CHECK(mapping.kernels[2].device == "any");
+    CHECK(mapping.kernels[2].variant.empty());
+    CHECK(mapping.layers[0].candidates.size() == 2);
+    CHECK(mapping.layers[0].candidates[0].kernel == "own");
+    CHECK(mapping.layers[1].candidates[0].device == "any");
+    CHECK(Mapping::parse(mapping.to_json(), "/", "m").kernels.size() == 3);
+}
+
+TEST_CASE("kernels of the Python tool's cache resolve without the Hub") {
+    World world;
+    const std::string commit(40, 'c');
+    const std::string repository = "hf/hub/kernels--o--norm/";
+    test::write_build(world.folder, repository + "snapshots/" + commit + "/build/torch-cpu",
+                      "a-norm", "cpu");
+    world.folder.write(repository + "refs/v1", commit);
+    world.folder.write(repository + "refs/v2", commit);
+    const std::string layer = "[layers.Norm]\nrepo_id = \"o/norm\"\nclasses = [\"a.N\"]\n";
+    for (const std::string& pin :
+         {std::string("version = 2\n"), "revision = \"" + commit + "\"\n"}) {
+        const Mapping mapping = world.resolve(layer + pin).mapping;
+        REQUIRE(mapping.kernels.size() == 1);
+        CHECK(mapping.kernels[0].commit == commit);
+        CHECK(mapping.kernels[0].repo_id == "o/norm");
+    }
+    const Resolution pinned = world.resolve("[kernels]\n\"o/norm\" = 2\n" + layer);
+    CHECK(pinned.mapping.kernels[0].name == "o/norm@2");
+
+    const auto missing = world.fails(layer + "version = 3\n");
+    REQUIRE(missing);
+    CHECK(missing->code() == ErrorCode::not_found);
+    CHECK(mentions(*missing, "not in the cache"));
+    CHECK(world.fails(layer)->code() == ErrorCode::not_found);
+    CHECK(world.fails("[kernels]\n\"o/norm\" = [1, 2]\n" + layer)->code() == ErrorCode::malformed);
+
+    world.machine.variables["LOCAL_KERNELS"] =
+        "o/norm=" + (world.folder / "pack/twinkle-pack").string();
+    CHECK(world.resolve(layer + "version = 3\n").mapping.kernels[0].commit.empty());
+}
+
+TEST_CASE("what cannot be is an error that names it") {
+    World world;
+    const std::string norm = "[layers.Norm]\nclasses = [\"a.N\"]\n";
+
+    const auto layer = world.fails("[layers.Nrom]\nclasses = [\"a.N\"]\n");
+    CHECK(layer->code() == ErrorCode::not_found);
+    CHECK(mentions(*layer, "did you mean \"Norm\"?"));
+
+    const auto classes = world.fails("[layers.Nrm]\nlayer_name = \"Norm\"\n");
+    CHECK(classes->code() == ErrorCode::malformed);
+    CHECK(mentions(*classes, "did you mean \"Norm\"?"));
+
+    const auto training = world.fails(norm + "mode = \"train\"\n");
+    CHECK(training->code() == ErrorCode::malformed);
+    CHECK(mentions(*training, "layers.py:5"));
+    CHECK(mentions(*training, "has_backward"));
+    CHECK(mentions(*world.fails(norm + "mode = \"compile\"\n"), "can_torch_compile"));
+
+    world.options.target = "torch=2.13,backend=cpu,os=darwin";
+    CHECK_FALSE(world.fails(norm));  // Python only: every system
+    world.folder.write("project/k/build/torch210-cpu-x86_64-linux/metadata.json", "x");
+    const auto variant = world.fails("[layers.Norm]\nrepo_path = \"k\"\nclasses = [\"a\"]\n");
+    CHECK(variant->code() == ErrorCode::not_found);
+    CHECK(mentions(*variant, "it is for linux, the target is darwin"));
+
+    CHECK(world.fails("[layers.Norm]\nrepo_path = \"none\"\nclasses = [\"a\"]\n")->code() ==
+          ErrorCode::not_found);
+    world.options.target = "nowhere";
+    CHECK(world.fails(norm)->code() == ErrorCode::not_found);
+}
+
+TEST_CASE("a layer that breaks the rules is refused with its place") {
+    World world;
+    world.folder.write("project/k/__init__.py", "");
+    world.folder.write("project/k/layers.py",
+                       "from torch import nn\n\nclass Norm(nn.Module):\n"
+                       "    def __init__(self):\n        pass\n"
+                       "    def forward(self, x):\n        return x\n");
+    const auto error = world.fails("[layers.Norm]\nrepo_path = \"k\"\nclasses = [\"a\"]\n");
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::refused);
+    CHECK(mentions(*error, "layers.py:4"));
+}
+
+TEST_CASE("a changed file is refused") {
+    World world;
+    world.folder.write(pack + "/layers.py", std::string(test::norm_layers) + "\n");
+    const auto error = error_of([&] { project::resolve(world.options); });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::verification);
+}
+
+TEST_CASE("a device that the target has not is a decision, with strict an error") {
+    World world;
+    const std::string text = "[layers.Norm]\nclasses = [\"a.N\"]\ndevice = \"cuda\"\n";
+    const Mapping mapping = world.resolve(text).mapping;
+    REQUIRE(mapping.decisions.size() == 1);
+    CHECK_FALSE(mapping.decisions[0].chosen);
+    CHECK(mapping.decisions[0].because.find("no such device") != std::string::npos);
+    CHECK(mapping.layers[0].candidates.empty());
+    world.options.strict = true;
+    CHECK(world.fails(text)->code() == ErrorCode::not_found);
+}
+
+TEST_CASE("ranges of capability are for GPUs inside them") {
+    World world;
+    test::write_build(world.folder, "project/k/build/torch-cuda", "a-norm", "cuda");
+    const std::string text =
+        "[layers.Norm]\nrepo_path = \"k\"\nclasses = [\"a.N\"]\ncapability = \"80-89\"\n";
+    world.options.target = "torch=2.13,backend=cu130,arch=8.6";
+    const Mapping inside = world.resolve(text).mapping;
+    REQUIRE(inside.layers[0].candidates.size() == 1);
+    CHECK(inside.layers[0].candidates[0].capability == std::pair{80, 89});
+    world.options.target = "torch=2.13,backend=cu130,arch=9.0";
+    CHECK(world.resolve(text).mapping.layers[0].candidates.empty());
+}
+
+TEST_CASE("functions are kept, and it is said") {
+    World world;
+    const std::string text = "[functions.add]\ntarget_module = \"m\"\nfunc_impl = \"op:a::b\"\n";
+    const Resolution resolution = world.resolve(text);
+    CHECK(resolution.mapping.decisions[0].what == "function m.add");
+    CHECK(resolution.warnings.size() == 1);
+    world.options.strict = true;
+    CHECK(world.fails(text)->code() == ErrorCode::refused);
+}
