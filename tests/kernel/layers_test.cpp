@@ -222,3 +222,12 @@ TEST_CASE("a package is read from its folder") {
     const auto package = read_package(folder.path());
     CHECK(package == PackageSources{{"__init__.py", ""}, {"layers/__init__.py", "x = 1\n"}});
 }
+
+TEST_CASE("the bundled pack keeps the rules") {
+    const auto package = read_package(TWINKLE_SOURCE_DIR "/kernels/twinkle-pack/python");
+    const auto list = read_layers(package);
+    CHECK(messages(list.problems).empty());
+    CHECK_FALSE(list.layers.empty());
+    for (const auto& layer : list.layers) CHECK(messages(layer.problems).empty());
+    CHECK(messages(read_functions(package).problems).empty());
+}
