@@ -53,14 +53,6 @@ fs::path follow(const fs::path& destination) {
     return destination;
 }
 
-// The new file's name must survive a power cut too; where the folder cannot be opened, it may not.
-void sync_folder(const fs::path& folder) {
-    const UniqueFd fd(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC));
-    if (fd) {
-        ::fsync(fd.get());
-    }
-}
-
 }  // namespace
 
 AtomicFile::AtomicFile(fs::path destination) : destination_(follow(destination)) {
@@ -114,11 +106,13 @@ void AtomicFile::commit() {
         return;
     }
     const UniqueFd fd(::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd || ::fsync(fd.get()) != 0 || ::rename(temporary_.c_str(), destination_.c_str()) != 0) {
+    // The data is on the disk before the name is; which of the two files a power cut right after
+    // the rename leaves is open, and either is whole.
+    if (!fd || ::fdatasync(fd.get()) != 0 ||
+        ::rename(temporary_.c_str(), destination_.c_str()) != 0) {
         throw_write_error(destination_, errno);
     }
     temporary_.clear();
-    sync_folder(destination_.parent_path());
 }
 
 void write_file_atomically(const fs::path& path, std::string_view contents) {
