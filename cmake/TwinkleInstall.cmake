@@ -10,8 +10,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/completions/twinkle.bash
 install(FILES ${PROJECT_SOURCE_DIR}/completions/_twinkle DESTINATION share/zsh/site-functions)
 install(FILES ${PROJECT_SOURCE_DIR}/completions/twinkle.fish DESTINATION share/fish/vendor_completions.d)
 
-# OPTIONAL: a build without the runtime has no bundled kernels, and no layers to bind to them.
-install(DIRECTORY ${TWINKLE_SHARE_DIR}/presets DESTINATION share/twinkle OPTIONAL)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/presets DESTINATION share/twinkle)
 
 if(TWINKLE_RUNTIME)
     set(runtime libexec/twinkle/${TWINKLE_TORCH_TAG})
@@ -22,4 +21,11 @@ if(TWINKLE_RUNTIME)
     # The digests of a kernel's metadata are over its files: they are copied as they are.
     install(DIRECTORY ${TWINKLE_KERNELS_DIR} DESTINATION lib/twinkle USE_SOURCE_PERMISSIONS)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/twinkle DESTINATION include)
+else()
+    # kernels/ is not built then; but resolve, for another machine, still binds layers by the presets.
+    file(GLOB presets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/presets/*.toml)
+    foreach(preset ${presets})
+        get_filename_component(name ${preset} NAME)
+        configure_file(${preset} ${TWINKLE_SHARE_DIR}/presets/${name} COPYONLY)
+    endforeach()
 endif()

@@ -59,21 +59,41 @@ std::size_t Table::width() const {
     return total(natural_widths());
 }
 
-std::string Table::render(std::size_t width, bool color) const {
+// A column that wraps does not break its words as long as the others can give way.
+std::vector<std::size_t> Table::widths_within(std::size_t width) const {
     auto widths = natural_widths();
-    while (width > 0 && total(widths) > width) {
-        std::optional<std::size_t> widest;
-        for (std::size_t i = 0; i < widths.size(); ++i) {
-            if (columns_[i].fit != Fit::keep && widths[i] > narrowest &&
-                (!widest || widths[i] > widths[*widest])) {
-                widest = i;
+    for (const bool whole_words : {true, false}) {
+        while (total(widths) > width) {
+            std::optional<std::size_t> widest;
+            for (std::size_t i = 0; i < widths.size(); ++i) {
+                const auto least =
+                    columns_[i].fit == Fit::wrap && whole_words ? longest_word(i) : narrowest;
+                if (columns_[i].fit != Fit::keep && widths[i] > std::max(least, narrowest) &&
+                    (!widest || widths[i] > widths[*widest])) {
+                    widest = i;
+                }
             }
+            if (!widest) {
+                break;
+            }
+            --widths[*widest];
         }
-        if (!widest) {
-            break;
-        }
-        --widths[*widest];
     }
+    return widths;
+}
+
+std::size_t Table::longest_word(std::size_t column) const {
+    std::size_t longest = 0;
+    for (const auto& row : rows_) {
+        for (const auto& word : split(row[column].text, ' ')) {
+            longest = std::max(longest, display_width(word));
+        }
+    }
+    return longest;
+}
+
+std::string Table::render(std::size_t width, bool color) const {
+    const auto widths = width == 0 ? natural_widths() : widths_within(width);
     std::string text;
     const auto add_row = [&](const std::vector<Cell>& row) {
         std::vector<std::vector<std::string>> lines;

@@ -38,6 +38,8 @@ public:
 
 private:
     std::vector<std::size_t> natural_widths() const;
+    std::vector<std::size_t> widths_within(std::size_t width) const;
+    std::size_t longest_word(std::size_t column) const;
 
     std::vector<Column> columns_;
     std::vector<std::vector<Cell>> rows_;

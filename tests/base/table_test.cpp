@@ -38,6 +38,18 @@ TEST_CASE("columns give way to the width, the widest first") {
     }
 }
 
+TEST_CASE("words stay whole while another column can give way") {
+    Table table(
+        {{"a", Table::Align::left, Table::Fit::wrap}, {"b", Table::Align::left, Table::Fit::wrap}});
+    table.add({{"torch-stable-abi210"}, {"one two three four five six"}});
+    CHECK(table.render(32, false) ==
+          "a                    b\n"
+          "torch-stable-abi210  one two\n"
+          "                     three four\n"
+          "                     five six\n");
+    CHECK(table.render(20, false).find("torch-stable-abi210") == std::string::npos);
+}
+
 TEST_CASE("colours do not change the layout, and cells cannot bring their own") {
     Table table({{"a"}, {"b"}});
     table.add({{"x", Style::green}, {"\x1b[31mred\n"}});

@@ -1,0 +1,130 @@
+"""resolve and versions as scripts use them, on a kernel that is a plain Python package."""
+
+import json
+
+import pytest
+
+LAYERS = """import torch
+
+
+class Norm(torch.nn.Module):
+    weight: torch.Tensor
+    has_backward = False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.weight
+"""
+MANIFEST = """presets = []
+
+[kernels]
+my_kernels = { path = "my_kernels" }
+
+[layers.Norm]
+repo_path = "."
+package_name = "my_kernels"
+classes = ["my.Norm"]
+"""
+TARGET = "torch=2.13,backend=cpu,cpu=x86_64,os=linux"
+
+
+@pytest.fixture
+def project(twinkle, tmp_path):
+    (tmp_path / "my_kernels").mkdir()
+    (tmp_path / "my_kernels/__init__.py").write_text("from . import layers\n")
+    (tmp_path / "my_kernels/layers.py").write_text(LAYERS)
+    (tmp_path / "twinkle.toml").write_text(MANIFEST)
+    return twinkle
+
+
+def test_resolve_writes_a_mapping_and_says_why(project, tmp_path):
+    done = project("resolve", "--target", TARGET, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert done.json["schema"] == "twinkle.resolve/1"
+    assert done.json["decisions"]
+    for decision in done.json["decisions"]:
+        assert set(decision) >= {"what", "chosen", "because", "rejected"}
+    mapping = json.loads((tmp_path / "twinkle.map.json").read_text())
+    assert mapping["schema"] == "twinkle.map/1"
+    assert mapping["layers"][0]["classes"] == ["my.Norm"]
+
+
+def test_resolve_to_stdout_is_the_same_file(project, tmp_path):
+    shown = project("resolve", "--target", TARGET, "-o", "-")
+    assert shown.code == 0 and not (tmp_path / "twinkle.map.json").exists()
+    assert project("resolve", "--target", TARGET, "-o", "x.json").code == 0
+    assert (tmp_path / "x.json").read_text() == shown.out
+    assert project("resolve", "--target", TARGET, "-o", "x.json").code == 0
+    assert (tmp_path / "x.json").read_text() == shown.out
+
+
+def test_resolve_for_a_person(project):
+    done = project("resolve", "--target", TARGET, env={"COLUMNS": "100"})
+    assert done.code == 0 and "wrote twinkle.map.json" in done.err
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["what", "chosen", "because"]
+    assert max(map(len, lines)) <= 100
+    assert "layer Norm" in done.out
+    assert project("resolve", "--target", TARGET, "-q").err == ""
+
+
+def test_the_project_is_found_from_below_and_named_from_anywhere(project, tmp_path):
+    below, beside = tmp_path / "some/where", tmp_path.parent / f"{tmp_path.name}-beside"
+    below.mkdir(parents=True)
+    beside.mkdir()
+    project.folder = below
+    assert "my.Norm" in project("resolve", "--target", TARGET, "-o", "-").out
+    project.folder = beside
+    assert "my.Norm" in project("resolve", "--target", TARGET, "-o", "-", "--project", tmp_path).out
+
+
+def test_env_of_a_machine_is_a_target(project, tmp_path):
+    (tmp_path / "here.json").write_text(project("env", "--json").out)
+    here = project("resolve", "-o", "-")
+    there = project("resolve", "-o", "-", "--target", "here.json")
+    assert here.code == there.code == 0
+    assert json.loads(here.out)["target"] == json.loads(there.out)["target"]
+
+
+@pytest.mark.parametrize("text, code", [
+    ("trust = 3\n", 2), ("[layers\n", 2), ("[layers.X]\nclases = ['a']\n", 2),
+    (MANIFEST.replace('path = "my_kernels"', 'path = "none"'), 3)])
+def test_a_manifest_that_is_wrong(project, tmp_path, text, code):
+    (tmp_path / "twinkle.toml").write_text(text)
+    done = project("resolve", "--target", TARGET, "--json")
+    assert (done.code, done.out) == (code, "")
+    assert "twinkle.toml" in done.error["where"] or code == 3
+    assert not (tmp_path / "twinkle.map.json").exists()
+
+
+def test_an_output_that_cannot_be_written(project, tmp_path):
+    done = project("resolve", "--target", TARGET, "-o", "no/folder/x.json", "--json")
+    assert done.code in (1, 3) and done.error["what"]
+    done = project("resolve", "--target", TARGET, "-o", "/dev/full", "--json")
+    assert done.code == 1 and "disk is full" in done.error["why"]
+
+
+def test_versions(project, tmp_path):
+    for name in ("torch-cuda", "torch-universal", "torch29-cxx11-cu130-x86_64-linux"):
+        folder = tmp_path / "kernel/build" / name
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").write_text("")
+        (folder / "metadata.json").write_text(json.dumps({"name": "kernel", "id": "_kernel_cuda_1", "version": 1,
+                                                          "license": "MIT", "backend": {"type": "cuda"}}))
+    done = project("versions", "kernel", "--target", "torch=2.9,backend=cu130,cpu=x86_64,os=linux,arch=9.0", "--json")
+    assert done.json["schema"] == "twinkle.versions/1"
+    version, = done.json["versions"]
+    assert version["version"] is None
+    for variant in version["variants"]:
+        assert set(variant) >= {"name", "accepted", "preferred", "reason"} and variant["reason"]
+    assert {variant["name"] for variant in version["variants"]} == {
+        "torch-cuda", "torch-universal", "torch29-cxx11-cu130-x86_64-linux"}
+    table = project("versions", "kernel", "--target", "torch=2.9,backend=cu130,cpu=x86_64,os=linux,arch=9.0")
+    assert "torch29-cxx11-cu130-x86_64-linux" in table.out
+
+
+def test_no_version_fits(project, tmp_path):
+    (tmp_path / "kernel/build/torch29-cxx11-cu130-x86_64-linux").mkdir(parents=True)
+    done = project("versions", "kernel", "--target", TARGET, "--json")
+    assert done.code == 3 and done.error["code"] == "not-found"
+    assert not done.json["versions"][0]["variants"][0]["accepted"]
+    assert project("versions", "none").code == 3
