@@ -48,7 +48,7 @@ static int field(const char* json, const char* key, char* value, size_t size) {
 }
 
 static int read_description(const char* folder, char* json, size_t size) {
-    char path[PATH_MAX + 16];
+    char path[2 * PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/runtime.json", folder);
     FILE* file = fopen(path, "re");
     if (file == NULL) {

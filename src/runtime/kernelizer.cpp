@@ -1,4 +1,5 @@
 #include "runtime/kernelizer.h"
+#include "runtime/format.h"
 
 #include "base/text.h"
 #include "runtime/rewrite/host_attributes.h"
@@ -7,9 +8,6 @@
 #include "runtime/rewrite/own_class.h"
 #include "runtime/rewrite/replacement.h"
 #include "twinkle/error.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>

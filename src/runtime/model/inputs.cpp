@@ -1,4 +1,5 @@
 #include "runtime/model/inputs.h"
+#include "runtime/format.h"
 
 #include "base/file.h"
 #include "base/text.h"
@@ -6,8 +7,6 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/csrc/jit/serialization/pickle.h>
-
-#include <fmt/format.h>
 
 #include <charconv>
 #include <filesystem>

@@ -1,12 +1,11 @@
 #include "runtime/model/model_file.h"
+#include "runtime/format.h"
 
 #include "base/file.h"
 #include "base/text.h"
 #include "twinkle/error.h"
 
 #include <caffe2/serialize/inline_container.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>

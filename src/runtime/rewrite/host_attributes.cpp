@@ -1,8 +1,7 @@
 #include "runtime/rewrite/host_attributes.h"
+#include "runtime/format.h"
 
 #include "runtime/rewrite/lost_attributes.h"
-
-#include <fmt/format.h>
 
 namespace twinkle::runtime {
 

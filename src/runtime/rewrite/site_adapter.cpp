@@ -1,6 +1,5 @@
 #include "runtime/rewrite/site_adapter.h"
-
-#include <fmt/format.h>
+#include "runtime/format.h"
 
 #include <functional>
 #include <unordered_set>

@@ -1,12 +1,10 @@
 #include "runtime/selection/selection.h"
+#include "runtime/format.h"
 
 #include "base/text.h"
 #include "runtime/rewrite/class_name.h"
 #include "runtime/rewrite/host_attributes.h"
 #include "runtime/selection/modes.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>

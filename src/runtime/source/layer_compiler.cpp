@@ -1,8 +1,7 @@
 #include "runtime/source/layer_compiler.h"
+#include "runtime/format.h"
 
 #include "base/text.h"
-
-#include <fmt/format.h>
 
 namespace twinkle::runtime {
 

@@ -1,6 +1,5 @@
 #include "runtime/source/lowering.h"
-
-#include <fmt/format.h>
+#include "runtime/format.h"
 
 #include <cmath>
 

@@ -1,8 +1,7 @@
 #include "runtime/source/package_values.h"
+#include "runtime/format.h"
 
 #include "runtime/source/torch_names.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 

@@ -1,7 +1,5 @@
 #include "runtime/verify/comparison.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include "runtime/format.h"
 
 #include <cmath>
 #include <limits>
