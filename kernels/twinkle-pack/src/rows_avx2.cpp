@@ -9,13 +9,14 @@ namespace {
 
 #include "row_loops.h"
 
-// The bits of a float32 rounded to the nearest bfloat16 (ties to even), in the upper half.
+// The bits of a float32 rounded to the nearest bfloat16 (ties to even), in the upper half. A NaN
+// stays one: it came from a bfloat16 or an invalid operation, so that its lower half is zero and
+// cannot carry.
 inline __m256i bfloat16_bits(__m256 value) {
     const __m256i bits = _mm256_castps_si256(value);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     const __m256i bias = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
-    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
-    return _mm256_blendv_epi8(_mm256_add_epi32(bits, bias), _mm256_set1_epi32(0x7fc00000), nan);
+    return _mm256_add_epi32(bits, bias);
 }
 
 struct Avx2 {

@@ -10,13 +10,14 @@ namespace {
 
 #include "row_loops.h"
 
-// The bits of a float32 rounded to the nearest bfloat16 (ties to even), in the upper half.
+// The bits of a float32 rounded to the nearest bfloat16 (ties to even), in the upper half. A NaN
+// stays one: it came from a bfloat16 or an invalid operation, so that its lower half is zero and
+// cannot carry.
 inline __m512i bfloat16_bits(__m512 value) {
     const __m512i bits = _mm512_castps_si512(value);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i bias = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
-    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
-    return _mm512_mask_mov_epi32(_mm512_add_epi32(bits, bias), nan, _mm512_set1_epi32(0x7fc00000));
+    return _mm512_add_epi32(bits, bias);
 }
 
 struct Avx512 {
