@@ -166,10 +166,15 @@ void Kernelizer::report_unbound(const std::vector<Instance>& instances) {
     for (const Instance& instance : instances) {
         classes.insert(instance.class_name);
     }
+    std::set<std::string> bound;
     for (const MappedLayer& layer : mapping_.layers) {
-        const bool bound = std::any_of(classes.begin(), classes.end(),
-                                       [&](const std::string& name) { return binds(layer, name); });
-        if (bound) {
+        if (std::any_of(classes.begin(), classes.end(),
+                        [&](const std::string& name) { return binds(layer, name); })) {
+            bound.insert(layer.kernel_name);
+        }
+    }
+    for (const MappedLayer& layer : mapping_.layers) {
+        if (!bound.insert(layer.kernel_name).second) {
             continue;
         }
         std::string text = layer.kernel_name + " binds no class of this model";

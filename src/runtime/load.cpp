@@ -10,17 +10,19 @@ namespace twinkle {
 
 namespace {
 
-constexpr std::string_view marker_call = "ops.twinkle.needs_kernel(\"";
+constexpr std::string_view marker_literal = "\"twinkle.kernel/1 ";
 
-// The strings of all calls of the marker in a serialized source. Markers hold no quotes or backslashes.
+// The serialized source holds a marker as a string literal, without quotes or backslashes inside.
 void collect_markers(const std::string& code, std::vector<RequiredKernel>& found) {
-    for (auto at = code.find(marker_call); at != std::string::npos; at = code.find(marker_call, at)) {
-        at += marker_call.size();
-        const auto end = code.find('"', at);
+    for (auto at = code.find(marker_literal); at != std::string::npos;
+         at = code.find(marker_literal, at)) {
+        const auto begin = at + 1;
+        const auto end = code.find('"', begin);
         if (end == std::string::npos) {
             return;
         }
-        const auto kernel = runtime::parse_marker(std::string_view(code).substr(at, end - at));
+        at = end;
+        const auto kernel = runtime::parse_marker(std::string_view(code).substr(begin, end - begin));
         const bool known = kernel && std::any_of(found.begin(), found.end(), [&](const auto& one) {
                                return one.build_id == kernel->build_id;
                            });

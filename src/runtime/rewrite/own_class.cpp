@@ -88,16 +88,24 @@ torch::jit::Module replace_child(torch::jit::Module& parent, const std::string& 
         parent_type->unsafeChangeAttributeType(name, type);
     }
     parent._ivalue()->setAttr(name, object);
-    for (torch::jit::Function* method : parent_type->methods()) {
-        retype_attributes(torch::jit::toGraphFunction(*method).graph()->block());
-    }
     return torch::jit::Module(object);
+}
+
+void retype_methods(const std::vector<torch::jit::Module>& modules) {
+    for (const torch::jit::Module& module : modules) {
+        for (torch::jit::Function* method : module.type()->methods()) {
+            retype_attributes(torch::jit::toGraphFunction(*method).graph()->block());
+        }
+    }
 }
 
 }  // namespace
 
 torch::jit::Module give_own_class(torch::jit::Module& root, const std::string& path) {
     torch::jit::Module current = root;
+    // A graph reaches into the children of its own children (a loop over a list of layers does), so all
+    // graphs on the way are retyped.
+    std::vector<torch::jit::Module> way{root};
     for (const std::string& name : base::split(path, '.')) {
         torch::jit::Module child = current.attr(name).toModule();
         if (is_shared(instances_of(root), child)) {
@@ -111,8 +119,10 @@ torch::jit::Module give_own_class(torch::jit::Module& root, const std::string& p
                              .hint = "treat all instances of this class alike"});
             }
             child = replace_child(current, name, child);
+            retype_methods(way);
         }
         current = child;
+        way.push_back(current);
     }
     return current;
 }

@@ -103,7 +103,7 @@ private:
         const double allowed =
             std::max(tolerated_factor * own, unit_roundoff(original.scalar_type()));
         // One figure for all results: that of the one nearest to its bound.
-        if (allowed - error <= outcome.allowed - outcome.error || outcome.allowed == 0) {
+        if (outcome.allowed == 0 || error * outcome.allowed > outcome.error * allowed) {
             outcome.error = error;
             outcome.original_error = own;
             outcome.allowed = allowed;

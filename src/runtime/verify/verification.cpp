@@ -92,7 +92,7 @@ void judge_call(const Contest& contest, const std::string& method, const Inputs&
     const c10::IValue result = run(contest.kernelized, method, for_kernel);
     const Comparison one = compare(result, original, reference);
     if (verdict.comparison.allowed == 0 || !one.problem.empty() ||
-        one.allowed - one.error < verdict.comparison.allowed - verdict.comparison.error) {
+        one.error * verdict.comparison.allowed > verdict.comparison.error * one.allowed) {
         verdict.comparison = one;
     }
     if (!one.problem.empty()) {
