@@ -1,11 +1,12 @@
 #pragma once
 // Kernelize: replaces layers of a saved TorchScript model by kernels, as a mapping says.
 //
-// A site is one instance of a bound class. Every site ends in the report: replaced, or kept with the
-// reason. A model is changed in place, before its first run (TorchScript inlines methods when it first
-// runs them); on an error it may be partly changed and should be loaded again.
+// A site is one instance of a bound class. Every site ends in the report: replaced, or kept with
+// the reason. A model is changed in place, before its first run (TorchScript inlines methods when
+// it first runs them); on an error it may be partly changed and should be loaded again.
 //
-// Thread-safety: different models may be kernelized by different threads; one model by one at a time.
+// Thread-safety: different models may be kernelized by different threads; one model by one at a
+// time.
 
 #include "twinkle/mapping.h"
 #include "twinkle/report.h"
@@ -32,13 +33,14 @@ enum class Fallback {
 };
 using FallbackSet = std::set<Fallback>;
 
-TWINKLE_API FallbackSet default_fallbacks();  // all but cannot_load
+TWINKLE_API FallbackSet default_fallbacks();               // all but cannot_load
 TWINKLE_API const char* fallback_name(Fallback fallback);  // "no-layer", …
 // "true", "all", "false", or names separated by commas; throws Error(malformed).
 TWINKLE_API FallbackSet parse_fallbacks(const std::vector<std::string>& words);
 
 struct KernelizeOptions {
-    std::optional<std::string> mode;    // inference, training, …; none: what the model's training says
+    std::optional<std::string>
+        mode;  // inference, training, …; none: what the model's training says
     std::optional<std::string> device;  // none: that of the first parameter
     std::vector<std::string> only;      // globs over sites; empty: all
     std::vector<std::string> exclude;
@@ -52,8 +54,9 @@ struct Kernelized {
     Report report;
 };
 
-// Throws Error: refused (a fallback that is not allowed, a kernel that cannot be loaded), verification (a
-// file of a kernel differs from the mapping), malformed (no TorchScript model, unknown mode).
+// Throws Error: refused (a fallback that is not allowed, a kernel that cannot be loaded),
+// verification (a file of a kernel differs from the mapping), malformed (no TorchScript model,
+// unknown mode).
 TWINKLE_API Report kernelize(torch::jit::Module& model, const Mapping& mapping,
                              const KernelizeOptions& options = {});
 TWINKLE_API Kernelized kernelize(const std::filesystem::path& model, const Mapping& mapping,

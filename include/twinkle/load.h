@@ -1,6 +1,6 @@
 #pragma once
-// Loading of kernelized models: the model itself names the kernels that it needs; they are looked for in
-// folders that the user has chosen, hashed, and loaded before the model is.
+// Loading of kernelized models: the model itself names the kernels that it needs; they are looked
+// for in folders that the user has chosen, hashed, and loaded before the model is.
 
 #include "twinkle/api.h"
 
@@ -27,17 +27,19 @@ struct RequiredKernel {
 };
 TWINKLE_API std::vector<RequiredKernel> required_kernels(const std::filesystem::path& model);
 
-// Finds, verifies and loads what required_kernels() names. Does nothing for a model without kernels.
+// Finds, verifies and loads what required_kernels() names. Does nothing for a model without
+// kernels.
 TWINKLE_API void load_required_kernels(const std::filesystem::path& model,
                                        const LoadOptions& options = {});
-// The same for an archive behind a reader, of which only the code is read. What is no TorchScript archive is
-// left to whoever loads it.
+// The same for an archive behind a reader, of which only the code is read. What is no TorchScript
+// archive is left to whoever loads it.
 TWINKLE_API void load_required_kernels(
     const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& model,
     const LoadOptions& options = {});
 
-// Both, then torch::jit::load. Throws Error: not_found (model, kernel), verification (another build under
-// the same name), refused (the kernel cannot be loaded), malformed (no TorchScript model; says what it is).
+// Both, then torch::jit::load. Throws Error: not_found (model, kernel), verification (another build
+// under the same name), refused (the kernel cannot be loaded), malformed (no TorchScript model;
+// says what it is).
 TWINKLE_API torch::jit::Module load(const std::filesystem::path& model,
                                     const LoadOptions& options = {});
 

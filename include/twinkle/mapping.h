@@ -1,7 +1,7 @@
 #pragma once
-// The mapping file (twinkle.map.json, schema "twinkle.map/1"): what `twinkle resolve` decided for one
-// machine, and all that kernelize needs: no manifest, no network, no kernel loaded. The file format is
-// described in formats (README, "Files"); this is its form in memory.
+// The mapping file (twinkle.map.json, schema "twinkle.map/1"): what `twinkle resolve` decided for
+// one machine, and all that kernelize needs: no manifest, no network, no kernel loaded. The file
+// format is described in formats (README, "Files"); this is its form in memory.
 
 #include "twinkle/api.h"
 
@@ -32,25 +32,26 @@ struct MappedOperator {
 
 // One build: a kernel for one device. `name` and `device` together are unique in a mapping.
 struct TWINKLE_API MappedKernel {
-    std::string name;       // what candidates refer to: "twinkle-pack", "org/name@1", …
-    std::string repo_id;    // empty for local kernels
-    std::string commit;     // 40 hex digits; empty for local kernels
-    std::string variant;    // empty for a plain Python package
-    std::string device;     // cpu, cuda, …; "any" for a plain Python package
+    std::string name;            // what candidates refer to: "twinkle-pack", "org/name@1", …
+    std::string repo_id;         // empty for local kernels
+    std::string commit;          // 40 hex digits; empty for local kernels
+    std::string variant;         // empty for a plain Python package
+    std::string device;          // cpu, cuda, …; "any" for a plain Python package
     std::filesystem::path path;  // the folder of the variant; relative in the file = to the file
     std::string op_namespace;    // empty where the kernel has no operators
     std::vector<std::string> archs;
     std::vector<MappedOperator> operators;
     std::vector<MappedFile> files;  // sorted by path, every file of the build
 
-    // SHA-256 over "path\0size\0sha256\n" of every file: the identity of a build, written into models.
+    // SHA-256 over "path\0size\0sha256\n" of every file: the identity of a build, written into
+    // models.
     std::string build_id() const;
 };
 
 struct LayerCandidate {
-    std::string kernel;  // MappedKernel::name
-    std::string layer;   // class in the package's layers module
-    std::string device;  // cpu, cuda, …, or "any"
+    std::string kernel;                             // MappedKernel::name
+    std::string layer;                              // class in the package's layers module
+    std::string device;                             // cpu, cuda, …, or "any"
     std::optional<std::pair<int, int>> capability;  // major * 10 + minor, inclusive
     std::string mode;  // inference, training, inference+compile, training+compile, fallback
     bool has_backward = true;
@@ -59,9 +60,9 @@ struct LayerCandidate {
 
 struct MappedLayer {
     std::string kernel_name;
-    std::vector<std::string> classes;  // full names or globs, without mangling
-    std::vector<std::string> modules;  // globs over instances; empty: all
-    std::map<std::string, AttributeValue> when;        // only instances with these attributes
+    std::vector<std::string> classes;            // full names or globs, without mangling
+    std::vector<std::string> modules;            // globs over instances; empty: all
+    std::map<std::string, AttributeValue> when;  // only instances with these attributes
     std::map<std::string, std::vector<std::string>> when_submodule;  // … whose submodule is one of
     std::map<std::string, AttributeValue> attributes;  // supplied where the saved model lost them
     std::vector<LayerCandidate> candidates;

@@ -13,15 +13,16 @@ namespace twinkle {
 enum class SiteStatus { replaced, kept, reverted };
 
 struct TWINKLE_API SiteReport {
-    std::string site;   // "model.layers.0.mlp", the root module is ""
-    std::string kind;   // layer, function, pattern
-    std::string of;     // class or function, full name without mangling
+    std::string site;  // "model.layers.0.mlp", the root module is ""
+    std::string kind;  // layer, function, pattern
+    std::string of;    // class or function, full name without mangling
     SiteStatus status = SiteStatus::kept;
     std::string kernel;   // "twinkle-pack: RMSNorm"; empty where nothing fits
     std::string variant;  // empty for a plain Python package
     std::string because;  // why it was taken, kept or put back
-    // With --verify: the largest error against a double-precision run of the original, relative to the
-    // largest magnitude of that run; the kernelized site's and the original's own; the bound that held.
+    // With --verify: the largest error against a double-precision run of the original, relative to
+    // the largest magnitude of that run; the kernelized site's and the original's own; the bound
+    // that held.
     std::optional<double> max_error;
     std::optional<double> original_error;
     std::optional<double> allowed_error;
@@ -30,9 +31,9 @@ struct TWINKLE_API SiteReport {
 };
 
 struct TWINKLE_API Report {
-    std::string mode;    // inference, training, with +compile
-    std::string device;  // cpu, cuda, …
-    std::vector<SiteReport> sites;        // in the order of the module tree
+    std::string mode;               // inference, training, with +compile
+    std::string device;             // cpu, cuda, …
+    std::vector<SiteReport> sites;  // in the order of the module tree
     std::vector<std::string> warnings;
     SiteReport whole;  // errors and times of the whole model; site is ""
     bool verified = false;

@@ -63,14 +63,17 @@ static int read_description(const char* folder, char* json, size_t size) {
 // "2.13" of the LibTorch in this process, where it can tell (2.10 and later).
 static void version_here(char* version, size_t size) {
     version[0] = '\0';
-    uint64_t (*abi_version)(void) = (uint64_t(*)(void))dlsym(RTLD_DEFAULT, "aoti_torch_abi_version");
+    uint64_t (*abi_version)(void) =
+        (uint64_t (*)(void))dlsym(RTLD_DEFAULT, "aoti_torch_abi_version");
     if (abi_version != NULL) {
         const uint64_t number = abi_version();
-        snprintf(version, size, "%u.%u.", (unsigned)(number >> 56), (unsigned)(number >> 48) & 0xff);
+        snprintf(version, size, "%u.%u.", (unsigned)(number >> 56),
+                 (unsigned)(number >> 48) & 0xff);
     }
 }
 
-// How well a runtime fits: 3 named by the user, 2 built for this very LibTorch, 1 for its version, 0 not.
+// How well a runtime fits: 3 named by the user, 2 built for this very LibTorch, 1 for its version,
+// 0 not.
 static int rank(const char* name, const char* folder) {
     char json[4096], value[PATH_MAX], version[32], here[PATH_MAX];
     if (!read_description(folder, json, sizeof json)) {

@@ -4,9 +4,9 @@
 #include "base/text.h"
 #include "runtime/rewrite/host_attributes.h"
 #include "runtime/rewrite/marker.h"
-#include "runtime/selection/modes.h"
 #include "runtime/rewrite/own_class.h"
 #include "runtime/rewrite/replacement.h"
+#include "runtime/selection/modes.h"
 #include "twinkle/error.h"
 
 #include <algorithm>
@@ -18,12 +18,13 @@ namespace twinkle::runtime {
 namespace {
 
 bool matches_any(const std::vector<std::string>& patterns, const std::string& path) {
-    return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-        return base::glob_match(pattern, path);
-    });
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const std::string& pattern) { return base::glob_match(pattern, path); });
 }
 
-std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+std::string last_part(const std::string& name) {
+    return name.substr(name.rfind('.') + 1);
+}
 
 std::optional<int> capability_of(const Mapping& mapping) {
     const auto arch = mapping.target.find("arch");
@@ -88,9 +89,9 @@ void Kernelizer::determine_context() {
     } else {
         context_.device = *devices.begin();
         if (devices.size() > 1) {
-            report_.warnings.push_back(
-                fmt::format("the model's parameters are on several devices ({}); kernels are chosen for {}",
-                            fmt::join(devices, ", "), context_.device));
+            report_.warnings.push_back(fmt::format(
+                "the model's parameters are on several devices ({}); kernels are chosen for {}",
+                fmt::join(devices, ", "), context_.device));
         }
     }
     context_.capability = capability_of(mapping_);
@@ -148,12 +149,13 @@ void Kernelizer::select(Site& site, const std::vector<const MappedLayer*>& bindi
 
 void Kernelizer::keep(Site& site, const KeepReason& reason) {
     if (reason.fallback && !options_.fallback.contains(*reason.fallback)) {
-        throw Error(ErrorCode::refused,
-                    {.what = fmt::format("{} cannot be replaced, and the fallback {} is not allowed",
-                                         site.report.of, fallback_name(*reason.fallback)),
-                     .where = site.report.site,
-                     .why = reason.because,
-                     .hint = "allow the fallback, or exclude the site"});
+        throw Error(
+            ErrorCode::refused,
+            {.what = fmt::format("{} cannot be replaced, and the fallback {} is not allowed",
+                                 site.report.of, fallback_name(*reason.fallback)),
+             .where = site.report.site,
+             .why = reason.because,
+             .hint = "allow the fallback, or exclude the site"});
     }
     site.choice.reset();
     site.report.status = SiteStatus::kept;
@@ -192,7 +194,8 @@ void Kernelizer::report_unbound(const std::vector<Instance>& instances) {
     }
 }
 
-// Where not all instances of a class are treated alike, those that are replaced get classes of their own.
+// Where not all instances of a class are treated alike, those that are replaced get classes of
+// their own.
 void Kernelizer::set_classes_apart() {
     std::map<const void*, std::vector<const Site*>> by_class;
     std::map<const void*, std::size_t> instances;
@@ -204,10 +207,10 @@ void Kernelizer::set_classes_apart() {
     }
     std::vector<std::string> alone;
     for (const auto& [type, members] : by_class) {
-        const bool alike =
-            members.size() == instances[type] &&
-            std::all_of(members.begin(), members.end(),
-                        [&](const Site* one) { return one->choice == members.front()->choice; });
+        const bool alike = members.size() == instances[type] &&
+                           std::all_of(members.begin(), members.end(), [&](const Site* one) {
+                               return one->choice == members.front()->choice;
+                           });
         for (const Site* member : members) {
             if (!alike && member->choice && !member->instance.path.empty()) {
                 alone.push_back(member->instance.path);
@@ -299,7 +302,8 @@ Compilation& Kernelizer::compilation_for(const MappedKernel& kernel,
 void Kernelizer::mark_used_kernels() {
     std::set<std::string> used;
     for (const Site& site : sites_) {
-        if (site.report.status != SiteStatus::replaced || site.choice->kernel->op_namespace.empty()) {
+        if (site.report.status != SiteStatus::replaced ||
+            site.choice->kernel->op_namespace.empty()) {
             continue;
         }
         const MappedKernel& kernel = *site.choice->kernel;

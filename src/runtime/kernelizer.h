@@ -1,9 +1,10 @@
 #pragma once
-// One kernelize of one model: sites found, candidates chosen, classes set apart, forwards replaced, model marked.
+// One kernelize of one model: sites found, candidates chosen, classes set apart, forwards replaced,
+// model marked.
 
 #include "runtime/kernels/loaded_kernels.h"
-#include "runtime/source/package_values.h"
 #include "runtime/selection/selection.h"
+#include "runtime/source/package_values.h"
 #include "twinkle/kernelize.h"
 
 #include <map>

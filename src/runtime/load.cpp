@@ -2,8 +2,8 @@
 
 #include "runtime/kernels/kernel_finder.h"
 #include "runtime/kernels/loaded_kernels.h"
-#include "runtime/rewrite/marker.h"
 #include "runtime/model/model_file.h"
+#include "runtime/rewrite/marker.h"
 #include "twinkle/error.h"
 
 namespace twinkle {
@@ -22,7 +22,8 @@ void collect_markers(const std::string& code, std::vector<RequiredKernel>& found
             return;
         }
         at = end;
-        const auto kernel = runtime::parse_marker(std::string_view(code).substr(begin, end - begin));
+        const auto kernel =
+            runtime::parse_marker(std::string_view(code).substr(begin, end - begin));
         const bool known = kernel && std::any_of(found.begin(), found.end(), [&](const auto& one) {
                                return one.build_id == kernel->build_id;
                            });
@@ -61,9 +62,8 @@ void load_required_kernels(const std::filesystem::path& model, const LoadOptions
     find_and_load(required_kernels(model), model, options);
 }
 
-void load_required_kernels(
-    const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& model,
-    const LoadOptions& options) {
+void load_required_kernels(const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& model,
+                           const LoadOptions& options) {
     find_and_load(markers_in(runtime::code_of(model)), "a model from a stream", options);
 }
 

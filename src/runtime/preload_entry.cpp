@@ -1,4 +1,5 @@
-// What the preload library calls: loads the kernels of a model that the program is about to load itself.
+// What the preload library calls: loads the kernels of a model that the program is about to load
+// itself.
 
 #include "runtime/model/model_file.h"
 #include "twinkle/api.h"
@@ -32,7 +33,8 @@ void prepare(int source, void* model) {
 
 }  // namespace
 
-// Errors are said, not thrown: LibTorch then refuses the model with an error that its program expects.
+// Errors are said, not thrown: LibTorch then refuses the model with an error that its program
+// expects.
 extern "C" TWINKLE_API void twinkle_prepare_model(int source, void* model) {
     try {
         prepare(source, model);

@@ -32,7 +32,9 @@ void Channel::warning(const std::string& text) const {
     send({{"event", "log"}, {"level", "warning"}, {"text", text}});
 }
 
-void Channel::result(const Json& result) const { send({{"result", result}}); }
+void Channel::result(const Json& result) const {
+    send({{"result", result}});
+}
 
 void Channel::error(const Error& error) const {
     const ErrorDetails& details = error.details();

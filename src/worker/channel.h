@@ -1,5 +1,6 @@
 #pragma once
-// The worker's end of the pipe to the command line: events while it works, one result or error at the end.
+// The worker's end of the pipe to the command line: events while it works, one result or error at
+// the end.
 
 #include "base/json.h"
 #include "twinkle/error.h"

@@ -1,5 +1,6 @@
 #pragma once
-// The commands that need LibTorch. Each takes the request, tells the channel what it does, and returns its result.
+// The commands that need LibTorch. Each takes the request, tells the channel what it does, and
+// returns its result.
 
 #include "base/json.h"
 #include "worker/channel.h"

@@ -61,7 +61,8 @@ Json inspect_command(const Request& request, const Channel& channel) {
     }
     Json listed = Json::array();
     for (const auto& [name, entry] : classes) {
-        listed.push_back({{"name", name}, {"instances", entry.instances}, {"example", entry.example}});
+        listed.push_back(
+            {{"name", name}, {"instances", entry.instances}, {"example", entry.example}});
     }
     std::size_t parameters = 0;
     for (const at::Tensor& parameter : model.parameters()) {

@@ -71,7 +71,7 @@ void Kernelize::probe(const MappedKernel& kernel) {
         return;
     }
     const auto outcome = runtime::run_in_sandbox(
-        {},
+        runtime::SandboxLimits::from_environment(),
         [&](const auto&) {
             try {
                 runtime::load_kernel(kernel);
@@ -85,7 +85,8 @@ void Kernelize::probe(const MappedKernel& kernel) {
                     {.what = "the library of the kernel " + kernel.name + " cannot be loaded",
                      .where = kernel.path.string(),
                      .why = outcome.why + " while it was loaded, in a child process",
-                     .hint = "the build is broken or not for this machine; `twinkle versions` shows which fit"});
+                     .hint = "the build is broken or not for this machine; `twinkle versions` "
+                             "shows which fit"});
     }
 }
 
@@ -99,6 +100,7 @@ Kernelized Kernelize::kernelize() {
 void Kernelize::verify(Kernelized& made) {
     runtime::VerificationContext context;
     context.original = request_.model;
+    context.limits = runtime::SandboxLimits::from_environment();
     context.inputs = runtime::read_inputs(*request_.inputs);
     context.observer = [&](std::size_t done, std::size_t total, const std::string& site) {
         channel_.progress(done, total, site);
@@ -123,11 +125,13 @@ void Kernelize::verify(Kernelized& made) {
 
 void Kernelize::refuse_failed(const std::string& site, const Verdict& verdict) const {
     const bool differs = verdict.comparison.allowed > 0;
-    throw Error(differs ? ErrorCode::verification : ErrorCode::refused,
-                {.what = "a replaced site is not right on these inputs",
-                 .where = site,
-                 .why = verdict.because,
-                 .hint = "nothing was written; exclude the site, or leave out --strict to keep its original"});
+    throw Error(
+        differs ? ErrorCode::verification : ErrorCode::refused,
+        {.what = "a replaced site is not right on these inputs",
+         .where = site,
+         .why = verdict.because,
+         .hint =
+             "nothing was written; exclude the site, or leave out --strict to keep its original"});
 }
 
 // What failed is left out of a second kernelize of the untouched file.

@@ -1,4 +1,5 @@
-// The LibTorch program behind `twinkle`: one JSON request on standard input, JSON lines on descriptor 3.
+// The LibTorch program behind `twinkle`: one JSON request on standard input, JSON lines on
+// descriptor 3.
 
 #include "twinkle/error.h"
 #include "worker/commands.h"

@@ -25,10 +25,11 @@ std::vector<std::string> texts(const Json& json, const char* key) {
 Request Request::parse(const std::string& source) {
     const Json json = base::parse_json(source, "request");
     if (!json.is_object() || json.value("schema", "") != "twinkle.request/1") {
-        throw Error(ErrorCode::malformed, {.what = "the worker does not understand the request",
-                                           .where = "",
-                                           .why = "it is not of schema twinkle.request/1",
-                                           .hint = "install twinkle and its runtime in one version"});
+        throw Error(ErrorCode::malformed,
+                    {.what = "the worker does not understand the request",
+                     .where = "",
+                     .why = "it is not of schema twinkle.request/1",
+                     .hint = "install twinkle and its runtime in one version"});
     }
     Request request;
     request.command = json.value("command", "");

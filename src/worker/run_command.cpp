@@ -17,8 +17,8 @@ using base::Json;
 void describe(const c10::IValue& value, Json& into) {
     if (value.isTensor()) {
         const at::Tensor tensor = value.toTensor();
-        into.push_back({{"dtype", c10::toString(tensor.scalar_type())},
-                        {"shape", tensor.sizes().vec()}});
+        into.push_back(
+            {{"dtype", c10::toString(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}});
     } else if (value.isTuple()) {
         for (const c10::IValue& element : value.toTupleRef().elements()) {
             describe(element, into);
@@ -56,10 +56,11 @@ c10::IValue call(const Request& request, torch::jit::Module& model, runtime::Inp
         const torch::NoGradGuard no_grad;
         return (*method)(inputs.positional, named);
     } catch (const std::exception& error) {
-        throw Error(ErrorCode::malformed, {.what = "the model cannot be run on these inputs",
-                                           .where = base::display_path(request.model),
-                                           .why = message_of(error.what()),
-                                           .hint = "give inputs as the method takes them (--inputs)"});
+        throw Error(ErrorCode::malformed,
+                    {.what = "the model cannot be run on these inputs",
+                     .where = base::display_path(request.model),
+                     .why = message_of(error.what()),
+                     .hint = "give inputs as the method takes them (--inputs)"});
     }
 }
 
@@ -84,13 +85,15 @@ Json run_command(const Request& request, const Channel& channel) {
     channel.stage("run", request.method);
     const auto start = std::chrono::steady_clock::now();
     const c10::IValue outputs = call(request, model, inputs);
-    const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double, std::milli> spent =
+        std::chrono::steady_clock::now() - start;
     if (request.output) {
         channel.stage("save", base::display_path(*request.output));
         const std::vector<char> bytes = torch::jit::pickle_save(outputs);
         base::write_file_atomically(*request.output, {bytes.data(), bytes.size()});
     }
-    Json result = {{"method", request.method}, {"time_ms", spent.count()}, {"outputs", Json::array()}};
+    Json result = {
+        {"method", request.method}, {"time_ms", spent.count()}, {"outputs", Json::array()}};
     describe(outputs, result["outputs"]);
     return result;
 }

@@ -78,8 +78,8 @@ std::vector<fs::path> builds_in(const fs::path& folder) {
     return builds;
 }
 
-// The namespace in the build's metadata; empty where it has none. A broken one is no reason to fail: the
-// search is for another build.
+// The namespace in the build's metadata; empty where it has none. A broken one is no reason to
+// fail: the search is for another build.
 std::string namespace_of(const fs::path& build) {
     const fs::path metadata = build / "metadata.json";
     if (!fs::exists(metadata)) {
@@ -135,7 +135,8 @@ MappedKernel KernelFinder::find(const RequiredKernel& required, const fs::path& 
     }
     if (!others.empty()) {
         throw Error(ErrorCode::verification,
-                    {.what = "the kernel " + required.name + " is not the build that the model was made with",
+                    {.what = "the kernel " + required.name +
+                             " is not the build that the model was made with",
                      .where = others.front(),
                      .why = "its files do not have the hashes that the model names (build " +
                             required.build_id.substr(0, 12) + "…)",
@@ -145,12 +146,13 @@ MappedKernel KernelFinder::find(const RequiredKernel& required, const fs::path& 
     for (const fs::path& folder : folders_) {
         searched.push_back(base::display_path(folder));
     }
-    throw Error(ErrorCode::not_found,
-                {.what = "the model needs the kernel " + required.name + " (" + required.variant + ")",
-                 .where = base::display_path(model),
-                 .why = "no build with the operators " + required.op_namespace + " is in " +
-                        base::join(searched, ", "),
-                 .hint = "name the folder that holds it with --kernels or TWINKLE_KERNELS"});
+    throw Error(
+        ErrorCode::not_found,
+        {.what = "the model needs the kernel " + required.name + " (" + required.variant + ")",
+         .where = base::display_path(model),
+         .why = "no build with the operators " + required.op_namespace + " is in " +
+                base::join(searched, ", "),
+         .hint = "name the folder that holds it with --kernels or TWINKLE_KERNELS"});
 }
 
 }  // namespace twinkle::runtime

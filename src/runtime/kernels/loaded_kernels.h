@@ -15,8 +15,8 @@ struct LoadedKernel {
     std::map<std::string, std::string> sources;  // path → Python text, as verified
 };
 
-// Verifies, opens the operator libraries, keeps the sources. A build that is loaded already is returned as
-// it is; another build under the same namespace is refused. Thread-safe.
+// Verifies, opens the operator libraries, keeps the sources. A build that is loaded already is
+// returned as it is; another build under the same namespace is refused. Thread-safe.
 std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel);
 
 }  // namespace twinkle::runtime

@@ -18,8 +18,8 @@ namespace {
                 {.what = what, .where = kernel.path.string(), .why = why, .hint = hint});
 }
 
-// Hub kernels refer to one Python function, the entry point that nobody calls here. Where no Python is in
-// the process, a stub beside libtwinkle provides it.
+// Hub kernels refer to one Python function, the entry point that nobody calls here. Where no Python
+// is in the process, a stub beside libtwinkle provides it.
 void provide_python_symbol() {
     static std::once_flag once;
     std::call_once(once, [] {

@@ -18,10 +18,11 @@ namespace {
 
 [[noreturn]] void fail(ErrorCode code, const MappedKernel& kernel, const MappedFile& file,
                        const std::string& what, const std::string& why) {
-    throw Error(code, {.what = what,
-                       .where = (kernel.path / file.path).string(),
-                       .why = why,
-                       .hint = "run `twinkle resolve` again, if the kernel was changed on purpose"});
+    throw Error(code,
+                {.what = what,
+                 .where = (kernel.path / file.path).string(),
+                 .why = why,
+                 .hint = "run `twinkle resolve` again, if the kernel was changed on purpose"});
 }
 
 bool write_all(int descriptor, const char* data, std::size_t size) {
@@ -44,7 +45,7 @@ template <typename Sink>
 base::FileHash stream(const MappedKernel& kernel, const MappedFile& file, Sink&& sink) {
     const std::filesystem::path path = kernel.path / file.path;
     const base::UniqueFd input(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    struct stat status {};
+    struct stat status{};
     if (!input) {
         fail(errno == ENOENT ? ErrorCode::not_found : ErrorCode::failed, kernel, file,
              "a file of the kernel " + kernel.name + " cannot be opened", std::strerror(errno));

@@ -1,6 +1,6 @@
 #pragma once
-// The files of a kernel build, read once: hashed as they are read, and used from that very copy, so that
-// nobody can exchange a file between the check and its use.
+// The files of a kernel build, read once: hashed as they are read, and used from that very copy, so
+// that nobody can exchange a file between the check and its use.
 
 #include "base/unique_fd.h"
 #include "twinkle/mapping.h"
@@ -21,9 +21,9 @@ struct VerifiedFiles {
     std::vector<SealedLibrary> libraries;        // every .so
 };
 
-// Every file of kernel.files must be there with its size and hash: Error(verification) names the first
-// that differs, Error(not_found) the first that is missing. Files that the mapping does not name are
-// ignored: nothing reads them.
+// Every file of kernel.files must be there with its size and hash: Error(verification) names the
+// first that differs, Error(not_found) the first that is missing. Files that the mapping does not
+// name are ignored: nothing reads them.
 VerifiedFiles read_verified(const MappedKernel& kernel);
 
 }  // namespace twinkle::runtime

@@ -21,18 +21,20 @@ constexpr std::uint64_t seed = 20240229;
 constexpr std::uint64_t max_input_bytes = 4ull << 30;
 
 [[noreturn]] void malformed(const std::string& where, const std::string& why) {
-    throw Error(ErrorCode::malformed,
-                {.what = "these are no inputs",
-                 .where = where,
-                 .why = why,
-                 .hint = "give a file of torch.save, or \"int64[1,128]:0..32000;float32[1,128,512]\""});
+    throw Error(
+        ErrorCode::malformed,
+        {.what = "these are no inputs",
+         .where = where,
+         .why = why,
+         .hint = "give a file of torch.save, or \"int64[1,128]:0..32000;float32[1,128,512]\""});
 }
 
 at::ScalarType dtype_named(const std::string& text, const std::string& name) {
     static const std::map<std::string, at::ScalarType> names = {
-        {"float64", at::kDouble}, {"float32", at::kFloat}, {"float16", at::kHalf},
-        {"bfloat16", at::kBFloat16}, {"int64", at::kLong}, {"int32", at::kInt},
-        {"int16", at::kShort}, {"int8", at::kChar}, {"uint8", at::kByte}, {"bool", at::kBool}};
+        {"float64", at::kDouble},    {"float32", at::kFloat}, {"float16", at::kHalf},
+        {"bfloat16", at::kBFloat16}, {"int64", at::kLong},    {"int32", at::kInt},
+        {"int16", at::kShort},       {"int8", at::kChar},     {"uint8", at::kByte},
+        {"bool", at::kBool}};
     const auto found = names.find(name);
     if (found == names.end()) {
         malformed(text, "unknown dtype " + base::printable(name));

@@ -13,10 +13,10 @@ struct Inputs {
     std::unordered_map<std::string, c10::IValue> named;
 };
 
-// `text` is a path, or "int64[1,128]:0..32000;float16[1,128,512]": dtype, shape and (optionally) a half-open range;
-// floating point without a range is drawn from the standard normal distribution. The seed is fixed.
-// A file holds a tensor, a tuple or list of positional inputs, or a dict of named ones.
-// Throws Error(not_found) or Error(malformed).
+// `text` is a path, or "int64[1,128]:0..32000;float16[1,128,512]": dtype, shape and (optionally) a
+// half-open range; floating point without a range is drawn from the standard normal distribution.
+// The seed is fixed. A file holds a tensor, a tuple or list of positional inputs, or a dict of
+// named ones. Throws Error(not_found) or Error(malformed).
 Inputs read_inputs(const std::string& text);
 
 void move_to(Inputs& inputs, torch::Device device);

@@ -35,7 +35,8 @@ std::string first_bytes(const std::filesystem::path& file) {
     return head;
 }
 
-const std::string how_to_save = "save a model with torch.jit.script or torch.jit.trace, then .save()";
+const std::string how_to_save =
+    "save a model with torch.jit.script or torch.jit.trace, then .save()";
 
 // What a file is that does not begin like a zip archive.
 std::string describe_other(const std::string& head, std::uintmax_t size) {
@@ -52,7 +53,8 @@ std::string describe_other(const std::string& head, std::uintmax_t size) {
     if (head[0] == '\x80') {
         return "it is a pickle, as torch.save wrote it before 1.6: a state_dict or a Python object";
     }
-    if (head.starts_with("\x7f" "ELF")) {
+    if (head.starts_with("\x7f"
+                         "ELF")) {
         return "it is a shared library or a program";
     }
     return "it is no zip archive";
@@ -112,10 +114,11 @@ std::string first_line(const std::string& text) {
                      .why = "LibTorch does not have it, and no kernel that is loaded defines it",
                      .hint = "name the folder of its kernel with --kernels or TWINKLE_KERNELS"});
     }
-    throw Error(ErrorCode::malformed, {.what = "the model cannot be loaded",
-                                       .where = base::display_path(file),
-                                       .why = first_line(text),
-                                       .hint = "save it again with the LibTorch that is used here"});
+    throw Error(ErrorCode::malformed,
+                {.what = "the model cannot be loaded",
+                 .where = base::display_path(file),
+                 .why = first_line(text),
+                 .hint = "save it again with the LibTorch that is used here"});
 }
 
 }  // namespace
@@ -123,16 +126,17 @@ std::string first_line(const std::string& text) {
 void require_torchscript(const std::filesystem::path& file) {
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(file, ignored)) {
-        throw Error(ErrorCode::not_found, {.what = "there is no such model",
-                                           .where = base::display_path(file),
-                                           .why = std::filesystem::exists(file, ignored)
-                                                      ? "it is not a regular file"
-                                                      : "the file does not exist",
-                                           .hint = ""});
+        throw Error(ErrorCode::not_found,
+                    {.what = "there is no such model",
+                     .where = base::display_path(file),
+                     .why = std::filesystem::exists(file, ignored) ? "it is not a regular file"
+                                                                   : "the file does not exist",
+                     .hint = ""});
     }
     const std::string head = first_bytes(file);
     if (!head.starts_with("PK\x03\x04")) {
-        malformed(file, describe_other(head, std::filesystem::file_size(file, ignored)), how_to_save);
+        malformed(file, describe_other(head, std::filesystem::file_size(file, ignored)),
+                  how_to_save);
     }
     const auto records = open_archive(file)->getAllRecords();
     if (records.size() > max_records) {
@@ -143,11 +147,12 @@ void require_torchscript(const std::filesystem::path& file) {
         malformed(file, "it is a .pt2 file (torch.export): another format of models", how_to_save);
     }
     if (!has_record(records, "constants.pkl")) {
-        malformed(file,
-                  has_record(records, "data.pkl")
-                      ? "it is what torch.save writes: a state_dict or a Python object, without code"
-                      : "its archive holds no TorchScript code",
-                  how_to_save);
+        malformed(
+            file,
+            has_record(records, "data.pkl")
+                ? "it is what torch.save writes: a state_dict or a Python object, without code"
+                : "its archive holds no TorchScript code",
+            how_to_save);
     }
 }
 
@@ -190,10 +195,11 @@ void save_model(const torch::jit::Module& model, const std::filesystem::path& fi
     base::AtomicFile target(file);
     std::ofstream out(target.temporary(), std::ios::binary | std::ios::trunc);
     const auto fail = [&](const std::string& why) {
-        throw Error(ErrorCode::failed, {.what = "the model cannot be written",
-                                        .where = base::display_path(file),
-                                        .why = why,
-                                        .hint = "nothing was left behind; free space or choose another folder"});
+        throw Error(ErrorCode::failed,
+                    {.what = "the model cannot be written",
+                     .where = base::display_path(file),
+                     .why = why,
+                     .hint = "nothing was left behind; free space or choose another folder"});
     };
     if (!out) {
         fail(std::strerror(errno));

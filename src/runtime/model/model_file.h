@@ -1,5 +1,6 @@
 #pragma once
-// A model file as it comes from outside: opened as TorchScript, or refused with the words for what it is.
+// A model file as it comes from outside: opened as TorchScript, or refused with the words for what
+// it is.
 
 #include <torch/script.h>
 
@@ -9,12 +10,13 @@
 
 namespace twinkle::runtime {
 
-// Throws Error(not_found) if the file is not there, Error(malformed) if it is no TorchScript archive, and says
-// what it is instead (a state_dict, .pt2, safetensors, a pickle, a truncated archive).
+// Throws Error(not_found) if the file is not there, Error(malformed) if it is no TorchScript
+// archive, and says what it is instead (a state_dict, .pt2, safetensors, a pickle, a truncated
+// archive).
 void require_torchscript(const std::filesystem::path& file);
 
-// torch::jit::load, with its failures as Error(malformed), or Error(not_found) for an operator that no
-// loaded kernel defines.
+// torch::jit::load, with its failures as Error(malformed), or Error(not_found) for an operator that
+// no loaded kernel defines.
 torch::jit::Module open_model(const std::filesystem::path& file,
                               torch::Device device = torch::kCPU);
 

@@ -9,9 +9,8 @@ namespace {
 
 AttributeMap found_in_graph(const torch::jit::Module& module) {
     const auto* forward = module.type()->findMethod("forward");
-    return forward == nullptr
-               ? AttributeMap{}
-               : lost_attributes(*torch::jit::toGraphFunction(*forward).graph());
+    return forward == nullptr ? AttributeMap{}
+                              : lost_attributes(*torch::jit::toGraphFunction(*forward).graph());
 }
 
 }  // namespace
@@ -59,9 +58,9 @@ tl::expected<AttributeMap, std::string> supplied_attributes(
     for (const auto& [name, value] : from_manifest) {
         const auto known = supplied.find(name);
         if (known != supplied.end() && !equals(known->second, value)) {
-            return tl::make_unexpected(fmt::format(
-                "the manifest supplies {} = {}, but the model's graph has {}", name, to_text(value),
-                known->second.toScalar().to<double>()));
+            return tl::make_unexpected(
+                fmt::format("the manifest supplies {} = {}, but the model's graph has {}", name,
+                            to_text(value), known->second.toScalar().to<double>()));
         }
         supplied[name] = to_ivalue(value);
     }

@@ -1,5 +1,6 @@
 #pragma once
-// The attributes of an instance: those that the saved model has, and those that its graph still shows.
+// The attributes of an instance: those that the saved model has, and those that its graph still
+// shows.
 
 #include "runtime/source/host_value.h"
 #include "twinkle/mapping.h"
@@ -13,15 +14,16 @@
 
 namespace twinkle::runtime {
 
-// Attribute, constant of the class, or found in the graph of forward by the rules of lost_attributes.h.
+// Attribute, constant of the class, or found in the graph of forward by the rules of
+// lost_attributes.h.
 std::optional<c10::IValue> attribute_of(const torch::jit::Module& module, const std::string& name);
 
 bool equals(const c10::IValue& actual, const AttributeValue& expected);
 c10::IValue to_ivalue(const AttributeValue& value);
 std::string to_text(const AttributeValue& value);
 
-// What the layer may find on top of the instance's own attributes: the manifest's, then the graph's. The reason, if the two
-// contradict each other.
+// What the layer may find on top of the instance's own attributes: the manifest's, then the
+// graph's. The reason, if the two contradict each other.
 tl::expected<AttributeMap, std::string> supplied_attributes(
     const torch::jit::Module& module, const std::map<std::string, AttributeValue>& from_manifest);
 

@@ -36,7 +36,7 @@ std::optional<double> constant_number(const Value* value) {
 using Extract = std::optional<double> (*)(const Node* consumer);
 
 struct Rule {
-    const char* consumer;                   // the operator at which the rule starts
+    const char* consumer;  // the operator at which the rule starts
     Extract extract;
     std::array<const char*, 3> attributes;  // the names under which modules keep the value
 };

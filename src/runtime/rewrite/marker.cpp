@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view prefix = "twinkle.kernel/1";
 
-// The kernels are checked when the model is loaded; the call itself does nothing. CONSERVATIVE keeps it
-// through dead code elimination and freezing.
+// The kernels are checked when the model is loaded; the call itself does nothing. CONSERVATIVE
+// keeps it through dead code elimination and freezing.
 const torch::jit::RegisterOperators registration({torch::jit::Operator(
     "twinkle::needs_kernel(str marker) -> ()",
     [](torch::jit::Stack& stack) { torch::jit::drop(stack, 1); },
@@ -20,7 +20,8 @@ const torch::jit::RegisterOperators registration({torch::jit::Operator(
 
 bool is_plain(std::string_view value) {
     return !value.empty() && value.size() <= 200 &&
-           value.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./@+") ==
+           value.find_first_not_of(
+               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./@+") ==
                std::string_view::npos;
 }
 
@@ -52,12 +53,11 @@ std::optional<RequiredKernel> parse_marker(std::string_view text) {
     }
     for (const auto& [name, value] : fields) {
         if (value->empty()) {
-            throw Error(ErrorCode::malformed,
-                        {.what = "the model's kernel marker is damaged",
-                         .where = "",
-                         .why = "it has no usable " + std::string(name) + ": " +
-                                base::printable(text.substr(0, 200)),
-                         .hint = "kernelize the original model again"});
+            throw Error(ErrorCode::malformed, {.what = "the model's kernel marker is damaged",
+                                               .where = "",
+                                               .why = "it has no usable " + std::string(name) +
+                                                      ": " + base::printable(text.substr(0, 200)),
+                                               .hint = "kernelize the original model again"});
         }
     }
     return kernel;

@@ -1,6 +1,6 @@
 #pragma once
-// The marker: a call in the graph that names a kernel build. Extra files of a saved model are lost by load and
-// save, attributes by freeze; a call with an effect stays.
+// The marker: a call in the graph that names a kernel build. Extra files of a saved model are lost
+// by load and save, attributes by freeze; a call with an effect stays.
 
 #include "twinkle/load.h"
 

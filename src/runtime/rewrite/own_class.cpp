@@ -78,8 +78,8 @@ c10::ClassTypePtr clone_class(const c10::ClassTypePtr& from) {
 torch::jit::Module replace_child(torch::jit::Module& parent, const std::string& name,
                                  const torch::jit::Module& child) {
     const auto type = clone_class(child.type());
-    auto object = c10::ivalue::Object::create(
-        c10::StrongTypePtr(type->compilation_unit(), type), child._ivalue()->slots().size());
+    auto object = c10::ivalue::Object::create(c10::StrongTypePtr(type->compilation_unit(), type),
+                                              child._ivalue()->slots().size());
     for (std::size_t i = 0; i < child._ivalue()->slots().size(); ++i) {
         object->setSlot(i, child._ivalue()->getSlot(i));
     }
@@ -103,8 +103,8 @@ void retype_methods(const std::vector<torch::jit::Module>& modules) {
 
 torch::jit::Module give_own_class(torch::jit::Module& root, const std::string& path) {
     torch::jit::Module current = root;
-    // A graph reaches into the children of its own children (a loop over a list of layers does), so all
-    // graphs on the way are retyped.
+    // A graph reaches into the children of its own children (a loop over a list of layers does), so
+    // all graphs on the way are retyped.
     std::vector<torch::jit::Module> way{root};
     for (const std::string& name : base::split(path, '.')) {
         torch::jit::Module child = current.attr(name).toModule();

@@ -1,7 +1,7 @@
 #include "runtime/rewrite/replacement.h"
 
-#include "runtime/source/layer_compiler.h"
 #include "runtime/rewrite/site_adapter.h"
+#include "runtime/source/layer_compiler.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -21,7 +21,8 @@ std::vector<jit::Function*> forward_methods(const c10::ClassTypePtr& type) {
     for (jit::Function* method : type->methods()) {
         const std::string& name = method->name();
         if (name.starts_with("forward") &&
-            std::all_of(name.begin() + 7, name.end(), [](unsigned char c) { return std::isdigit(c); })) {
+            std::all_of(name.begin() + 7, name.end(),
+                        [](unsigned char c) { return std::isdigit(c); })) {
             found.push_back(method);
         }
     }
@@ -50,8 +51,7 @@ tl::expected<Edit, std::string> prepare(const c10::ClassTypePtr& type, jit::Func
     }
     edit.adapter = std::move(*adapter);
     const std::string name = "twinkle_" + layer + "_" + forward.name();
-    auto method =
-        compile_layer(compilation, layer, type, name, edit.adapter.input_types, supplied);
+    auto method = compile_layer(compilation, layer, type, name, edit.adapter.input_types, supplied);
     if (!method) {
         return tl::make_unexpected(method.error());
     }
@@ -75,9 +75,9 @@ void visit_nodes(const jit::Block* block, const std::function<void(const jit::No
 }
 
 bool has_autograd_kernel(const c10::OperatorHandle& op) {
-    for (const auto key : {c10::DispatchKey::Autograd, c10::DispatchKey::AutogradCPU,
-                           c10::DispatchKey::AutogradCUDA,
-                           c10::DispatchKey::CompositeImplicitAutograd}) {
+    for (const auto key :
+         {c10::DispatchKey::Autograd, c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradCUDA,
+          c10::DispatchKey::CompositeImplicitAutograd}) {
         if (op.hasKernelForDispatchKey(key)) {
             return true;
         }
@@ -85,7 +85,8 @@ bool has_autograd_kernel(const c10::OperatorHandle& op) {
     return false;
 }
 
-// Operators of the namespace that the function calls, through other functions too, without an autograd kernel.
+// Operators of the namespace that the function calls, through other functions too, without an
+// autograd kernel.
 std::set<std::string> operators_without_autograd(jit::Function& function,
                                                  const std::string& op_namespace) {
     std::set<std::string> found;
@@ -118,8 +119,9 @@ std::optional<KeepReason> unfit_for_training(const std::vector<Edit>& edits,
         }
         const auto found = operators_without_autograd(*edit.method, *request.trained_namespace);
         if (!found.empty()) {
-            return KeepReason{Fallback::no_compatible_mode,
-                              *found.begin() + " has no autograd kernel, so gradients would be wrong"};
+            return KeepReason{
+                Fallback::no_compatible_mode,
+                *found.begin() + " has no autograd kernel, so gradients would be wrong"};
         }
     }
     return std::nullopt;

@@ -111,11 +111,10 @@ tl::expected<Adapter, std::string> fit(jit::Graph& graph,
         required += parameter.has_default ? 0 : 1;
     }
     if (given < required || given > parameters.size()) {
-        return tl::make_unexpected(
-            fmt::format("the saved forward takes {} inputs, the layer {}", given,
-                        required == parameters.size()
-                            ? std::to_string(required)
-                            : fmt::format("{} to {}", required, parameters.size())));
+        return tl::make_unexpected(fmt::format(
+            "the saved forward takes {} inputs, the layer {}", given,
+            required == parameters.size() ? std::to_string(required)
+                                          : fmt::format("{} to {}", required, parameters.size())));
     }
     for (std::size_t i = 1; i <= given; ++i) {
         adapter.inputs.push_back(i);

@@ -1,7 +1,8 @@
 #pragma once
-// Fits a layer to a site. Tracing changes the inputs and outputs of a module, so what a site passes and wants back is
-// read from its own graph: the call of the compiled layer stands for the one result that it computes, and what
-// else the original returned stays computed by the original nodes.
+// Fits a layer to a site. Tracing changes the inputs and outputs of a module, so what a site passes
+// and wants back is read from its own graph: the call of the compiled layer stands for the one
+// result that it computes, and what else the original returned stays computed by the original
+// nodes.
 
 #include "runtime/source/layer_compiler.h"
 
@@ -18,13 +19,14 @@ namespace twinkle::runtime {
 struct Adapter {
     std::vector<std::size_t> inputs;  // of the graph, in the order of the layer's parameters
     std::vector<c10::TypePtr> input_types;
-    // Which element of a returned tuple the layer computes; none: all of what the site returns, and `unclear` says
-    // why no element could be told.
+    // Which element of a returned tuple the layer computes; none: all of what the site returns, and
+    // `unclear` says why no element could be told.
     std::optional<std::size_t> element;
     std::string unclear;
 };
 
-// How `graph` (a forward, self first) would be served by a layer with these parameters, or why it cannot be.
+// How `graph` (a forward, self first) would be served by a layer with these parameters, or why it
+// cannot be.
 tl::expected<Adapter, std::string> fit(torch::jit::Graph& graph,
                                        const std::vector<LayerParameter>& parameters);
 

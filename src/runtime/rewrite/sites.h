@@ -14,8 +14,8 @@ struct Instance {
     torch::jit::Module module;
 };
 
-// Every module of the tree once, parents before children, in the order of the attributes. An instance
-// reachable under two paths is listed under the first.
+// Every module of the tree once, parents before children, in the order of the attributes. An
+// instance reachable under two paths is listed under the first.
 std::vector<Instance> instances_of(const torch::jit::Module& root);
 
 // The instance under a path that instances_of() gave.

@@ -55,11 +55,10 @@ FallbackSet parse_fallbacks(const std::vector<std::string>& words) {
                 known.emplace_back(name);
             }
             const auto near = base::nearest(word, known);
-            throw Error(ErrorCode::malformed,
-                        {.what = "unknown fallback " + base::printable(word),
-                         .where = "",
-                         .why = "known are " + base::join(known, ", "),
-                         .hint = near ? "did you mean " + *near + "?" : ""});
+            throw Error(ErrorCode::malformed, {.what = "unknown fallback " + base::printable(word),
+                                               .where = "",
+                                               .why = "known are " + base::join(known, ", "),
+                                               .hint = near ? "did you mean " + *near + "?" : ""});
         }
     }
     return set;

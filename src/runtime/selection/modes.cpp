@@ -11,15 +11,20 @@ std::string normalized_mode(std::string_view mode) {
     if (known && *known != "fallback") {
         return *known;
     }
-    throw Error(ErrorCode::malformed, {.what = "unknown mode " + base::printable(mode),
-                                       .where = "",
-                                       .why = "a mode is inference or training, with or without +compile",
-                                       .hint = ""});
+    throw Error(ErrorCode::malformed,
+                {.what = "unknown mode " + base::printable(mode),
+                 .where = "",
+                 .why = "a mode is inference or training, with or without +compile",
+                 .hint = ""});
 }
 
-bool wants_training(std::string_view mode) { return mode.starts_with("training"); }
+bool wants_training(std::string_view mode) {
+    return mode.starts_with("training");
+}
 
-bool wants_compile(std::string_view mode) { return mode.ends_with("+compile"); }
+bool wants_compile(std::string_view mode) {
+    return mode.ends_with("+compile");
+}
 
 std::vector<std::string> search_order(std::string_view mode) {
     if (mode == "inference") {

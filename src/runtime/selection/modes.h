@@ -7,7 +7,8 @@
 
 namespace twinkle::runtime {
 
-// "train" → "training", "compile" → "inference+compile"; throws Error(malformed) for anything unknown.
+// "train" → "training", "compile" → "inference+compile"; throws Error(malformed) for anything
+// unknown.
 std::string normalized_mode(std::string_view mode);
 
 bool wants_training(std::string_view mode);

@@ -62,7 +62,7 @@ bool binds(const MappedLayer& layer, const std::string& class_name) {
 }
 
 tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLayer& layer,
-                                      const SelectionContext& context) {
+                                        const SelectionContext& context) {
     const auto refused = [](Fallback fallback, std::string because) {
         return tl::make_unexpected(KeepReason{fallback, std::move(because)});
     };
@@ -82,15 +82,17 @@ tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLaye
                        fmt::format("{} has no kernel for {}, only for {}", layer.kernel_name,
                                    context.device, fmt::join(devices, ", ")));
     }
-    std::erase_if(here, [&](const auto* one) { return !serves_capability(*one, context.capability); });
+    std::erase_if(here,
+                  [&](const auto* one) { return !serves_capability(*one, context.capability); });
     if (here.empty()) {
-        return refused(Fallback::no_compatible_properties,
-                       fmt::format("no capability range of {} contains this device",
-                                   layer.kernel_name));
+        return refused(
+            Fallback::no_compatible_properties,
+            fmt::format("no capability range of {} contains this device", layer.kernel_name));
     }
     std::stable_sort(here.begin(), here.end(),
                      [](const auto* a, const auto* b) { return range_size(*a) < range_size(*b); });
-    std::erase_if(here, [&](const auto* one) { return range_size(*one) != range_size(*here.front()); });
+    std::erase_if(here,
+                  [&](const auto* one) { return range_size(*one) != range_size(*here.front()); });
 
     std::string excluded;
     for (const std::string& mode : search_order(context.mode)) {
@@ -110,9 +112,9 @@ tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLaye
         }
     }
     return refused(Fallback::no_compatible_mode,
-                   excluded.empty() ? fmt::format("{} is not registered for {}", layer.kernel_name,
-                                                  context.mode)
-                                    : excluded);
+                   excluded.empty()
+                       ? fmt::format("{} is not registered for {}", layer.kernel_name, context.mode)
+                       : excluded);
 }
 
 std::optional<std::string> unmet_condition(const MappedLayer& layer, const Instance& instance) {
@@ -125,7 +127,8 @@ std::optional<std::string> unmet_condition(const MappedLayer& layer, const Insta
     for (const auto& [name, expected] : layer.when) {
         const auto actual = attribute_of(instance.module, name);
         if (!actual) {
-            return "the saved model has lost the attribute " + name + ", on which the binding depends";
+            return "the saved model has lost the attribute " + name +
+                   ", on which the binding depends";
         }
         if (!equals(*actual, expected)) {
             return fmt::format("its {} is not {}", name, to_text(expected));

@@ -1,8 +1,8 @@
 #pragma once
 // Which candidate of a mapping serves a site, or why none does.
 
-#include "runtime/selection/keep_reason.h"
 #include "runtime/rewrite/sites.h"
+#include "runtime/selection/keep_reason.h"
 #include "twinkle/kernelize.h"
 
 #include <tl/expected.hpp>
@@ -21,19 +21,21 @@ struct Choice {
 };
 
 struct SelectionContext {
-    std::string mode;                // normalized
-    std::string device;              // cpu, cuda, …
-    std::optional<int> capability;   // major * 10 + minor
+    std::string mode;               // normalized
+    std::string device;             // cpu, cuda, …
+    std::optional<int> capability;  // major * 10 + minor
 };
 
 // Whether the binding names this class.
 bool binds(const MappedLayer& layer, const std::string& class_name);
 
-// Device, capability range (the smallest that contains the device wins), mode and flags, in this order.
+// Device, capability range (the smallest that contains the device wins), mode and flags, in this
+// order.
 tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLayer& layer,
-                                      const SelectionContext& context);
+                                        const SelectionContext& context);
 
-// The conditions of a binding on one instance: its path, attributes and submodules. Nothing: they hold.
+// The conditions of a binding on one instance: its path, attributes and submodules. Nothing: they
+// hold.
 std::optional<std::string> unmet_condition(const MappedLayer& layer, const Instance& instance);
 
 }  // namespace twinkle::runtime

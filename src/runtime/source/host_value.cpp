@@ -29,9 +29,11 @@ struct SubmoduleValue : jit::SugaredValue {
         }
         return found;
     }
-    Value call(const jit::SourceRange& loc, jit::GraphFunction& m, at::ArrayRef<jit::NamedValue> args,
-               at::ArrayRef<jit::NamedValue> kwargs, size_t n_binders) override {
-        return std::make_shared<jit::SimpleValue>(value)->attr(loc, m, "forward")
+    Value call(const jit::SourceRange& loc, jit::GraphFunction& m,
+               at::ArrayRef<jit::NamedValue> args, at::ArrayRef<jit::NamedValue> kwargs,
+               size_t n_binders) override {
+        return std::make_shared<jit::SimpleValue>(value)
+            ->attr(loc, m, "forward")
             ->call(loc, m, args, kwargs, n_binders);
     }
     jit::Value* value;
@@ -63,14 +65,16 @@ struct HostValue : jit::SugaredValue {
             return std::make_shared<jit::SimpleValue>(m.graph()->insertConstant(*constant, loc));
         }
         if (const auto given = supplied.find(field); given != supplied.end()) {
-            return std::make_shared<jit::SimpleValue>(m.graph()->insertConstant(given->second, loc));
+            return std::make_shared<jit::SimpleValue>(
+                m.graph()->insertConstant(given->second, loc));
         }
         if (type->findMethod(field) != nullptr) {
             return std::make_shared<jit::MethodValue>(value, field);
         }
         throw(jit::ErrorReport(loc)
               << "the saved " << unmangled(type->name()->qualifiedName()) << " has no attribute "
-              << field << " (tracing drops attributes; the manifest can supply it under `attributes`)");
+              << field
+              << " (tracing drops attributes; the manifest can supply it under `attributes`)");
     }
 
     jit::Value* value;

@@ -10,8 +10,8 @@ namespace twinkle::runtime {
 
 using AttributeMap = std::map<std::string, c10::IValue>;
 
-// What LibTorch's compiler asks for the first parameter of a method. Attributes that the saved model has lost are
-// answered from `supplied`; what the class has comes first.
+// What LibTorch's compiler asks for the first parameter of a method. Attributes that the saved
+// model has lost are answered from `supplied`; what the class has comes first.
 struct HostSelf : torch::jit::Self {
     HostSelf(c10::ClassTypePtr class_type, AttributeMap supplied_attributes)
         : type(std::move(class_type)), supplied(std::move(supplied_attributes)) {}

@@ -1,6 +1,6 @@
 #pragma once
-// The Python package of a kernel, as text: its modules, parsed on first use, and what each name at module level
-// stands for. Nothing is run.
+// The Python package of a kernel, as text: its modules, parsed on first use, and what each name at
+// module level stands for. Nothing is run.
 
 #include "runtime/source/lowering.h"
 
@@ -28,9 +28,9 @@ struct OwnName {
     std::string module;
     std::string name;
 };
-using Binding = std::variant<ForeignModule, ForeignName, OwnModule, OwnName,
-                             const python::FunctionDef*, const python::ClassDef*,
-                             const python::Expr*>;
+using Binding =
+    std::variant<ForeignModule, ForeignName, OwnModule, OwnName, const python::FunctionDef*,
+                 const python::ClassDef*, const python::Expr*>;
 
 struct PackageModule {
     std::string name;
@@ -48,8 +48,8 @@ public:
     // Null if there is no such module. Throws CannotCompile if it does not parse.
     const PackageModule* module(const std::string& name);
 
-    // Where a name leads, through re-exports of this package: the module that defines it and its binding.
-    // The module is null if the name is unknown.
+    // Where a name leads, through re-exports of this package: the module that defines it and its
+    // binding. The module is null if the name is unknown.
     struct Definition {
         const PackageModule* module = nullptr;
         const Binding* binding = nullptr;

@@ -53,7 +53,8 @@ std::vector<LayerParameter> parameters_of(const py::FunctionDef& forward) {
     return result;
 }
 
-// LibTorch's reports are a message, then the source with a caret; a report wants one line and the position.
+// LibTorch's reports are a message, then the source with a caret; a report wants one line and the
+// position.
 std::string short_report(const std::string& text) {
     std::string message;
     std::string place;

@@ -16,12 +16,14 @@ struct LayerParameter {
     bool has_default = false;
 };
 
-// The parameters of the layer's forward, without self. The error says where the source is not a layer.
+// The parameters of the layer's forward, without self. The error says where the source is not a
+// layer.
 tl::expected<std::vector<LayerParameter>, std::string> layer_parameters(KernelPackage& package,
                                                                         const std::string& layer);
 
-// Adds the layer's forward to `type` as the method `method`, for these types of its first parameters; the other
-// parameters keep their defaults. On an error (the reason, with file and line) the class is as it was.
+// Adds the layer's forward to `type` as the method `method`, for these types of its first
+// parameters; the other parameters keep their defaults. On an error (the reason, with file and
+// line) the class is as it was.
 tl::expected<torch::jit::Function*, std::string> compile_layer(
     Compilation& compilation, const std::string& layer, const c10::ClassTypePtr& type,
     const std::string& method, const std::vector<c10::TypePtr>& argument_types,

@@ -1,7 +1,7 @@
 #pragma once
-// Lowers Python syntax trees to the trees of LibTorch's own frontend, which then types and compiles them.
-// LibTorch's parser is not used: it refuses much (f-strings, decorators, keyword markers) that its compiler
-// takes. What has no counterpart is refused with file, line and construct.
+// Lowers Python syntax trees to the trees of LibTorch's own frontend, which then types and compiles
+// them. LibTorch's parser is not used: it refuses much (f-strings, decorators, keyword markers)
+// that its compiler takes. What has no counterpart is refused with file, line and construct.
 
 #include "python/syntax_tree.h"
 
@@ -14,7 +14,8 @@
 
 namespace twinkle::runtime {
 
-// "layers.py:12: try statement" …: a normal outcome, turned into a report entry by the layer compiler.
+// "layers.py:12: try statement" …: a normal outcome, turned into a report entry by the layer
+// compiler.
 class CannotCompile : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
@@ -46,8 +47,9 @@ struct LoweredParameter {
     std::string type;  // a name for type_reference()
 };
 
-// A function under a new name whose parameters have the given types. Parameters of the definition that are
-// not among `parameters` must have a default, which becomes an assignment in front of the body.
+// A function under a new name whose parameters have the given types. Parameters of the definition
+// that are not among `parameters` must have a default, which becomes an assignment in front of the
+// body.
 torch::jit::Def lower_function(const SourceFile& file, const python::FunctionDef& function,
                                const std::string& name,
                                const std::vector<LoweredParameter>& parameters);

@@ -1,5 +1,5 @@
-#include "runtime/source/lowering.h"
 #include "runtime/format.h"
+#include "runtime/source/lowering.h"
 
 #include <cmath>
 
@@ -146,8 +146,8 @@ jit::Expr Expressions::lower(const py::Expr& expr) {
             return comprehension(*node.elt, node.generators, range);
         }
         default:
-            file_.refuse(expr, std::string(py::kind_name(expr.kind)) +
-                                   " has no counterpart in TorchScript");
+            file_.refuse(
+                expr, std::string(py::kind_name(expr.kind)) + " has no counterpart in TorchScript");
     }
 }
 
@@ -189,7 +189,8 @@ jit::Expr Expressions::constant(const py::Constant& node, const Range& range) {
     if (std::holds_alternative<py::Ellipsis>(node.value)) {
         return jit::Dots::create(range);
     }
-    file_.refuse(node, "a constant that TorchScript does not have (bytes, complex or a huge integer)");
+    file_.refuse(node,
+                 "a constant that TorchScript does not have (bytes, complex or a huge integer)");
 }
 
 jit::Expr Expressions::call(const py::Call& node, const Range& range) {
@@ -209,8 +210,7 @@ jit::Expr Expressions::call(const py::Call& node, const Range& range) {
         attributes.push_back(
             jit::Attribute::create(at, jit::Ident::create(at, keyword.arg), lower(*keyword.value)));
     }
-    return jit::Apply::create(range, lower(*node.func),
-                              jit::List<jit::Expr>::create(range, inputs),
+    return jit::Apply::create(range, lower(*node.func), jit::List<jit::Expr>::create(range, inputs),
                               jit::List<jit::Attribute>::create(range, attributes));
 }
 

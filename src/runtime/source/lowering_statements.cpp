@@ -61,7 +61,9 @@ void Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
                     range, expression(*py::as<py::ExprStmt>(statement)->value)));
             }
             return;
-        case py::NodeKind::Assign: out.push_back(assign(*py::as<py::Assign>(statement), range)); return;
+        case py::NodeKind::Assign:
+            out.push_back(assign(*py::as<py::Assign>(statement), range));
+            return;
         case py::NodeKind::AnnAssign:
             out.push_back(annotated(*py::as<py::AnnAssign>(statement), range));
             return;
@@ -83,7 +85,9 @@ void Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
             return;
         }
         case py::NodeKind::For: out.push_back(for_loop(*py::as<py::For>(statement), range)); return;
-        case py::NodeKind::Raise: out.push_back(raise(*py::as<py::Raise>(statement), range)); return;
+        case py::NodeKind::Raise:
+            out.push_back(raise(*py::as<py::Raise>(statement), range));
+            return;
         case py::NodeKind::Assert: {
             const auto& node = *py::as<py::Assert>(statement);
             out.push_back(jit::Assert::create(
@@ -123,7 +127,8 @@ jit::Stmt Statements::annotated(const py::AnnAssign& node, const Range& range) {
     if (!node.value) {
         return jit::Pass::create(range);
     }
-    return jit::Assign::create(range, jit::List<jit::Expr>::create(range, {expression(*node.target)}),
+    return jit::Assign::create(range,
+                               jit::List<jit::Expr>::create(range, {expression(*node.target)}),
                                jit::Maybe<jit::Expr>::create(range, expression(*node.value)),
                                jit::Maybe<jit::Expr>::create(range, expression(*node.annotation)));
 }

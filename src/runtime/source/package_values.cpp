@@ -20,11 +20,13 @@ struct OwnModuleValue : jit::SugaredValue {
     OwnModuleValue(std::shared_ptr<Compilation> in, const PackageModule& which)
         : compilation(std::move(in)), module(which) {}
     std::string kind() const override { return "module " + module.name; }
-    Value attr(const jit::SourceRange& loc, jit::GraphFunction&, const std::string& field) override {
+    Value attr(const jit::SourceRange& loc, jit::GraphFunction&,
+               const std::string& field) override {
         if (Value value = compilation->value_of(module, field, loc)) {
             return value;
         }
-        throw(jit::ErrorReport(loc) << "the kernel's module " << module.name << " has no " << field);
+        throw(jit::ErrorReport(loc)
+              << "the kernel's module " << module.name << " has no " << field);
     }
     std::shared_ptr<Compilation> compilation;
     const PackageModule& module;
@@ -38,8 +40,9 @@ struct OwnFunctionValue : jit::SugaredValue {
 
     std::string kind() const override { return "function " + def.name; }
 
-    Value call(const jit::SourceRange& loc, jit::GraphFunction& m, at::ArrayRef<jit::NamedValue> args,
-               at::ArrayRef<jit::NamedValue> kwargs, size_t n_binders) override {
+    Value call(const jit::SourceRange& loc, jit::GraphFunction& m,
+               at::ArrayRef<jit::NamedValue> args, at::ArrayRef<jit::NamedValue> kwargs,
+               size_t n_binders) override {
         std::vector<std::string> positional;
         for (const py::Arg& arg : def.args.posonlyargs) {
             positional.push_back(arg.arg);
@@ -168,7 +171,7 @@ Value Compilation::value_of_expression(const PackageModule& module, const py::Ex
         if (const auto* number = std::get_if<double>(&constant->value)) {
             return constant_value(*number);
         }
-        return constant->string() ? constant_value(*constant->string())
+        return constant->string()    ? constant_value(*constant->string())
                : constant->is_none() ? constant_value(c10::IValue())
                                      : nullptr;
     }
@@ -181,8 +184,8 @@ Value Compilation::value_of_expression(const PackageModule& module, const py::Ex
                                   std::make_shared<jit::Graph>(), nullptr);
         return base ? base->attr(loc, unused, attribute->attr) : nullptr;
     }
-    throw(jit::ErrorReport(loc) << "a module constant that is no literal: "
-                                << module.file->path() << ":" << expr.span.line);
+    throw(jit::ErrorReport(loc) << "a module constant that is no literal: " << module.file->path()
+                                << ":" << expr.span.line);
 }
 
 jit::Function* Compilation::function(const PackageModule& module, const py::FunctionDef& def,

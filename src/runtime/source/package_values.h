@@ -1,6 +1,6 @@
 #pragma once
-// What the names in a kernel's Python source mean to LibTorch's compiler: torch and its modules, operators,
-// functions and constants of the package.
+// What the names in a kernel's Python source mean to LibTorch's compiler: torch and its modules,
+// operators, functions and constants of the package.
 
 #include "runtime/source/kernel_package.h"
 
@@ -13,8 +13,8 @@
 
 namespace twinkle::runtime {
 
-// One compilation of kernel source into one model: the package, the model's compilation unit, the types that
-// parameters were given, the functions compiled so far.
+// One compilation of kernel source into one model: the package, the model's compilation unit, the
+// types that parameters were given, the functions compiled so far.
 class Compilation : public std::enable_shared_from_this<Compilation> {
 public:
     Compilation(std::shared_ptr<KernelPackage> package,
@@ -40,8 +40,9 @@ public:
                                    const std::vector<LoweredParameter>& parameters);
 
 private:
-    std::shared_ptr<torch::jit::SugaredValue> value_of_binding(
-        const PackageModule& module, const Binding& binding, const torch::jit::SourceRange& loc);
+    std::shared_ptr<torch::jit::SugaredValue> value_of_binding(const PackageModule& module,
+                                                               const Binding& binding,
+                                                               const torch::jit::SourceRange& loc);
     std::shared_ptr<torch::jit::SugaredValue> value_of_expression(
         const PackageModule& module, const python::Expr& expr, const torch::jit::SourceRange& loc);
 

@@ -33,7 +33,8 @@ struct ConstantValue : jit::SugaredValue {
 struct ForeignModuleValue : jit::SugaredValue {
     explicit ForeignModuleValue(std::string module_name) : name(std::move(module_name)) {}
     std::string kind() const override { return "module " + name; }
-    Value attr(const jit::SourceRange& loc, jit::GraphFunction&, const std::string& field) override {
+    Value attr(const jit::SourceRange& loc, jit::GraphFunction&,
+               const std::string& field) override {
         if (Value value = foreign_name(name, field)) {
             return value;
         }
@@ -68,15 +69,27 @@ struct OperatorRoot : jit::SugaredValue {
 };
 
 const std::map<std::string, at::ScalarType>& dtypes() {
-    static const auto& table = *new std::map<std::string, at::ScalarType>{
-        {"uint8", at::kByte},        {"int8", at::kChar},      {"int16", at::kShort},
-        {"short", at::kShort},       {"int32", at::kInt},      {"int", at::kInt},
-        {"int64", at::kLong},        {"long", at::kLong},      {"float16", at::kHalf},
-        {"half", at::kHalf},         {"float32", at::kFloat},  {"float", at::kFloat},
-        {"float64", at::kDouble},    {"double", at::kDouble},  {"bool", at::kBool},
-        {"bfloat16", at::kBFloat16}, {"complex64", at::kComplexFloat},
-        {"complex128", at::kComplexDouble}, {"float8_e4m3fn", at::kFloat8_e4m3fn},
-        {"float8_e5m2", at::kFloat8_e5m2}};
+    static const auto& table =
+        *new std::map<std::string, at::ScalarType>{{"uint8", at::kByte},
+                                                   {"int8", at::kChar},
+                                                   {"int16", at::kShort},
+                                                   {"short", at::kShort},
+                                                   {"int32", at::kInt},
+                                                   {"int", at::kInt},
+                                                   {"int64", at::kLong},
+                                                   {"long", at::kLong},
+                                                   {"float16", at::kHalf},
+                                                   {"half", at::kHalf},
+                                                   {"float32", at::kFloat},
+                                                   {"float", at::kFloat},
+                                                   {"float64", at::kDouble},
+                                                   {"double", at::kDouble},
+                                                   {"bool", at::kBool},
+                                                   {"bfloat16", at::kBFloat16},
+                                                   {"complex64", at::kComplexFloat},
+                                                   {"complex128", at::kComplexDouble},
+                                                   {"float8_e4m3fn", at::kFloat8_e4m3fn},
+                                                   {"float8_e5m2", at::kFloat8_e5m2}};
     return table;
 }
 
@@ -92,7 +105,9 @@ Value builtin(const std::string& qualified) {
 
 Value math_constant(const std::string& name) {
     static const std::map<std::string, double> values = {
-        {"pi", M_PI}, {"e", M_E}, {"inf", std::numeric_limits<double>::infinity()},
+        {"pi", M_PI},
+        {"e", M_E},
+        {"inf", std::numeric_limits<double>::infinity()},
         {"nan", std::numeric_limits<double>::quiet_NaN()}};
     const auto found = values.find(name);
     return found == values.end() ? nullptr : constant_value(found->second);
@@ -115,12 +130,14 @@ Value torch_name(const std::string& name) {
 }
 
 constexpr std::array<const char*, 8> known_modules = {
-    "torch", "torch.nn", "torch.nn.functional", "torch.ops", "math", "typing", "torch.linalg",
-    "torch.special"};
+    "torch", "torch.nn", "torch.nn.functional", "torch.ops",
+    "math",  "typing",   "torch.linalg",        "torch.special"};
 
 }  // namespace
 
-Value constant_value(c10::IValue value) { return std::make_shared<ConstantValue>(std::move(value)); }
+Value constant_value(c10::IValue value) {
+    return std::make_shared<ConstantValue>(std::move(value));
+}
 
 Value foreign_module(const std::string& name) {
     if (name == "torch.ops") {
@@ -163,9 +180,9 @@ Value foreign_name(const std::string& module, const std::string& name) {
 
 Value builtin_name(const std::string& name) {
     static const std::array<const char*, 12> exceptions = {
-        "Exception",    "ValueError",     "TypeError",     "RuntimeError", "AssertionError",
-        "IndexError",   "KeyError",       "AttributeError", "NotImplementedError",
-        "ArithmeticError", "ZeroDivisionError", "OverflowError"};
+        "Exception",           "ValueError",      "TypeError",         "RuntimeError",
+        "AssertionError",      "IndexError",      "KeyError",          "AttributeError",
+        "NotImplementedError", "ArithmeticError", "ZeroDivisionError", "OverflowError"};
     for (const char* exception : exceptions) {
         if (name == exception) {
             return std::make_shared<jit::ExceptionValue>(name);

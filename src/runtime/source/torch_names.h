@@ -8,7 +8,8 @@
 
 namespace twinkle::runtime {
 
-// The value of a module that is not part of the kernel ("torch", "torch.nn.functional", "math"), or null.
+// The value of a module that is not part of the kernel ("torch", "torch.nn.functional", "math"), or
+// null.
 std::shared_ptr<torch::jit::SugaredValue> foreign_module(const std::string& name);
 
 // A member of such a module ("torch", "float32"); null if it has no meaning in TorchScript.

@@ -56,9 +56,9 @@ void record(jit::Stack& stack) {
     }
 }
 
-const jit::RegisterOperators registration({jit::Operator(
-    "twinkle::record_call(str site, str method, Any inputs) -> ()", record,
-    c10::AliasAnalysisKind::CONSERVATIVE)});
+const jit::RegisterOperators registration(
+    {jit::Operator("twinkle::record_call(str site, str method, Any inputs) -> ()", record,
+                   c10::AliasAnalysisKind::CONSERVATIVE)});
 
 void instrument(const jit::Module& module, const std::string& site) {
     for (jit::Function* method : module.type()->methods()) {
@@ -69,10 +69,9 @@ void instrument(const jit::Module& module, const std::string& site) {
         jit::WithInsertPoint at_start(*graph->nodes().begin());
         std::vector<jit::Value*> inputs(graph->inputs().begin() + 1, graph->inputs().end());
         jit::Value* tuple = graph->insertNode(graph->createTuple(inputs))->output();
-        graph->insertNode(graph->create(c10::Symbol::fromQualString("twinkle::record_call"),
-                                        {graph->insertConstant(site),
-                                         graph->insertConstant(method->name()), tuple},
-                                        0));
+        graph->insertNode(graph->create(
+            c10::Symbol::fromQualString("twinkle::record_call"),
+            {graph->insertConstant(site), graph->insertConstant(method->name()), tuple}, 0));
     }
 }
 

@@ -15,8 +15,8 @@ struct RecordedCall {
     std::vector<c10::IValue> inputs;  // without self; copies, as they were before the call
 };
 
-// Runs `model` (a copy that nobody else uses: it is instrumented) once and returns the calls of every site, the first
-// `max_calls` of each.
+// Runs `model` (a copy that nobody else uses: it is instrumented) once and returns the calls of
+// every site, the first `max_calls` of each.
 std::map<std::string, std::vector<RecordedCall>> record_calls(
     torch::jit::Module& model, const std::vector<std::string>& sites, std::size_t max_calls,
     const std::function<void(torch::jit::Module&)>& run);

@@ -11,8 +11,8 @@ namespace {
 constexpr double tolerated_factor = 1.5;
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// Largest |value - reference| over the largest |reference|. Positions where both are NaN, or the same infinity, agree;
-// where one only is: infinite.
+// Largest |value - reference| over the largest |reference|. Positions where both are NaN, or the
+// same infinity, agree; where one only is: infinite.
 double relative_error(const at::Tensor& value, const at::Tensor& reference) {
     if (value.numel() == 0) {
         return 0;
@@ -84,7 +84,8 @@ private:
         }
     }
 
-    void tensors(const at::Tensor& result, const at::Tensor& original, const at::Tensor& reference) {
+    void tensors(const at::Tensor& result, const at::Tensor& original,
+                 const at::Tensor& reference) {
         if (result.sizes() != original.sizes()) {
             return fail(fmt::format("its shape is [{}], the original's [{}]",
                                     fmt::join(result.sizes(), ", "),

@@ -1,7 +1,7 @@
 #pragma once
-// The rule of right: compared with a double-precision run of the original, the kernelized result's error is at
-// most 1.5 times the original's own in that dtype, or the unit roundoff of the dtype, where that is more: a
-// result rounded once cannot do better.
+// The rule of right: compared with a double-precision run of the original, the kernelized result's
+// error is at most 1.5 times the original's own in that dtype, or the unit roundoff of the dtype,
+// where that is more: a result rounded once cannot do better.
 
 #include <torch/script.h>
 
@@ -18,8 +18,8 @@ struct Comparison {
     std::string problem;  // why it is not right; empty: it is
 };
 
-// Values of equal structure: tensors, tuples, lists, numbers. What is not floating point must be equal to the
-// original. NaN counts only where the reference has it too.
+// Values of equal structure: tensors, tuples, lists, numbers. What is not floating point must be
+// equal to the original. NaN counts only where the reference has it too.
 Comparison compare(const c10::IValue& result, const c10::IValue& original,
                    const c10::IValue& reference);
 

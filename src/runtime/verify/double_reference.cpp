@@ -62,8 +62,8 @@ private:
             const auto constant = jit::toIValue(node->input(i));
             if (constant && constant->isInt() && is_low_precision(constant->toInt())) {
                 jit::WithInsertPoint before(node);
-                node->replaceInput(i, node->owningGraph()->insertConstant(
-                                          static_cast<std::int64_t>(at::kDouble)));
+                node->replaceInput(
+                    i, node->owningGraph()->insertConstant(static_cast<std::int64_t>(at::kDouble)));
             }
         }
     }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -107,6 +108,17 @@ private:
 
 }  // namespace
 
+SandboxLimits SandboxLimits::from_environment() {
+    SandboxLimits limits;
+    if (const char* text = std::getenv("TWINKLE_SANDBOX_SECONDS")) {
+        const long seconds = std::strtol(text, nullptr, 10);
+        if (seconds > 0 && seconds < 86400) {
+            limits.silence = std::chrono::seconds(seconds);
+        }
+    }
+    return limits;
+}
+
 SandboxOutcome run_in_sandbox(
     const SandboxLimits& limits,
     const std::function<void(const std::function<void(std::string_view)>&)>& work,
@@ -162,10 +174,9 @@ SandboxOutcome run_in_sandbox(
         return {false, signal_words(WTERMSIG(status))};
     }
     if (WEXITSTATUS(status) != exit_finished) {
-        return {false, WEXITSTATUS(status) == exit_threw
-                           ? "it failed with an exception"
-                           : "it ended the process with exit code " +
-                                 std::to_string(WEXITSTATUS(status))};
+        return {false, WEXITSTATUS(status) == exit_threw ? "it failed with an exception"
+                                                         : "it ended the process with exit code " +
+                                                               std::to_string(WEXITSTATUS(status))};
     }
     return {true, ""};
 }

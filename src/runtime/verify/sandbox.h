@@ -1,5 +1,6 @@
 #pragma once
-// Runs foreign code in a child process: a kernel that crashes, hangs or eats memory takes down the child only.
+// Runs foreign code in a child process: a kernel that crashes, hangs or eats memory takes down the
+// child only.
 
 #include <chrono>
 #include <cstdint>
@@ -11,7 +12,10 @@ namespace twinkle::runtime {
 
 struct SandboxLimits {
     std::chrono::milliseconds silence{60000};  // the child is killed if it says nothing for so long
-    std::uint64_t memory = 16ull << 30;        // bytes of address space on top of what it starts with
+    std::uint64_t memory = 16ull << 30;  // bytes of address space on top of what it starts with
+
+    // The defaults, with the silence that TWINKLE_SANDBOX_SECONDS allows where it is set.
+    static SandboxLimits from_environment();
 };
 
 struct SandboxOutcome {
@@ -19,9 +23,9 @@ struct SandboxOutcome {
     std::string why;        // else: "it crashed (segmentation fault)", "it hung: …"
 };
 
-// Forks. `work` runs in the child and may send lines, which `receive` gets here as they come; lines are limited
-// in length. The child's own output goes nowhere. Call it before this process has used a thread pool: a forked
-// child has none of the parent's threads.
+// Forks. `work` runs in the child and may send lines, which `receive` gets here as they come; lines
+// are limited in length. The child's own output goes nowhere. Call it before this process has used
+// a thread pool: a forked child has none of the parent's threads.
 SandboxOutcome run_in_sandbox(
     const SandboxLimits& limits,
     const std::function<void(const std::function<void(std::string_view line)>& send)>& work,

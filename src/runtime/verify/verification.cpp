@@ -87,8 +87,7 @@ void judge_call(const Contest& contest, const std::string& method, const Inputs&
     Inputs for_original = deep_copy(inputs);
     Inputs for_kernel = deep_copy(inputs);
     const c10::IValue original = run(contest.original, method, for_original);
-    const c10::IValue reference =
-        run(contest.reference, method, with_dtype(inputs, at::kDouble));
+    const c10::IValue reference = run(contest.reference, method, with_dtype(inputs, at::kDouble));
     const c10::IValue result = run(contest.kernelized, method, for_kernel);
     const Comparison one = compare(result, original, reference);
     if (verdict.comparison.allowed == 0 || !one.problem.empty() ||
@@ -117,9 +116,8 @@ Verdict judge(const Contest& contest, const std::vector<std::pair<std::string, I
         }
         if (!calls.empty()) {
             const auto& [method, inputs] = calls.front();
-            const TimePair times =
-                time_in_turns([&] { run(contest.original, method, inputs); },
-                              [&] { run(contest.kernelized, method, inputs); });
+            const TimePair times = time_in_turns([&] { run(contest.original, method, inputs); },
+                                                 [&] { run(contest.kernelized, method, inputs); });
             verdict.before_us = times.first_us;
             verdict.after_us = times.second_us;
         }
@@ -173,8 +171,8 @@ void judge_whole(const VerificationContext& context, const torch::jit::Module& k
     compute_in_double(reference);
     reference.to(at::kDouble);
     send(Json{{"begin", ""}}.dump());
-    send(Json{{"verdict", to_json(judge({kernelized, original, reference},
-                                        {{"forward", context.inputs}}))}}
+    send(Json{{"verdict",
+               to_json(judge({kernelized, original, reference}, {{"forward", context.inputs}}))}}
              .dump());
 }
 

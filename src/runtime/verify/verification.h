@@ -1,6 +1,6 @@
 #pragma once
-// Proves a kernelized model on real values, in a child process: each replaced site on the inputs that it really
-// saw, then the whole model, both against a double-precision run of the original.
+// Proves a kernelized model on real values, in a child process: each replaced site on the inputs
+// that it really saw, then the whole model, both against a double-precision run of the original.
 
 #include "runtime/model/inputs.h"
 #include "runtime/verify/comparison.h"
@@ -20,8 +20,8 @@ namespace twinkle::runtime {
 
 struct Verdict {
     bool right = false;
-    std::string because;    // why not, or what limits the verdict
-    bool reached = true;    // the inputs led through the site at all
+    std::string because;  // why not, or what limits the verdict
+    bool reached = true;  // the inputs led through the site at all
     Comparison comparison;
     double before_us = 0;
     double after_us = 0;
@@ -31,12 +31,13 @@ struct VerificationContext {
     std::filesystem::path original;
     Inputs inputs;
     SandboxLimits limits;
-    // Called in the parent as sites are taken up: how many are done, how many there are, which is next.
+    // Called in the parent as sites are taken up: how many are done, how many there are, which is
+    // next.
     std::function<void(std::size_t done, std::size_t total, const std::string& site)> observer;
 };
 
-// A site during which the child died has the reason of its death; the others are taken up again in a new child.
-// Throws Error(malformed) if the original itself cannot run on these inputs.
+// A site during which the child died has the reason of its death; the others are taken up again in
+// a new child. Throws Error(malformed) if the original itself cannot run on these inputs.
 std::map<std::string, Verdict> verify_sites(const VerificationContext& context,
                                             const torch::jit::Module& kernelized,
                                             const std::vector<std::string>& sites);
