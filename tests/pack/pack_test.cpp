@@ -288,10 +288,11 @@ TEST_CASE("on the meta device shape and dtype are told") {
 
 // The instruction set is chosen once per process, so each has a process of its own.
 TEST_CASE("every instruction set of this CPU is right, and an unknown one is refused") {
-    const auto run = [](const char* isa, const char* tests) {
+    const auto run = [](const char* isa, const char* tests, bool streamed = false) {
         const pid_t child = fork();
         if (child == 0) {
             setenv("TWINKLE_PACK_ISA", isa, 1);
+            if (streamed) setenv("TWINKLE_PACK_CACHE", "0", 1);
             execl("/proc/self/exe", "pack_tests", tests, "-r", "compact", nullptr);
             _exit(127);
         }
@@ -301,10 +302,14 @@ TEST_CASE("every instruction set of this CPU is right, and an unknown one is ref
     };
     CHECK(run("portable", "[isa]") == 0);
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) {
         CHECK(run("avx2", "[isa]") == 0);
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+        CHECK(run("avx2", "[isa]", true) == 0);
+    }
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) {
         CHECK(run("avx512", "[isa]") == 0);
+        CHECK(run("avx512", "[isa]", true) == 0);
+    }
 #endif
     CHECK(run("mmx", "[unknown-isa]") == 0);
 }

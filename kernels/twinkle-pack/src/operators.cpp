@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "huge_pages.h"
+#include "memory.h"
 #include "row_functions.h"
 #include "rows.h"
 
@@ -32,12 +32,15 @@ struct RmsNorm {
     static void run(int64_t begin, int64_t end, void* context) {
         const RmsNorm& op = *static_cast<const RmsNorm*>(context);
         for (int64_t row = begin; row < end; ++row)
-            op.function(op.x[row], op.weight, op.result + row * op.result_row_bytes, op.n, op.eps);
+            op.function(op.x[row], op.x[row + 1 < end ? row + 1 : row], op.weight,
+                        op.result + row * op.result_row_bytes, op.n, op.eps);
     }
 };
 
 struct SiluMul {
     SiluMulRow function;
+    void (*fence)();
+    bool stream;
     Rows gate, up;
     char* result;
     int64_t n, elements, element_size;
@@ -52,9 +55,10 @@ struct SiluMul {
             const int64_t count = std::min(op.n - column, stop - at);
             op.function(op.gate[row] + column * op.element_size,
                         op.up[row] + column * op.element_size, op.result + at * op.element_size,
-                        count);
+                        count, op.stream);
             at += count;
         }
+        if (op.stream) op.fence();
     }
 };
 
@@ -70,8 +74,9 @@ void rms_norm(const View& x, const View& weight, double eps, void* result, Paral
     const DType dtype = check_rms_norm(x, weight);
     const int x_type = index_of(x.scalar_type), weight_type = index_of(weight.scalar_type);
     const int64_t n = x.sizes[x.dims - 1];
+    const int64_t x_size = element_size(static_cast<DType>(x_type));
     RmsNorm op{row_functions().rms_norm[x_type][weight_type],
-               Rows(x, element_size(static_cast<DType>(x_type))),
+               Rows(x, x_size),
                weight.data,
                static_cast<char*>(result),
                n,
@@ -86,7 +91,10 @@ void silu_mul(const View& gate, const View& up, void* result, ParallelFor parall
     if (elements == 0) return;
     const int type = index_of(gate.scalar_type);
     const int64_t size = element_size(static_cast<DType>(type));
-    SiluMul op{row_functions().silu_mul[type],
+    const RowFunctions& functions = row_functions();
+    SiluMul op{functions.silu_mul[type],
+               functions.fence,
+               exceeds_cache(3 * elements * size),
                Rows(gate, size),
                Rows(up, size),
                static_cast<char*>(result),

@@ -7,12 +7,16 @@ namespace twinkle_pack {
 
 constexpr int dtype_count = 4;  // in the order of DType
 
-// One row of n elements. Pointers need no alignment.
-using RmsNormRow = void (*)(const void* x, const void* weight, void* result, int64_t n, double eps);
-using SiluMulRow = void (*)(const void* gate, const void* up, void* result, int64_t n);
+// One row of n elements. Pointers need no alignment. `next_row` is what x will be in the next call.
+using RmsNormRow = void (*)(const void* x, const void* next_row, const void* weight, void* result,
+                            int64_t n, double eps);
+// `stream`: the result may be stored past the cache (float32 alone gains); whoever asked for that
+// calls `fence` before other threads read it.
+using SiluMulRow = void (*)(const void* gate, const void* up, void* result, int64_t n, bool stream);
 
 struct RowFunctions {
     const char* isa;
+    void (*fence)();
     RmsNormRow rms_norm[dtype_count][dtype_count];  // [dtype of x][dtype of weight]
     SiluMulRow silu_mul[dtype_count];
 };

@@ -4,7 +4,7 @@
 // of std:: with a body is used.
 //
 // V: `scalar`, `reg`, `width`, and static functions
-//     set1, add, mul, div, fma (a*b+c), load(const T*), store(T*, reg), sum(reg) -> double,
+//     set1, add, mul, div, fma (a*b+c), fence, load(const T*), store(T*, reg), sum(reg) -> double,
 //     exp(reg), rounded<T>(reg): the values that a store as T and a load would give, Scale: a
 //     factor, as `high` and what that lacks to the double; product(x, scale, weight), rounded once
 
@@ -21,6 +21,20 @@ inline __attribute__((always_inline)) void store_tail(T* to, typename V::reg val
     T buffer[V::width];
     V::store(buffer, value);
     __builtin_memcpy(to, buffer, static_cast<size_t>(n) * sizeof(T));
+}
+
+// Whether a row's full vectors can be stored past the cache.
+template <class V, class T>
+inline bool can_stream(const T* to) {
+    return reinterpret_cast<uintptr_t>(to) % (V::width * sizeof(T)) == 0;
+}
+
+template <class V, bool streamed, class T>
+inline __attribute__((always_inline)) void put(T* to, typename V::reg value) {
+    if constexpr (streamed)
+        V::stream(to, value);
+    else
+        V::store(to, value);
 }
 
 // Independent partial sums, brought together in double after a while: fast, and exact to a few
@@ -66,10 +80,28 @@ inline __attribute__((always_inline)) typename V::reg scale_and_weigh(typename V
         return V::product(x, scale, weight);
 }
 
+// The next row is fetched meanwhile: the sum of its squares needs it at once.
 template <class V, class X, class W, class R>
-void rms_norm_row(const void* x_data, const void* weight_data, void* result_data, int64_t n,
-                  double eps) {
+inline __attribute__((always_inline)) void weigh_row(const X* x, typename V::Scale scale,
+                                                     const W* weight, R* result, int64_t n,
+                                                     const X* next) {
+    int64_t i = 0;
+    for (; i + V::width <= n; i += V::width) {
+        __builtin_prefetch(next + i);
+        V::store(result + i, scale_and_weigh<V, X>(V::load(x + i), scale, V::load(weight + i)));
+    }
+    if (i < n) {
+        const auto xs = load_tail<V>(x + i, n - i);
+        const auto weights = load_tail<V>(weight + i, n - i);
+        store_tail<V>(result + i, scale_and_weigh<V, X>(xs, scale, weights), n - i);
+    }
+}
+
+template <class V, class X, class W, class R>
+void rms_norm_row(const void* x_data, const void* next_row, const void* weight_data,
+                  void* result_data, int64_t n, double eps) {
     const X* x = static_cast<const X*>(x_data);
+    const X* next = static_cast<const X*>(next_row);
     const W* weight = static_cast<const W*>(weight_data);
     R* result = static_cast<R*>(result_data);
 
@@ -77,14 +109,7 @@ void rms_norm_row(const void* x_data, const void* weight_data, void* result_data
     // Where the original's squares overflow float32, its result is zero.
     if (sizeof(X) < 8 && sum > 3.4028234663852886e38) sum = __builtin_inf();
     const typename V::Scale scale(1.0 / __builtin_sqrt(sum / static_cast<double>(n) + eps));
-    int64_t i = 0;
-    for (; i + V::width <= n; i += V::width)
-        V::store(result + i, scale_and_weigh<V, X>(V::load(x + i), scale, V::load(weight + i)));
-    if (i < n) {
-        const auto xs = load_tail<V>(x + i, n - i);
-        const auto weights = load_tail<V>(weight + i, n - i);
-        store_tail<V>(result + i, scale_and_weigh<V, X>(xs, scale, weights), n - i);
-    }
+    weigh_row<V>(x, scale, weight, result, n, next);
 }
 
 // silu(g) = g / (1 + exp(-g)); an overflow of exp gives -0, infinity and NaN pass as in PyTorch.
@@ -95,24 +120,35 @@ inline __attribute__((always_inline)) typename V::reg silu_mul(typename V::reg g
     return V::mul(V::div(gate, V::add(e, V::set1(1))), up);
 }
 
-template <class V, class T>
-void silu_mul_row(const void* gate_data, const void* up_data, void* result_data, int64_t n) {
-    const T* gate = static_cast<const T*>(gate_data);
-    const T* up = static_cast<const T*>(up_data);
-    T* result = static_cast<T*>(result_data);
+template <class V, bool streamed, class T>
+inline __attribute__((always_inline)) void silu_mul_values(const T* gate, const T* up, T* result,
+                                                           int64_t n) {
     int64_t i = 0;
     for (; i + 2 * V::width <= n; i += 2 * V::width) {
         const auto first = silu_mul<V>(V::load(gate + i), V::load(up + i));
         const auto second = silu_mul<V>(V::load(gate + i + V::width), V::load(up + i + V::width));
-        V::store(result + i, first);
-        V::store(result + i + V::width, second);
+        put<V, streamed>(result + i, first);
+        put<V, streamed>(result + i + V::width, second);
     }
     for (; i + V::width <= n; i += V::width)
-        V::store(result + i, silu_mul<V>(V::load(gate + i), V::load(up + i)));
+        put<V, streamed>(result + i, silu_mul<V>(V::load(gate + i), V::load(up + i)));
     if (i < n) {
         const auto gates = load_tail<V>(gate + i, n - i), ups = load_tail<V>(up + i, n - i);
         store_tail<V>(result + i, silu_mul<V>(gates, ups), n - i);
     }
+}
+
+template <class V, class T>
+void silu_mul_row(const void* gate_data, const void* up_data, void* result_data, int64_t n,
+                  bool stream) {
+    const T* gate = static_cast<const T*>(gate_data);
+    const T* up = static_cast<const T*>(up_data);
+    T* result = static_cast<T*>(result_data);
+    (void)stream;
+    if constexpr (sizeof(T) == 4) {
+        if (stream && can_stream<V>(result)) return silu_mul_values<V, true>(gate, up, result, n);
+    }
+    silu_mul_values<V, false>(gate, up, result, n);
 }
 
 // exp by a Taylor series on [-ln2/2, ln2/2] (its error there is below 1e-8), times 2^k.
@@ -132,6 +168,7 @@ constexpr RowFunctions float_row_functions(const char* isa) {
     using H = Float16;
     return {
         isa,
+        V::fence,
         {{rms_norm_row<Wide, F, F, F>, rms_norm_row<Wide, F, B, F>, rms_norm_row<Wide, F, H, F>,
           nullptr},
          {rms_norm_row<V, B, F, F>, rms_norm_row<V, B, B, B>, rms_norm_row<V, B, H, F>, nullptr},

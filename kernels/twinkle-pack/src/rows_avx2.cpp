@@ -65,16 +65,21 @@ struct Avx2 {
     }
 
     static void store(float* to, reg value) { _mm256_storeu_ps(to, value); }
-    static void store(BFloat16* to, reg value) {
+    static __m128i to_bfloat16(reg value) {
         const __m256i bits = _mm256_srli_epi32(bfloat16_bits(value), 16);
         const __m256i packed = _mm256_packus_epi32(bits, bits);  // within each half
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
-                         _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
+        return _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08));
+    }
+    static void store(BFloat16* to, reg value) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to), to_bfloat16(value));
     }
     static void store(Float16* to, reg value) {
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
                          _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
     }
+
+    static void fence() { _mm_sfence(); }
+    static void stream(float* to, reg value) { _mm256_stream_ps(to, value); }
 
     template <class T>
     static reg rounded(reg value) {

@@ -73,6 +73,9 @@ struct Avx512 {
                             _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
     }
 
+    static void fence() { _mm_sfence(); }
+    static void stream(float* to, reg value) { _mm512_stream_ps(to, value); }
+
     template <class T>
     static reg rounded(reg value) {
         if constexpr (__is_same(T, BFloat16))

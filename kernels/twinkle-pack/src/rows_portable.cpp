@@ -101,6 +101,10 @@ struct Portable {
         __builtin_memcpy(to, lanes, sizeof lanes);
     }
 
+    // No portable store passes the cache.
+    static void fence() {}
+    static void stream(Scalar* to, reg value) { store(to, value); }
+
     template <class T>
     static reg rounded(reg value) {
         if constexpr (__is_same(T, Scalar)) return value;

@@ -27,6 +27,7 @@ RowFunctions functions_of(const std::string& isa) {
     if (isa == "portable") return functions;
     const RowFunctions& wide = isa == "avx2" ? avx2_row_functions() : avx512_row_functions();
     functions.isa = wide.isa;
+    functions.fence = wide.fence;
     for (int x = 0; x < dtype_count; ++x) {
         if (wide.silu_mul[x]) functions.silu_mul[x] = wide.silu_mul[x];
         for (int w = 0; w < dtype_count; ++w)
