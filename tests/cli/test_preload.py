@@ -1,0 +1,185 @@
+"""Programs that only call torch::jit::load run kernelized models with the preload library, and resolve needs
+no LibTorch at all."""
+
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+from conftest import PROGRAM, Twinkle, environment
+from kernels_for_tests import (EXAMPLES, PREFIX, RMS_NORM, TORCH_LIB, calling, compiled_kernel, libraries, models,
+                               needs_runtime)
+
+pytestmark = needs_runtime
+PRELOAD = PREFIX / "lib/libtwinkle_preload.so"
+
+# The server that somebody has: it knows nothing of kernels. By which overload it loads is up to it.
+SERVER = r"""
+#include <caffe2/serialize/file_adapter.h>
+#include <torch/script.h>
+
+#include <fstream>
+#include <iostream>
+
+torch::jit::Module load(const std::string& how, const std::string& path) {
+    torch::jit::ExtraFilesMap extra;
+    std::ifstream stream(path, std::ios::binary);
+    if (how == "path") return torch::jit::load(path);
+    if (how == "path-extra") return torch::jit::load(path, torch::kCPU, extra);
+    if (how == "stream") return torch::jit::load(stream);
+    if (how == "stream-extra") return torch::jit::load(stream, torch::kCPU, extra);
+    auto reader = std::make_shared<caffe2::serialize::FileAdapter>(path);
+    if (how == "reader") return torch::jit::load(reader);
+    return torch::jit::load(reader, torch::kCPU, extra);
+}
+
+int main(int argc, char** argv) try {
+    for (int i = 2; i < argc; ++i) {
+        torch::jit::Module model = load(argv[1], argv[i]);
+        torch::NoGradGuard no_grad;
+        const auto tokens = torch::arange(256, torch::kLong).reshape({2, 128});
+        std::cout << model.forward({tokens}).toTensor().to(torch::kDouble).abs().sum().item<double>() << "\n";
+    }
+    return 0;
+} catch (const std::exception& error) {
+    std::cerr << "the server fails: " << error.what() << "\n";
+    return 7;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "server.cpp").write_text(SERVER)
+    include = TORCH_LIB.parent / "include"
+    subprocess.run(["g++", "-std=c++20", "-O0", "-w", f"-I{include}", f"-I{include}/torch/csrc/api/include",
+                    folder / "server.cpp", "-o", folder / "server", f"-L{TORCH_LIB}", "-ltorch", "-ltorch_cpu", "-lc10",
+                    f"-Wl,-rpath,{TORCH_LIB}", "-Wl,--no-as-needed"], check=True, timeout=300)
+    return folder / "server"
+
+
+@pytest.fixture(scope="session")
+def fast(tmp_path_factory):
+    """A kernelized model of the bundled kernels."""
+    folder = tmp_path_factory.mktemp("fast")
+    done = Twinkle(folder)("kernelize", EXAMPLES / "traced.pt", "-o", "fast.pt")
+    assert done.code == 0, done.err
+    return folder / "fast.pt"
+
+
+def serve(server, *arguments, preload=True, **variables):
+    changes = {"LD_PRELOAD": PRELOAD} if preload else {}
+    return subprocess.run([server, *arguments], env=environment(**changes, **variables), capture_output=True,
+                          text=True, timeout=120)
+
+
+@pytest.fixture(scope="session")
+def expected(server):
+    done = serve(server, "path", EXAMPLES / "traced.pt", preload=False)
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout)
+
+
+@pytest.mark.parametrize("how", ["path", "path-extra", "stream", "stream-extra", "reader", "reader-extra"])
+def test_a_program_that_only_loads(server, fast, expected, how):
+    done = serve(server, how, fast, EXAMPLES / "traced.pt", fast)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    results = [float(line) for line in done.stdout.split()]
+    assert results == pytest.approx([expected] * 3, rel=1e-5)
+    assert results[0] == results[2]
+
+
+def test_without_the_library_the_model_is_refused(server, fast):
+    done = serve(server, "path", fast, preload=False)
+    assert done.returncode == 7 and "the server fails" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["traced.pt", "scripted.pt"])
+def test_a_plain_model_is_loaded_as_ever(server, name):
+    plain, preloaded = serve(server, "path", EXAMPLES / name, preload=False), serve(server, "path", EXAMPLES / name)
+    assert (preloaded.returncode, preloaded.stdout, preloaded.stderr) == (0, plain.stdout, "")
+
+
+@pytest.mark.parametrize("how", ["path", "stream", "reader"])
+def test_what_is_no_model_is_libtorch_s_error(server, tmp_path, how):
+    (tmp_path / "text.pt").write_text("no model\n")
+    plain = serve(server, how, tmp_path / "text.pt", preload=False)
+    done = serve(server, how, tmp_path / "text.pt")
+    assert plain.returncode == done.returncode == 7
+    assert plain.stderr.splitlines()[0] in done.stderr
+    assert serve(server, "path", tmp_path / "none.pt").returncode == 7
+
+
+@pytest.mark.parametrize("command", [["ls", "/"], ["python3", "-c", "print(6 * 7)"], ["sh", "-c", "echo a | cat"]])
+def test_other_programs_do_not_notice(command):
+    plain = subprocess.run(command, capture_output=True, env=environment())
+    done = subprocess.run(command, capture_output=True, env=environment(LD_PRELOAD=PRELOAD))
+    assert (done.returncode, done.stdout, done.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+
+
+def test_the_library_does_not_link_libtorch():
+    needed = subprocess.run(["readelf", "-d", PRELOAD], capture_output=True, text=True, check=True).stdout
+    libraries = [line.split("[")[1].rstrip("]") for line in needed.splitlines() if "(NEEDED)" in line]
+    assert not [name for name in libraries if "torch" in name or "c10" in name]
+
+
+@pytest.fixture
+def own(twinkle, libraries, models):
+    """A model that needs a kernel of the project, not a bundled one."""
+    build = compiled_kernel(twinkle.folder, libraries.get("operators"), source=calling("copy"))
+    done = twinkle("kernelize", EXAMPLES / "scripted.pt", "-o", "fast.pt")
+    assert done.code == 0, done.err
+    assert (twinkle.folder / "kernel").is_dir()
+    return twinkle.folder, build
+
+
+def test_kernels_are_found_in_the_folders_of_the_user(server, own):
+    folder, build = own
+    for place in (folder, folder / "kernel", build):
+        done = serve(server, "path", folder / "fast.pt", TWINKLE_KERNELS=f"/none:{place}")
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+def test_a_missing_kernel_is_said(server, own):
+    folder, _ = own
+    done = serve(server, "path", folder / "fast.pt")
+    assert done.returncode == 7
+    assert "twinkle: " in done.stderr and "the model needs the kernel" in done.stderr
+    assert "TWINKLE_KERNELS" in done.stderr and "misbehaving" in done.stderr
+    assert done.stderr.index("twinkle: ") < done.stderr.index("the server fails")
+
+
+def test_a_changed_kernel_is_not_loaded(server, own):
+    folder, build = own
+    (build / "layers.py").write_text((build / "layers.py").read_text() + "\n")
+    done = serve(server, "path", folder / "fast.pt", TWINKLE_KERNELS=folder)
+    assert done.returncode == 7 and "not the build that the model was made with" in done.stderr
+
+
+def test_no_runtime_is_said(server, fast, tmp_path):
+    done = serve(server, "path", fast, TWINKLE_LIBEXEC=tmp_path)
+    assert done.returncode == 7 and "no runtime for the LibTorch of this process" in done.stderr
+
+
+def opened(trace):
+    names = []
+    for line in trace.splitlines():
+        if "open" in line and '"' in line and " = -1 " not in line:
+            names.append(pathlib.Path(line.split('"')[1]).name)
+    return names
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not here (script/setup installs it)")
+def test_resolve_opens_nothing_of_libtorch(twinkle):
+    done = subprocess.run(["strace", "-f", "-e", "trace=open,openat,openat2,execve", "-o", "trace", PROGRAM, "resolve",
+                           "--project", EXAMPLES, "-o", "map.json"], cwd=twinkle.folder, capture_output=True,
+                          env=environment(), timeout=60)
+    assert done.returncode == 0, done.stderr
+    trace = (twinkle.folder / "trace").read_text()
+    assert trace.count("execve(") == 1  # and no worker does it instead
+    names = opened(trace)
+    assert "twinkle.toml" in names and "runtime.json" in names
+    of_libtorch = ("libtorch", "libc10", "libtwinkle", "libgomp", "libmkl", "twinkle-worker")
+    assert not [name for name in names if name.startswith(of_libtorch)]
