@@ -74,6 +74,17 @@ std::unique_ptr<caffe2::serialize::PyTorchStreamReader> open_archive(
     }
 }
 
+// Nothing is ever unpacked, but who names records so has no good reason.
+std::vector<std::string> records_in(const std::filesystem::path& file,
+                                    caffe2::serialize::PyTorchStreamReader& archive) {
+    try {
+        return archive.getAllRecords();
+    } catch (const std::exception&) {
+        malformed(file, "its zip archive has a record outside of the model's own folder",
+                  how_to_save);
+    }
+}
+
 std::vector<std::string> code_in(caffe2::serialize::PyTorchStreamReader& archive) {
     std::vector<std::string> texts;
     std::size_t total = 0;
@@ -138,7 +149,7 @@ void require_torchscript(const std::filesystem::path& file) {
         malformed(file, describe_other(head, std::filesystem::file_size(file, ignored)),
                   how_to_save);
     }
-    const auto records = open_archive(file)->getAllRecords();
+    const auto records = records_in(file, *open_archive(file));
     if (records.size() > max_records) {
         malformed(file, "its archive has too many records", "");
     }

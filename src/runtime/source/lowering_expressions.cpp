@@ -1,6 +1,7 @@
 #include "runtime/format.h"
 #include "runtime/source/lowering.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace twinkle::runtime {
@@ -89,10 +90,23 @@ int compare_kind(py::CompareOperator op) {
     return jit::TK_EQ;
 }
 
-// Evaluating it twice costs nothing and has no effect.
+// Evaluating it twice costs little and has no effect: names, x.shape[0], x.dim().
 bool is_simple(const py::Expr& expr) {
     if (const auto* attribute = py::as<py::Attribute>(expr)) {
         return is_simple(*attribute->value);
+    }
+    if (const auto* subscript = py::as<py::Subscript>(expr)) {
+        return is_simple(*subscript->value) && is_simple(*subscript->slice);
+    }
+    if (const auto* unary = py::as<py::UnaryOp>(expr)) {
+        return is_simple(*unary->operand);
+    }
+    if (const auto* call = py::as<py::Call>(expr)) {
+        const auto* method = py::as<py::Attribute>(call->func);
+        return method != nullptr && !method->attr.ends_with('_') && is_simple(*method->value) &&
+               call->keywords.empty() &&
+               std::all_of(call->args.begin(), call->args.end(),
+                           [](const py::ExprPtr& argument) { return is_simple(*argument); });
     }
     return py::as<py::Name>(expr) != nullptr || py::as<py::Constant>(expr) != nullptr;
 }

@@ -21,8 +21,9 @@ namespace twinkle::runtime {
 namespace {
 
 constexpr std::size_t max_line = 1 << 20;
-constexpr int exit_finished = 0;
 constexpr int exit_threw = 3;
+// The child's last line. Its exit code says nothing: foreign code may call exit(0).
+constexpr std::string_view finished_line = "\x04";
 
 void limit_memory(std::uint64_t additional) {
     std::uint64_t pages = 0;
@@ -58,9 +59,10 @@ void send_line(int descriptor, std::string_view line) {
     ::dup2(null, STDOUT_FILENO);
     ::dup2(null, STDERR_FILENO);
     limit_memory(limits.memory);
-    int code = exit_finished;
+    int code = 0;
     try {
         work([&](std::string_view line) { send_line(descriptor, line); });
+        send_line(descriptor, finished_line);
     } catch (...) {
         code = exit_threw;
     }
@@ -145,7 +147,15 @@ SandboxOutcome run_in_sandbox(
     write_end.reset();
 
     bool hung = false;
-    LineReader reader(receive);
+    bool finished = false;
+    const std::function<void(std::string_view)> take = [&](std::string_view line) {
+        if (line == finished_line) {
+            finished = true;
+        } else {
+            receive(line);
+        }
+    };
+    LineReader reader(take);
     while (true) {
         pollfd ready{read_end.get(), POLLIN, 0};
         const int count = ::poll(&ready, 1, static_cast<int>(limits.silence.count()));
@@ -173,7 +183,7 @@ SandboxOutcome run_in_sandbox(
     if (WIFSIGNALED(status)) {
         return {false, signal_words(WTERMSIG(status))};
     }
-    if (WEXITSTATUS(status) != exit_finished) {
+    if (!finished) {
         return {false, WEXITSTATUS(status) == exit_threw ? "it failed with an exception"
                                                          : "it ended the process with exit code " +
                                                                std::to_string(WEXITSTATUS(status))};

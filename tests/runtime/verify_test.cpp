@@ -1,0 +1,155 @@
+// What verification rests on: the comparison, the child process, the recorded calls, the double
+// reference.
+
+#include "runtime/model/inputs.h"
+#include "runtime/scripted.h"
+#include "runtime/verify/call_recorder.h"
+#include "runtime/verify/comparison.h"
+#include "runtime/verify/double_reference.h"
+#include "runtime/verify/sandbox.h"
+
+#include <unistd.h>
+#include <cmath>
+#include <csignal>
+
+// After LibTorch.
+#include "catch.h"
+
+using namespace twinkle;
+using namespace twinkle::runtime;
+
+TEST_CASE("an error of more than 1.5 times the original's own is not right") {
+    const at::Tensor reference = torch::linspace(1, 2, 100, torch::kDouble);
+    const at::Tensor original = reference.to(torch::kFloat);
+    const auto off_by = [&](double amount) {
+        at::Tensor result = original.clone();
+        result[50] += amount;
+        return compare(result, original, reference);
+    };
+    CHECK(off_by(0).problem.empty());
+    CHECK(off_by(1e-9).problem.empty());
+    CHECK_FALSE(off_by(1e-5).problem.empty());
+    CHECK_FALSE(off_by(NAN).problem.empty());
+    CHECK_FALSE(off_by(INFINITY).problem.empty());
+    CHECK_FALSE(compare(original.unsqueeze(0), original, reference).problem.empty());
+    CHECK_FALSE(compare(original.to(torch::kHalf), original, reference).problem.empty());
+    CHECK(compare(original, original, reference).error <= unit_roundoff(at::kFloat));
+}
+
+TEST_CASE("NaN and infinity agree where the reference has them too") {
+    at::Tensor reference = torch::ones({4}, torch::kDouble);
+    reference[1] = NAN;
+    reference[2] = -INFINITY;
+    const at::Tensor value = reference.to(torch::kFloat);
+    CHECK(compare(value, value, reference).problem.empty());
+    at::Tensor other = value.clone();
+    other[2] = INFINITY;
+    CHECK_FALSE(compare(other, value, reference).problem.empty());
+}
+
+TEST_CASE("an exactly rounded result is right even where the original happens to be exact") {
+    const at::Tensor reference = torch::ones({8}, torch::kDouble);
+    const at::Tensor exact = reference.to(torch::kBFloat16);
+    CHECK(compare(exact, exact, reference).problem.empty());
+    CHECK_FALSE(compare(exact * 1.02, exact, reference).problem.empty());
+}
+
+TEST_CASE("structures are compared element by element; integers must be equal") {
+    const at::Tensor a = torch::ones({2});
+    const at::Tensor d = a.to(torch::kDouble);
+    const auto tuple = [](std::vector<c10::IValue> values) {
+        return c10::IValue(c10::ivalue::Tuple::create(std::move(values)));
+    };
+    CHECK(compare(tuple({a, 3}), tuple({a, 3}), tuple({d, 3})).problem.empty());
+    CHECK_FALSE(compare(tuple({a, 4}), tuple({a, 3}), tuple({d, 3})).problem.empty());
+    CHECK_FALSE(compare(tuple({a}), tuple({a, 3}), tuple({d, 3})).problem.empty());
+    const at::Tensor ints = torch::arange(3);
+    CHECK(compare(ints, ints, ints).problem.empty());
+    CHECK_FALSE(compare(ints + 1, ints, ints).problem.empty());
+}
+
+TEST_CASE("a child's crash, exit, exception and silence are told apart") {
+    const auto outcome = [](const std::function<void()>& work) {
+        SandboxLimits limits;
+        limits.silence = std::chrono::milliseconds(1500);
+        std::vector<std::string> lines;
+        const auto result = run_in_sandbox(
+            limits,
+            [&](const auto& send) {
+                send("before");
+                work();
+                send("after");
+            },
+            [&](std::string_view line) { lines.emplace_back(line); });
+        CHECK(lines.front() == "before");
+        CHECK((lines.size() == 2) == result.finished);
+        return result.finished ? "finished" : result.why;
+    };
+    CHECK(outcome([] {}) == "finished");
+    CHECK(outcome([] { ::raise(SIGSEGV); }).find("segmentation fault") != std::string::npos);
+    CHECK(outcome([] { std::abort(); }).find("aborted") != std::string::npos);
+    CHECK(outcome([] { ::_exit(0); }) != "finished");
+    CHECK(outcome([] { ::_exit(7); }).find("exit code 7") != std::string::npos);
+    CHECK(outcome([] { throw std::runtime_error("x"); }).find("exception") != std::string::npos);
+    CHECK(outcome([] { ::sleep(30); }).find("hung") != std::string::npos);
+}
+
+TEST_CASE("a child that eats memory does not take this process with it") {
+    SandboxLimits limits;
+    limits.memory = 256u << 20;
+    const auto outcome = run_in_sandbox(
+        limits,
+        [](const auto&) {
+            std::vector<std::vector<char>> hoard;
+            while (true) {
+                hoard.emplace_back(16u << 20, 'x');
+            }
+        },
+        [](std::string_view) {});
+    CHECK_FALSE(outcome.finished);
+}
+
+TEST_CASE("calls are recorded as they were, before the site changes its inputs") {
+    auto model = tests::module_of("Host", "def forward(self, x):\n    return x.add_(1)\n");
+    const auto calls = record_calls(model, {""}, 2, [](torch::jit::Module& module) {
+        module.forward({torch::zeros({2})});
+        module.forward({torch::ones({2})});
+        module.forward({torch::ones({2})});
+    });
+    REQUIRE(calls.at("").size() == 2);
+    CHECK(torch::equal(calls.at("")[0].inputs[0].toTensor(), torch::zeros({2})));
+    CHECK(torch::equal(calls.at("")[1].inputs[0].toTensor(), torch::ones({2})));
+}
+
+TEST_CASE("casts that were baked in become double, other integers stay") {
+    auto model = tests::module_of("Host", R"(
+def forward(self, x):
+    y = x.to(15) if x.dim() == 6 else x.to(6)
+    return (y + 6).to(15)
+)");
+    compute_in_double(model);
+    model.to(torch::kDouble);
+    const at::Tensor x = torch::full({3}, 1.0 / 3, torch::kDouble);
+    const at::Tensor y = model.forward({x}).toTensor();
+    CHECK(y.scalar_type() == torch::kDouble);
+    CHECK(torch::equal(y, x + 6));
+}
+
+TEST_CASE("inputs are made from a description, the same every time") {
+    const Inputs inputs = read_inputs("int64[2,3]:5..7;float32[4];bfloat16[1,2]:-1..1;bool[3]");
+    REQUIRE(inputs.positional.size() == 4);
+    const at::Tensor ids = inputs.positional[0].toTensor();
+    CHECK(ids.sizes() == at::IntArrayRef({2, 3}));
+    CHECK(ids.scalar_type() == at::kLong);
+    CHECK(ids.min().item<int>() >= 5);
+    CHECK(ids.max().item<int>() < 7);
+    CHECK(inputs.positional[2].toTensor().scalar_type() == at::kBFloat16);
+    CHECK(torch::equal(read_inputs("float32[4]").positional[0].toTensor(),
+                       read_inputs("float32[4]").positional[0].toTensor()));
+    for (const std::string bad :
+         {"float33[2]", "float32[2", "float32[x]", "float32[-1]", "int64[2]:7..5", "int64[2]7..5",
+          "int64[99999999999,99999999999]", "float32[2];;", "[3]", "int64[2]:a..b"}) {
+        INFO(bad);
+        CHECK_THROWS_AS(read_inputs(bad), Error);
+    }
+}
