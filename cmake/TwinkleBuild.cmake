@@ -39,7 +39,7 @@ target_compile_definitions(twinkle_options INTERFACE TWINKLE_VERSION="${PROJECT_
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # GCC 12 sees overlaps and overflows in std::string that are not there (its bugs 105329 and 105651).
     target_compile_options(twinkle_options INTERFACE
-        $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow>)
+        $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>)
 endif()
 if(TWINKLE_SANITIZE)
     add_compile_options(-fsanitize=${TWINKLE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
