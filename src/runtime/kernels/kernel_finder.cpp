@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "kernel/build.h"
+#include "project/hub_cache.h"
 #include "twinkle/error.h"
 
 #include <dlfcn.h>
@@ -22,24 +23,10 @@ std::string variable(const char* name) {
     return value == nullptr ? "" : value;
 }
 
-fs::path hub_cache() {
-    for (const char* name : {"KERNELS_CACHE", "HF_HUB_CACHE"}) {
-        if (const std::string value = variable(name); !value.empty()) {
-            return value;
-        }
-    }
-    if (const std::string home = variable("HF_HOME"); !home.empty()) {
-        return fs::path(home) / "hub";
-    }
-    const std::string xdg = variable("XDG_CACHE_HOME");
-    const fs::path cache = xdg.empty() ? fs::path(variable("HOME")) / ".cache" : fs::path(xdg);
-    return cache / "huggingface" / "hub";
-}
-
 // libexec/twinkle/torchX.Y-B/libtwinkle.so → lib/twinkle/kernels
 fs::path bundled_kernels() {
     Dl_info info{};
-    if (::dladdr(reinterpret_cast<const void*>(&hub_cache), &info) == 0) {
+    if (::dladdr(reinterpret_cast<const void*>(&variable), &info) == 0) {
         return {};
     }
     std::error_code ignored;
@@ -112,7 +99,7 @@ KernelFinder::KernelFinder(const std::vector<fs::path>& first) : folders_(first)
         }
     }
     folders_.push_back(bundled_kernels());
-    folders_.push_back(hub_cache());
+    folders_.push_back(project::hub_cache_folder(target::this_machine()));
 }
 
 MappedKernel KernelFinder::find(const RequiredKernel& required, const fs::path& model) const {
