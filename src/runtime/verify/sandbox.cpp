@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -110,8 +111,12 @@ private:
 
 }  // namespace
 
-SandboxLimits SandboxLimits::from_environment() {
+SandboxLimits SandboxLimits::for_bytes(std::uint64_t bytes) {
+    constexpr std::uint64_t seconds_per_gib = 120;
+    constexpr std::uint64_t copies = 8;  // the model in several precisions, and its activations
     SandboxLimits limits;
+    limits.silence += std::chrono::seconds(seconds_per_gib * (bytes >> 30));
+    limits.memory = std::max(limits.memory, copies * bytes);
     if (const char* text = std::getenv("TWINKLE_SANDBOX_SECONDS")) {
         const long seconds = std::strtol(text, nullptr, 10);
         if (seconds > 0 && seconds < 86400) {
