@@ -71,7 +71,7 @@ void Kernelize::probe(const MappedKernel& kernel) {
         return;
     }
     const auto outcome = runtime::run_in_sandbox(
-        runtime::SandboxLimits::from_environment(),
+        runtime::SandboxLimits::for_bytes(0),
         [&](const auto&) {
             try {
                 runtime::load_kernel(kernel);
@@ -100,7 +100,7 @@ Kernelized Kernelize::kernelize() {
 void Kernelize::verify(Kernelized& made) {
     runtime::VerificationContext context;
     context.original = request_.model;
-    context.limits = runtime::SandboxLimits::from_environment();
+    context.limits = runtime::SandboxLimits::for_bytes(std::filesystem::file_size(request_.model));
     context.inputs = runtime::read_inputs(*request_.inputs);
     context.observer = [&](std::size_t done, std::size_t total, const std::string& site) {
         channel_.progress(done, total, site);
@@ -124,9 +124,10 @@ void Kernelize::verify(Kernelized& made) {
 }
 
 void Kernelize::refuse_failed(const std::string& site, const Verdict& verdict) const {
-    const bool differs = verdict.comparison.allowed > 0;
+    // What gives other values failed the verification; what gives none is no kernel for this
+    // machine.
     throw Error(
-        differs ? ErrorCode::verification : ErrorCode::refused,
+        verdict.ran ? ErrorCode::verification : ErrorCode::refused,
         {.what = "a replaced site is not right on these inputs",
          .where = site,
          .why = verdict.because,

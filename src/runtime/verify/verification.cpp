@@ -37,6 +37,7 @@ Json to_json(const Verdict& verdict) {
     return {{"right", verdict.right},
             {"because", verdict.because},
             {"reached", verdict.reached},
+            {"ran", verdict.ran},
             // Infinity is no JSON number.
             {"error", std::min(verdict.comparison.error, 1e300)},
             {"original", std::min(verdict.comparison.original_error, 1e300)},
@@ -50,6 +51,7 @@ Verdict from_json(const Json& json) {
     verdict.right = json.at("right").get<bool>();
     verdict.because = json.at("because").get<std::string>();
     verdict.reached = json.at("reached").get<bool>();
+    verdict.ran = json.at("ran").get<bool>();
     verdict.comparison.error = json.at("error").get<double>();
     verdict.comparison.original_error = json.at("original").get<double>();
     verdict.comparison.allowed = json.at("allowed").get<double>();
@@ -88,7 +90,9 @@ void judge_call(const Contest& contest, const std::string& method, const Inputs&
     Inputs for_kernel = deep_copy(inputs);
     const c10::IValue original = run(contest.original, method, for_original);
     const c10::IValue reference = run(contest.reference, method, with_dtype(inputs, at::kDouble));
+    verdict.ran = false;
     const c10::IValue result = run(contest.kernelized, method, for_kernel);
+    verdict.ran = true;
     const Comparison one = compare(result, original, reference);
     if (verdict.comparison.allowed == 0 || !one.problem.empty() ||
         one.error * verdict.comparison.allowed > verdict.comparison.error * one.allowed) {

@@ -22,6 +22,7 @@ struct Verdict {
     bool right = false;
     std::string because;  // why not, or what limits the verdict
     bool reached = true;  // the inputs led through the site at all
+    bool ran = false;     // it gave a result for every call that was compared
     Comparison comparison;
     double before_us = 0;
     double after_us = 0;
