@@ -3,9 +3,11 @@
 #include "twinkle/error.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/jit/runtime/operator.h>
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <mutex>
 
 namespace twinkle::runtime {
@@ -76,7 +78,12 @@ bool namespace_is_taken(const std::string& op_namespace) {
             return true;
         }
     }
-    return false;
+    // The interpreter has operators that the dispatcher does not know: prim, and those of twinkle
+    // itself.
+    const auto operators = torch::jit::getAllOperators();
+    return std::any_of(operators.begin(), operators.end(), [&](const auto& op) {
+        return op_namespace == op->schema().name().substr(0, op->schema().name().find("::"));
+    });
 }
 
 void open_op_libraries(const MappedKernel& kernel, std::vector<SealedLibrary> libraries) {
