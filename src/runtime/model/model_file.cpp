@@ -6,6 +6,7 @@
 #include "twinkle/error.h"
 
 #include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/serialization/export.h>
 
 #include <algorithm>
 #include <cstring>
@@ -70,7 +71,8 @@ std::unique_ptr<caffe2::serialize::PyTorchStreamReader> open_archive(
     try {
         return std::make_unique<caffe2::serialize::PyTorchStreamReader>(file.string());
     } catch (const std::exception&) {
-        malformed(file, "its zip archive is damaged or cut short", "copy or download it again");
+        malformed(file, "its zip archive is damaged, cut short or not PyTorch's",
+                  "copy or download it again");
     }
 }
 
@@ -204,7 +206,6 @@ std::vector<std::string> code_of(
 
 void save_model(const torch::jit::Module& model, const std::filesystem::path& file) {
     base::AtomicFile target(file);
-    std::ofstream out(target.temporary(), std::ios::binary | std::ios::trunc);
     const auto fail = [&](const std::string& why) {
         throw Error(ErrorCode::failed,
                     {.what = "the model cannot be written",
@@ -212,17 +213,25 @@ void save_model(const torch::jit::Module& model, const std::filesystem::path& fi
                      .why = why,
                      .hint = "nothing was left behind; free space or choose another folder"});
     };
-    if (!out) {
-        fail(std::strerror(errno));
-    }
+    errno = 0;
+    std::ofstream out(target.temporary(), std::ios::binary | std::ios::trunc);
+    int failure = out ? 0 : errno;
     try {
-        model.save(out);
+        // LibTorch's writer ends the process if a write fails while it is destroyed, so it is told
+        // of none.
+        torch::jit::ExportModule(model, [&](const void* data, std::size_t size) {
+            if (failure == 0 &&
+                !out.write(static_cast<const char*>(data), static_cast<std::streamsize>(size))) {
+                failure = errno;
+            }
+            return size;
+        });
     } catch (const std::exception& error) {
-        fail(out.good() ? first_line(error.what()) : std::strerror(errno));
+        fail(first_line(error.what()));
     }
     out.close();
-    if (!out) {
-        fail(std::strerror(errno));
+    if (failure != 0 || !out) {
+        fail(std::strerror(failure != 0 ? failure : errno));
     }
     target.commit();
 }
