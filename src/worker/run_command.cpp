@@ -1,10 +1,9 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "runtime/model/inputs.h"
+#include "runtime/model/outputs.h"
 #include "twinkle/twinkle.h"
 #include "worker/commands.h"
-
-#include <torch/csrc/jit/serialization/pickle.h>
 
 #include <chrono>
 
@@ -32,8 +31,10 @@ void describe(const c10::IValue& value, Json& into) {
     }
 }
 
-// The stack of the model's source comes first in LibTorch's text, the message last.
-std::string message_of(const std::string& text) {
+// The stack of the model's source comes first in LibTorch's text, the message last, or that of C++
+// after it.
+std::string message_of(const std::string& thrown) {
+    const std::string text = thrown.substr(0, thrown.find("\nException raised"));
     std::string message;
     for (const std::string& line : base::split(text, '\n')) {
         if (line.find("Error: ") != std::string::npos) {
@@ -89,8 +90,7 @@ Json run_command(const Request& request, const Channel& channel) {
         std::chrono::steady_clock::now() - start;
     if (request.output) {
         channel.stage("save", base::display_path(*request.output));
-        const std::vector<char> bytes = torch::jit::pickle_save(outputs);
-        base::write_file_atomically(*request.output, {bytes.data(), bytes.size()});
+        base::write_file_atomically(*request.output, runtime::pickled_outputs(outputs));
     }
     Json result = {
         {"method", request.method}, {"time_ms", spent.count()}, {"outputs", Json::array()}};
