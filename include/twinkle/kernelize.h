@@ -40,13 +40,13 @@ TWINKLE_API FallbackSet parse_fallbacks(const std::vector<std::string>& words);
 
 struct KernelizeOptions {
     std::optional<std::string>
-        mode;  // inference, training, …; none: what the model's training says
-    std::optional<std::string> device;  // none: that of the first parameter
-    std::vector<std::string> only;      // globs over sites; empty: all
-    std::vector<std::string> exclude;
+        mode{};  // inference, training, …; none: what the model's training says
+    std::optional<std::string> device{};  // none: that of the first parameter
+    std::vector<std::string> only{};      // globs over sites; empty: all
+    std::vector<std::string> exclude{};
     FallbackSet fallback = default_fallbacks();
     // Called before each step: "load-kernel" with the kernel's name, "compile" with a class.
-    std::function<void(const std::string& stage, const std::string& what)> observer;
+    std::function<void(const std::string& stage, const std::string& what)> observer{};
 };
 
 struct Kernelized {

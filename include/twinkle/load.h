@@ -14,7 +14,7 @@ namespace twinkle {
 
 struct LoadOptions {
     // Searched before TWINKLE_KERNELS (dir:dir), the bundled pack and the Hub cache.
-    std::vector<std::filesystem::path> kernel_dirs;
+    std::vector<std::filesystem::path> kernel_dirs{};
     torch::DeviceType device = torch::kCPU;
 };
 

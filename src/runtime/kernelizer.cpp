@@ -131,6 +131,9 @@ void Kernelizer::select(Site& site, const std::vector<const MappedLayer*>& bindi
     if (matches_any(options_.exclude, site.instance.path)) {
         return keep(site, {std::nullopt, "excluded"});
     }
+    if (is_kernelized(site.instance.module)) {
+        return keep(site, {std::nullopt, "it is kernelized already"});
+    }
     KeepReason reason;
     for (const MappedLayer* layer : bindings) {
         if (const auto unmet = unmet_condition(*layer, site.instance)) {
@@ -285,18 +288,18 @@ tl::expected<void, KeepReason> Kernelizer::replace_class(const Site& site) {
 
 Compilation& Kernelizer::compilation_for(const MappedKernel& kernel,
                                          const torch::jit::Module& module) {
-    const std::string build_id = kernel.build_id();
-    if (const auto known = compilations_.find(build_id); known != compilations_.end()) {
+    const auto unit = module.type()->compilation_unit();
+    const std::pair key{kernel.build_id(), unit.get()};
+    if (const auto known = compilations_.find(key); known != compilations_.end()) {
         return *known->second;
     }
     if (options_.observer) {
         options_.observer("load-kernel", kernel.name);
     }
     const auto loaded = load_kernel(kernel);
-    kernels_.emplace(build_id, loaded);
-    auto compilation = std::make_shared<Compilation>(
-        std::make_shared<KernelPackage>(loaded->sources), module.type()->compilation_unit());
-    return *compilations_.emplace(build_id, std::move(compilation)).first->second;
+    auto compilation =
+        std::make_shared<Compilation>(std::make_shared<KernelPackage>(loaded->sources), unit);
+    return *compilations_.emplace(key, std::move(compilation)).first->second;
 }
 
 void Kernelizer::mark_used_kernels() {

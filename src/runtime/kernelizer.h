@@ -44,8 +44,8 @@ private:
     SelectionContext context_;
     Report report_;
     std::vector<Site> sites_;
-    std::map<std::string, std::shared_ptr<const LoadedKernel>> kernels_;  // by build id
-    std::map<std::string, std::shared_ptr<Compilation>> compilations_;    // by build id
+    // By build id; classes of one model may live in several compilation units.
+    std::map<std::pair<std::string, const void*>, std::shared_ptr<Compilation>> compilations_;
 };
 
 }  // namespace twinkle::runtime

@@ -79,6 +79,23 @@ TEST_CASE("every instance of the class is replaced, and the report names each") 
     CHECK(result.report.warnings.empty());
 }
 
+TEST_CASE("a model that is kernelized already is left as it is") {
+    const tests::Folder folder;
+    const Mapping mapping = tests::mapping_to_package(folder, negating, "Negate", "tests.Plus");
+    auto model = model_of_two();
+    kernelize(model, mapping, {.exclude = {"b"}});
+    std::stringstream bytes;
+    model.save(bytes);
+    auto again = torch::jit::load(bytes);
+    const Report report = kernelize(again, mapping);
+    CHECK(site(report, "a").because.find("already") != std::string::npos);
+    CHECK(site(report, "b").status == SiteStatus::replaced);
+    std::stringstream twice;
+    again.save(twice);
+    CHECK(torch::jit::load(twice).forward({torch::full({1}, 10.0)}).toTensor().item<double>() ==
+          Approx(10));
+}
+
 TEST_CASE("one of two instances is treated alone") {
     const tests::Folder folder;
     const Mapping mapping = tests::mapping_to_package(folder, negating, "Negate", "tests.Plus");

@@ -15,6 +15,8 @@ namespace jit = torch::jit;
 
 namespace {
 
+constexpr std::string_view method_prefix = "twinkle_";
+
 // A traced instance that is called several times has forward, forward1, forward2, …
 std::vector<jit::Function*> forward_methods(const c10::ClassTypePtr& type) {
     std::vector<jit::Function*> found;
@@ -50,7 +52,7 @@ tl::expected<Edit, std::string> prepare(const c10::ClassTypePtr& type, jit::Func
         return tl::make_unexpected(adapter.error());
     }
     edit.adapter = std::move(*adapter);
-    const std::string name = "twinkle_" + layer + "_" + forward.name();
+    const std::string name = std::string(method_prefix) + layer + "_" + forward.name();
     auto method = compile_layer(compilation, layer, type, name, edit.adapter.input_types, supplied);
     if (!method) {
         return tl::make_unexpected(method.error());
@@ -157,6 +159,13 @@ tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
         apply(*edit.graph, edit.adapter, edit.placement, *edit.method);
     }
     return {};
+}
+
+bool is_kernelized(const jit::Module& module) {
+    const auto& methods = module.type()->methods();
+    return std::any_of(methods.begin(), methods.end(), [](const jit::Function* method) {
+        return method->name().starts_with(method_prefix);
+    });
 }
 
 }  // namespace twinkle::runtime

@@ -25,4 +25,8 @@ tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
                                                Compilation& compilation,
                                                const ReplacementRequest& request);
 
+// Whether replace_forward has taken this instance over before (in an earlier kernelize of a saved
+// model).
+bool is_kernelized(const torch::jit::Module& module);
+
 }  // namespace twinkle::runtime

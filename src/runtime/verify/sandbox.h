@@ -14,8 +14,9 @@ struct SandboxLimits {
     std::chrono::milliseconds silence{60000};  // the child is killed if it says nothing for so long
     std::uint64_t memory = 16ull << 30;  // bytes of address space on top of what it starts with
 
-    // The defaults, with the silence that TWINKLE_SANDBOX_SECONDS allows where it is set.
-    static SandboxLimits from_environment();
+    // For work on a model of this size: the larger, the longer one step takes.
+    // TWINKLE_SANDBOX_SECONDS sets the silence, where it is given.
+    static SandboxLimits for_bytes(std::uint64_t bytes);
 };
 
 struct SandboxOutcome {
