@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import pickle
 import shutil
 import subprocess
@@ -11,9 +10,8 @@ import zipfile
 
 import pytest
 from conftest import PROGRAM, Finished, Twinkle, environment
-from kernels_for_tests import (EXAMPLES, MLP, NORM, PATIENCE, PREFIX, RMS_NORM, RUNTIMES, VARIANT, calling,
-                               compiled_kernel, libraries, made_models, manifest, metadata, models, needs_runtime,
-                               outcome, python_kernel, sha256)
+from kernels_for_tests import (EXAMPLES, MLP, PATIENCE, PREFIX, RMS_NORM, RUNTIMES, VARIANT, calling, compiled_kernel,
+                               libraries, made_models, manifest, models, needs_runtime, outcome, python_kernel, sha256)
 
 pytestmark = needs_runtime
 CODES = {1: "failed", 2: "malformed", 3: "not-found", 4: "verification", 6: "refused"}
@@ -184,13 +182,12 @@ def test_one_changed_byte(twinkle, small, name):
     refused(twinkle(*command, "--fallback", "all"), 4)
     assert not (twinkle.folder / "again.pt").exists()
     # The model names its build: one with other bytes is another build, and not loaded.
-    without_pack = {"TWINKLE_LIBEXEC": PREFIX / "libexec/twinkle"}
-    done = run_elsewhere(twinkle, small, without_pack)
-    refused(done, 4 if name != "metadata.json" else done.code)
-    assert done.code in (3, 4)
+    done = run_elsewhere(twinkle, small)
+    # Damaged metadata may no longer name the operators, so that no such build is there at all.
+    refused(done, done.code if name == "metadata.json" and done.code == 3 else 4)
 
 
-def run_elsewhere(twinkle, small, env):
+def run_elsewhere(twinkle, small):
     """`twinkle run` where the only kernels are those of the folder: a copy of the program without the pack."""
     place = twinkle.folder / "installed"
     (place / "bin").mkdir(parents=True)
@@ -223,13 +220,9 @@ def test_a_file_of_the_kernel_that_is_something_else(twinkle, small, change, cod
         file.mkdir()
     elif change == "link":
         file.symlink_to("/dev/zero")
-    before = sorted(outcome_without_pipes(twinkle.folder))
+    before = sorted(twinkle.folder.rglob("*"))
     refused(twinkle("kernelize", small[0], "--map", "twinkle.map.json", "-o", "fast.pt", "--json"), code, "layers.py")
-    assert sorted(outcome_without_pipes(twinkle.folder)) == before
-
-
-def outcome_without_pipes(folder):
-    return [path for path in folder.rglob("*")]
+    assert sorted(twinkle.folder.rglob("*")) == before
 
 
 LOADING = {
@@ -399,7 +392,7 @@ def test_a_full_disk_keeps_what_was_there(twinkle, mapping):
     script = f'echo precious > "{disk}/fast.pt"; ' + kernelize_to(
         disk, EXAMPLES / "traced.pt", mapping, f'cat "{disk}/fast.pt" >&2; ')
     done = mounted("-o size=512k", disk, script)
-    assert done.code == 1 and done.err.endswith("fast.pt\nprecious\n")
+    assert done.code == 1 and done.err.endswith("}\nfast.pt\nprecious\n"), done.err
 
 
 def test_a_full_disk_for_outputs(twinkle, mapping):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from conftest import Twinkle
-from kernels_for_tests import (EXAMPLES, MLP, NORM, RMS_NORM, libraries, models, needs_runtime, outcome, python_kernel,
+from kernels_for_tests import (EXAMPLES, MLP, NORM, RMS_NORM, RUNTIMES, models, needs_runtime, outcome, python_kernel,
                                sha256)
 
 torch = pytest.importorskip("torch")
@@ -251,7 +251,6 @@ def test_saved_again_by_python_and_frozen(twinkle, mapping):
     kernelized(twinkle, EXAMPLES / "traced.pt", "--map", mapping)
     library = json.loads(mapping.read_text())["kernels"][0]
     library = next(f"{library['path']}/{file['path']}" for file in library["files"] if file["path"].endswith(".so"))
-    from kernels_for_tests import RUNTIMES
     program = ("import sys, torch\n"
                "torch.ops.load_library(sys.argv[1]); torch.ops.load_library(sys.argv[2])\n"
                "model = torch.jit.load('fast.pt')\nmodel.save('again.pt')\ntorch.jit.freeze(model).save('frozen.pt')\n")
@@ -437,7 +436,6 @@ def test_a_wrong_kernel_is_put_back(twinkle, small, name):
     done = kernelize_norms(twinkle, *small)
     assert done.code == 0, done.err
     report = done.json
-    # The second norm's epsilon is far from 1e-4 and the first's is near, but both must be noticed.
     assert by_status(report) == {"reverted": ["first.norm", "second.norm"]}
     for site in report["sites"]:
         assert words in site["because"] and site["kernel"] == "kernel: RMSNorm"
