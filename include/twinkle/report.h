@@ -20,9 +20,9 @@ struct TWINKLE_API SiteReport {
     std::string kernel;   // "twinkle-pack: RMSNorm"; empty where nothing fits
     std::string variant;  // empty for a plain Python package
     std::string because;  // why it was taken, kept or put back
-    // With --verify: the largest error against a double-precision run of the original, relative to
-    // the largest magnitude of that run; the kernelized site's and the original's own; the bound
-    // that held.
+    // With --verify: the error against a double-precision run of the original, of the kernelized
+    // site and of the original itself, and the bound that held. For a site the largest difference
+    // over the largest magnitude of that run; for the whole model the same in the Euclidean norm.
     std::optional<double> max_error;
     std::optional<double> original_error;
     std::optional<double> allowed_error;

@@ -36,6 +36,22 @@ TEST_CASE("an error of more than 1.5 times the original's own is not right") {
     CHECK(compare(original, original, reference).error <= unit_roundoff(at::kFloat));
 }
 
+TEST_CASE("the Euclidean norm forgives one unlucky rounding, not a wrong value") {
+    const at::Tensor reference = torch::linspace(1, 2, 1000, torch::kDouble);
+    const at::Tensor original = reference.to(torch::kFloat);
+    const double own = compare(original, original, reference).error;
+    const auto off_by = [&](double amount) {
+        at::Tensor result = original.clone();
+        result[999] = 2.0 + amount;
+        return compare(result, original, reference, Norm::euclidean).problem;
+    };
+    CHECK(off_by(4 * own).empty());
+    CHECK_FALSE(off_by(20 * own).empty());
+    CHECK_FALSE(off_by(NAN).empty());
+    CHECK_FALSE(
+        compare(original * (1 + 4e-7), original, reference, Norm::euclidean).problem.empty());
+}
+
 TEST_CASE("NaN and infinity agree where the reference has them too") {
     at::Tensor reference = torch::ones({4}, torch::kDouble);
     reference[1] = NAN;

@@ -9,11 +9,11 @@ namespace twinkle::runtime {
 namespace {
 
 constexpr double tolerated_factor = 1.5;
+constexpr double tolerated_largest = 4;  // beside the Euclidean norm
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// Largest |value - reference| over the largest |reference|. Positions where both are NaN, or the
-// same infinity, agree; where one only is: infinite.
-double relative_error(const at::Tensor& value, const at::Tensor& reference) {
+// Positions where both are NaN, or the same infinity, agree; where one only is: infinite.
+double relative_error(const at::Tensor& value, const at::Tensor& reference, Norm norm) {
     if (value.numel() == 0) {
         return 0;
     }
@@ -21,17 +21,21 @@ double relative_error(const at::Tensor& value, const at::Tensor& reference) {
     const at::Tensor want = reference.detach().to(at::kCPU, at::kDouble);
     const at::Tensor same = (have == want) | (have.isnan() & want.isnan());
     const at::Tensor difference = (have - want).abs().masked_fill(same, 0.0);
-    const double largest = difference.max().item<double>();
-    const at::Tensor finite = want.abs().masked_fill(~want.isfinite(), 0.0);
-    const double scale = finite.max().item<double>();
-    if (std::isnan(largest) || !difference.isfinite().all().item<bool>()) {
+    if (!difference.isfinite().all().item<bool>()) {
         return infinite;
     }
-    return scale > 0 ? largest / scale : largest;
+    const at::Tensor magnitude = want.abs().masked_fill(~want.isfinite(), 0.0);
+    const auto measure = [&](const at::Tensor& of) {
+        return (norm == Norm::largest ? of.max() : of.norm()).item<double>();
+    };
+    const double scale = measure(magnitude);
+    return scale > 0 ? measure(difference) / scale : measure(difference);
 }
 
 class Comparer {
 public:
+    explicit Comparer(Norm norm) : norm_(norm) {}
+
     void compare(const c10::IValue& result, const c10::IValue& original,
                  const c10::IValue& reference) {
         if (original.isTensor() && result.isTensor() && reference.isTensor()) {
@@ -99,8 +103,8 @@ private:
         if (!original.is_floating_point()) {
             return at::equal(result, original) ? void() : fail("an integer result differs");
         }
-        const double own = relative_error(original, reference);
-        const double error = relative_error(result, reference);
+        const double own = relative_error(original, reference, norm_);
+        const double error = relative_error(result, reference, norm_);
         const double allowed =
             std::max(tolerated_factor * own, unit_roundoff(original.scalar_type()));
         // One figure for all results: that of the one nearest to its bound.
@@ -114,7 +118,18 @@ private:
                      ? "it has NaN or infinite values that the original has not"
                      : fmt::format("its error is {:.2g}, allowed is {:.2g}", error, allowed));
         }
+        if (norm_ == Norm::euclidean) {
+            const double largest = relative_error(result, reference, Norm::largest);
+            const double bound =
+                std::max(tolerated_largest * relative_error(original, reference, Norm::largest),
+                         unit_roundoff(original.scalar_type()));
+            if (!(largest <= bound)) {
+                fail(fmt::format("its largest error is {:.2g}, allowed is {:.2g}", largest, bound));
+            }
+        }
     }
+
+    Norm norm_;
 };
 
 }  // namespace
@@ -130,8 +145,8 @@ double unit_roundoff(at::ScalarType dtype) {
 }
 
 Comparison compare(const c10::IValue& result, const c10::IValue& original,
-                   const c10::IValue& reference) {
-    Comparer comparer;
+                   const c10::IValue& reference, Norm norm) {
+    Comparer comparer(norm);
     comparer.compare(result, original, reference);
     return comparer.outcome;
 }

@@ -82,6 +82,7 @@ struct Contest {
     torch::jit::Module kernelized;
     torch::jit::Module original;
     torch::jit::Module reference;  // computes in double, with its weights in double
+    Norm norm = Norm::largest;
 };
 
 void judge_call(const Contest& contest, const std::string& method, const Inputs& inputs,
@@ -93,7 +94,7 @@ void judge_call(const Contest& contest, const std::string& method, const Inputs&
     verdict.ran = false;
     const c10::IValue result = run(contest.kernelized, method, for_kernel);
     verdict.ran = true;
-    const Comparison one = compare(result, original, reference);
+    const Comparison one = compare(result, original, reference, contest.norm);
     if (verdict.comparison.allowed == 0 || !one.problem.empty() ||
         one.error * verdict.comparison.allowed > verdict.comparison.error * one.allowed) {
         verdict.comparison = one;
@@ -175,8 +176,8 @@ void judge_whole(const VerificationContext& context, const torch::jit::Module& k
     compute_in_double(reference);
     reference.to(at::kDouble);
     send(Json{{"begin", ""}}.dump());
-    send(Json{{"verdict",
-               to_json(judge({kernelized, original, reference}, {{"forward", context.inputs}}))}}
+    send(Json{{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean},
+                                        {{"forward", context.inputs}}))}}
              .dump());
 }
 
