@@ -37,7 +37,7 @@ def make(folder: pathlib.Path, models: pathlib.Path) -> None:
             lambda name, data: data[: len(data) // 2] if name.endswith("data.pkl") else data)
     rewrite(models / "tiny_llama.pt", folder / "missing_weight.pt",
             lambda name, data: None if name.endswith("/data/0") else data)
-    # LibTorch loads this one, and so should everything else: nothing may be unpacked.
+    # A record outside of the folder of the archive: refused, and in no case unpacked.
     rewrite(models / "tiny_llama.pt", models / "stray_record.pt",
             lambda name, data: data, {"../../escaped.py": b"print(1)"})
 
