@@ -144,8 +144,9 @@ std::string command_man_page(const Command& command) {
         }
     }
     return text + section("OPTIONS") + option_entries(command.options) +
-           "Those of every command are described in \\fBtwinkle\\fR(1).\n" + section("EXAMPLES") +
-           example_entries(command.examples) + section("SEE ALSO") + "\\fBtwinkle\\fR(1)\n";
+           ".PP\nThose of every command are described in \\fBtwinkle\\fR(1).\n" +
+           section("EXAMPLES") + example_entries(command.examples) + section("SEE ALSO") +
+           "\\fBtwinkle\\fR(1)\n";
 }
 
 }  // namespace twinkle::cli

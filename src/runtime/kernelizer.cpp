@@ -9,6 +9,8 @@
 #include "runtime/selection/modes.h"
 #include "twinkle/error.h"
 
+#include <torch/version.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -61,6 +63,9 @@ Report Kernelizer::run() {
     for (Site& site : sites_) {
         report_.sites.push_back(std::move(site.report));
     }
+    if (report_.count(SiteStatus::replaced) == 0) {
+        report_.warnings.emplace_back("nothing was replaced: the model is what it was");
+    }
     return std::move(report_);
 }
 
@@ -97,6 +102,7 @@ void Kernelizer::determine_context() {
     context_.capability = capability_of(mapping_);
     report_.mode = context_.mode;
     report_.device = context_.device;
+    report_other_machine();
 }
 
 void Kernelizer::find_sites() {
@@ -119,6 +125,31 @@ void Kernelizer::find_sites() {
         sites_.push_back(std::move(site));
     }
     report_unbound(instances);
+    report_unmatched("only", options_.only);
+    report_unmatched("exclude", options_.exclude);
+}
+
+void Kernelizer::report_unmatched(const std::string& option,
+                                  const std::vector<std::string>& patterns) {
+    for (const std::string& pattern : patterns) {
+        const bool matched = std::any_of(sites_.begin(), sites_.end(), [&](const Site& site) {
+            return base::glob_match(pattern, site.report.site);
+        });
+        if (!matched) {
+            report_.warnings.push_back(
+                fmt::format("no site matches {} '{}'", option, base::printable(pattern)));
+        }
+    }
+}
+
+// A mapping may well be for another machine; but then it is said.
+void Kernelizer::report_other_machine() {
+    const auto torch = mapping_.target.find("torch");
+    const std::string here = fmt::format("{}.{}", TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR);
+    if (torch != mapping_.target.end() && torch->second != here) {
+        report_.warnings.push_back(
+            fmt::format("the mapping was made for LibTorch {}, this is {}", torch->second, here));
+    }
 }
 
 void Kernelizer::select(Site& site, const std::vector<const MappedLayer*>& bindings) {

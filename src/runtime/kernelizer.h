@@ -32,6 +32,8 @@ private:
     void select(Site& site, const std::vector<const MappedLayer*>& bindings);
     void keep(Site& site, const KeepReason& reason);
     void report_unbound(const std::vector<Instance>& instances);
+    void report_unmatched(const std::string& option, const std::vector<std::string>& patterns);
+    void report_other_machine();
     void set_classes_apart();
     void replace_sites();
     tl::expected<void, KeepReason> replace_class(const Site& example);

@@ -1,4 +1,5 @@
 #include "base/file.h"
+#include "base/text.h"
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/model_file.h"
 #include "runtime/verify/verification.h"
@@ -72,13 +73,14 @@ void Kernelize::probe(const MappedKernel& kernel) {
     }
     const auto outcome = runtime::run_in_sandbox(
         runtime::SandboxLimits::for_bytes(0),
-        [&](const auto&) {
+        [&](const auto& send) {
             try {
                 runtime::load_kernel(kernel);
-            } catch (const Error&) {
-                // Reported when it is loaded here.
+            } catch (const Error& error) {
+                send(error.what());
             }
         },
+        // What is refused in words is refused again, and reported, when it is loaded here.
         [](std::string_view) {});
     if (!outcome.finished) {
         throw Error(ErrorCode::refused,
@@ -172,6 +174,15 @@ void Kernelize::save(const Kernelized& made) const {
 
 base::Json Kernelize::run() {
     Kernelized made = kernelize();
+    if (request_.strict && made.report.count(SiteStatus::replaced) == 0) {
+        throw Error(
+            ErrorCode::refused,
+            {.what = "no site of the model was replaced",
+             .where = base::display_path(request_.model),
+             .why = base::join(made.report.warnings, "; "),
+             .hint = "bind the model's classes (`twinkle inspect` lists them), or leave out "
+                     "--strict"});
+    }
     if (request_.verify) {
         verify(made);
     }

@@ -5,6 +5,8 @@
 #include "twinkle/twinkle.h"
 #include "worker/commands.h"
 
+#include <torch/version.h>
+
 #include <chrono>
 
 namespace twinkle::worker {
@@ -15,9 +17,9 @@ using base::Json;
 
 void describe(const c10::IValue& value, Json& into) {
     if (value.isTensor()) {
-        const at::Tensor tensor = value.toTensor();
-        into.push_back(
-            {{"dtype", c10::toString(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}});
+        const at::Tensor& tensor = value.toTensor();
+        into.push_back({{"dtype", runtime::dtype_name(tensor.scalar_type())},
+                        {"shape", tensor.sizes().vec()}});
     } else if (value.isTuple()) {
         for (const c10::IValue& element : value.toTupleRef().elements()) {
             describe(element, into);
@@ -44,13 +46,21 @@ std::string message_of(const std::string& thrown) {
     return base::printable((message.empty() ? text : message).substr(0, 300));
 }
 
+std::string method_names(const torch::jit::Module& model) {
+    std::vector<std::string> names;
+    for (const torch::jit::Method& method : model.get_methods()) {
+        names.push_back(method.name());
+    }
+    return base::join(names, ", ");
+}
+
 c10::IValue call(const Request& request, torch::jit::Module& model, runtime::Inputs& inputs) {
     const auto method = model.find_method(request.method);
     if (!method) {
         throw Error(ErrorCode::not_found, {.what = "the model has no method " + request.method,
                                            .where = base::display_path(request.model),
                                            .why = "",
-                                           .hint = "see `twinkle inspect`"});
+                                           .hint = "it has " + method_names(model)});
     }
     std::unordered_map<std::string, c10::IValue> named(inputs.named.begin(), inputs.named.end());
     try {
@@ -65,12 +75,29 @@ c10::IValue call(const Request& request, torch::jit::Module& model, runtime::Inp
     }
 }
 
+// The one asked for, if this LibTorch has it.
+torch::Device device_of(const Request& request) {
+    const std::string name = request.device.value_or("cpu");
+    if (name != "cpu" && !at::globalContext().hasCUDA()) {
+        throw Error(ErrorCode::refused,
+                    {.what = "there is no device " + base::printable(name) + " here",
+                     .where = "",
+                     .why = std::string("LibTorch ") + TORCH_VERSION +
+                            (at::hasCUDA() ? "" : " sees no such device or was built without it"),
+                     .hint = "leave out --device, or use a runtime and a machine that have it"});
+    }
+    return torch::Device(name);
+}
+
 }  // namespace
 
 Json run_command(const Request& request, const Channel& channel) {
-    channel.stage("load-kernel", "the kernels that the model names");
     LoadOptions options;
     options.kernel_dirs = request.kernel_dirs;
+    const torch::Device device = device_of(request);
+    for (const RequiredKernel& kernel : required_kernels(request.model)) {
+        channel.stage("load-kernel", kernel.name);
+    }
     load_required_kernels(request.model, options);
     channel.stage("load-model", base::display_path(request.model));
     torch::jit::Module model = load(request.model, options);
@@ -79,7 +106,6 @@ Json run_command(const Request& request, const Channel& channel) {
         inputs = runtime::read_inputs(*request.inputs);
     }
     if (request.device) {
-        const torch::Device device(*request.device);
         model.to(device);
         runtime::move_to(inputs, device);
     }

@@ -474,3 +474,18 @@ def test_a_wrong_kernel_on_traced_bfloat16(twinkle):
     done = kernelize_norms(twinkle, EXAMPLES / "traced_bfloat16.pt", EXAMPLES / "inputs.pt")
     assert done.code == 0, done.err
     assert len(by_status(done.json)["reverted"]) == 5 and done.json["replaced"] == 0
+
+
+def test_strict_is_a_guard_against_nothing(twinkle, tmp_path):
+    done = twinkle("kernelize", EXAMPLES / "scripted.pt", "--strict", "--only", "zz*", "-o", "fast.pt")
+    assert done.code == 6
+    assert "no site matches only 'zz*'" in done.err
+    assert not (twinkle.folder / "fast.pt").exists()
+
+
+def test_a_device_that_is_not_here(twinkle):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has CUDA")
+    done = twinkle("run", EXAMPLES / "traced.pt", "--inputs", EXAMPLES / "inputs.pt", "--device", "cuda", "--json")
+    assert done.code == 6
+    assert "cuda" in done.error["what"] and "frame" not in done.error["why"]

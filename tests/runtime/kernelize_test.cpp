@@ -204,11 +204,33 @@ TEST_CASE("a changed file of the kernel is refused before anything is used") {
 TEST_CASE("a name that binds nothing is reported with the line that would bind it") {
     const tests::Folder folder;
     const Made result = made(tests::mapping_to_package(folder, negating, "Negate", "tests.plus"));
-    REQUIRE(result.report.warnings.size() == 1);
+    REQUIRE(result.report.warnings.size() == 2);
     CHECK(result.report.warnings[0].find("binds no class") != std::string::npos);
+    CHECK(result.report.warnings[1].find("nothing was replaced") != std::string::npos);
     Mapping near = tests::mapping_to_package(folder, negating, "Negate", "nothing");
     near.layers[0].kernel_name = "Pluss";
     CHECK(made(near).report.warnings[0].find("tests.Plus") != std::string::npos);
+}
+
+TEST_CASE("globs that match nothing and mappings for another LibTorch are said") {
+    const tests::Folder folder;
+    Mapping mapping = tests::mapping_to_package(folder, negating, "Negate", "tests.Plus");
+    mapping.target["torch"] = "1.13";
+    KernelizeOptions options;
+    options.exclude = {"zzz*"};
+    const Report report = made(mapping, options).report;
+    REQUIRE(report.warnings.size() == 2);
+    CHECK(report.warnings[0].find("LibTorch 1.13") != std::string::npos);
+    CHECK(report.warnings[1] == "no site matches exclude 'zzz*'");
+}
+
+TEST_CASE("a binding without candidates has the resolver's reason") {
+    const tests::Folder folder;
+    Mapping mapping = tests::mapping_to_package(folder, negating, "Negate", "tests.Plus");
+    mapping.layers[0].candidates.clear();
+    CHECK(site(made(mapping).report, "a").because == "nothing is mapped to Negate");
+    mapping.decisions.push_back({"layer Negate", std::nullopt, "the target has no cuda", {}});
+    CHECK(site(made(mapping).report, "a").because == "the target has no cuda");
 }
 
 TEST_CASE("DISABLE_KERNEL_MAPPING leaves the model as it is") {

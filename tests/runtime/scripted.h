@@ -7,8 +7,10 @@
 #include "twinkle/error.h"
 #include "twinkle/mapping.h"
 
+#include <ftw.h>
 #include <torch/script.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -42,8 +44,13 @@ public:
         path_ = ::mkdtemp(pattern.data());
     }
     ~Folder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
+        // Not std::filesystem::remove_all: the libtorch.so of CUDA wheels exports one that crashes.
+        ::nftw(
+            path_.c_str(),
+            [](const char* path, const struct stat*, int, struct FTW*) {
+                return std::remove(path);
+            },
+            16, FTW_DEPTH | FTW_PHYS);
     }
     Folder(const Folder&) = delete;
     Folder& operator=(const Folder&) = delete;

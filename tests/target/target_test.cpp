@@ -89,9 +89,9 @@ TEST_CASE("what is wrong in a target is said") {
     CHECK(fails("torhc=2.13")->details().hint == "did you mean \"torch\"?");
     CHECK(fails("nowhere")->code() == ErrorCode::not_found);
     for (const char* text :
-         {"torch=2", "torch=", "=", "torch=2.1,torch=2.2", "backend=cuda", "cpu=riscv",
-          "os=plan9", "cxx11=2", "backend=cu130,arch=sm_90", "backend=rocm71,arch=9.0", "tvm-ffi=x",
-          "macos=x", "torch=2.13,,backend=cpu"}) {
+         {"torch=2", "torch=", "=", "torch=2.1,torch=2.2", "backend=cuda", "cpu=riscv", "os=plan9",
+          "cxx11=2", "backend=cu130,arch=sm_90", "backend=rocm71,arch=9.0", "tvm-ffi=x", "macos=x",
+          "torch=2.13,,backend=cpu"}) {
         INFO(text);
         REQUIRE(fails(text));
         CHECK(fails(text)->code() == ErrorCode::malformed);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 namespace twinkle::runtime {
 
@@ -80,13 +81,18 @@ std::string namespace_of(const fs::path& build) {
     }
 }
 
-MappedKernel describe(const RequiredKernel& required, const fs::path& folder) {
+// Nothing for a damaged build: it is one that does not fit.
+std::optional<MappedKernel> describe(const RequiredKernel& required, const fs::path& folder) {
     MappedKernel kernel;
     kernel.name = required.name;
     kernel.variant = required.variant;
     kernel.op_namespace = required.op_namespace;
     kernel.path = folder;
-    kernel.files = kernel::read_build(folder).files;
+    try {
+        kernel.files = kernel::read_build(folder).files;
+    } catch (const Error&) {
+        return std::nullopt;
+    }
     return kernel;
 }
 
@@ -109,13 +115,9 @@ MappedKernel KernelFinder::find(const RequiredKernel& required, const fs::path& 
             if (namespace_of(build) != required.op_namespace) {
                 continue;
             }
-            try {
-                MappedKernel kernel = describe(required, build);
-                if (kernel.build_id() == required.build_id) {
-                    return kernel;
-                }
-            } catch (const Error&) {
-                // A damaged build is one that does not fit.
+            auto kernel = describe(required, build);
+            if (kernel && kernel->build_id() == required.build_id) {
+                return *std::move(kernel);
             }
             others.push_back(build.string());
         }

@@ -29,14 +29,18 @@ constexpr std::uint64_t max_input_bytes = 4ull << 30;
          .hint = "give a file of torch.save, or \"int64[1,128]:0..32000;float32[1,128,512]\""});
 }
 
-at::ScalarType dtype_named(const std::string& text, const std::string& name) {
-    static const std::map<std::string, at::ScalarType> names = {
+const std::map<std::string, at::ScalarType>& dtypes() {
+    static const auto& names = *new std::map<std::string, at::ScalarType>{
         {"float64", at::kDouble},    {"float32", at::kFloat}, {"float16", at::kHalf},
         {"bfloat16", at::kBFloat16}, {"int64", at::kLong},    {"int32", at::kInt},
         {"int16", at::kShort},       {"int8", at::kChar},     {"uint8", at::kByte},
         {"bool", at::kBool}};
-    const auto found = names.find(name);
-    if (found == names.end()) {
+    return names;
+}
+
+at::ScalarType dtype_named(const std::string& text, const std::string& name) {
+    const auto found = dtypes().find(name);
+    if (found == dtypes().end()) {
         malformed(text, "unknown dtype " + base::printable(name));
     }
     return found->second;
@@ -171,6 +175,15 @@ Inputs read_inputs(const std::string& text) {
         inputs.positional.emplace_back(make_tensor(text, part, generator));
     }
     return inputs;
+}
+
+std::string dtype_name(at::ScalarType dtype) {
+    for (const auto& [name, value] : dtypes()) {
+        if (value == dtype) {
+            return name;
+        }
+    }
+    return c10::toString(dtype);
 }
 
 void move_to(Inputs& inputs, torch::Device device) {

@@ -19,6 +19,9 @@ struct Inputs {
 // named ones. Throws Error(not_found) or Error(malformed).
 Inputs read_inputs(const std::string& text);
 
+// "float32", "int64", …; LibTorch's own name for types that inputs cannot have.
+std::string dtype_name(at::ScalarType dtype);
+
 void move_to(Inputs& inputs, torch::Device device);
 // Floating point tensors to another dtype, everything else as it is; copies.
 Inputs with_dtype(const Inputs& inputs, at::ScalarType dtype);

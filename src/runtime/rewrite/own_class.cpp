@@ -11,9 +11,7 @@ namespace twinkle::runtime {
 namespace {
 
 using torch::jit::Block;
-using torch::jit::Graph;
 using torch::jit::Node;
-using torch::jit::Value;
 
 // Attribute types follow from their object's class: after a class has changed, so have they.
 void retype_attributes(Block* block) {
@@ -42,13 +40,13 @@ void copy_methods(const c10::ClassTypePtr& from, const c10::ClassTypePtr& to) {
     for (torch::jit::Function* method : from->methods()) {
         auto& original = torch::jit::toGraphFunction(*method);
         auto graph = original.graph()->copy();
-        graph->remapTypes([&](c10::TypePtr type) -> c10::TypePtr {
+        graph->remapTypes([&](const c10::TypePtr& type) -> c10::TypePtr {
             return type == from ? c10::TypePtr(to) : type;
         });
         auto* copy =
             cu->create_function(c10::QualifiedName(*to->name(), method->name()), std::move(graph));
-        copy->setSchema(
-            method->getSchema().cloneWithRemappedTypes([&](c10::TypePtr type) -> c10::TypePtr {
+        copy->setSchema(method->getSchema().cloneWithRemappedTypes(
+            [&](const c10::TypePtr& type) -> c10::TypePtr {
                 return type == from ? c10::TypePtr(to) : type;
             }));
         to->addMethod(copy);

@@ -39,6 +39,15 @@ std::optional<std::string> flags_exclude(const LayerCandidate& candidate, const 
     return std::nullopt;
 }
 
+std::string why_nothing_is_mapped(const Mapping& mapping, const MappedLayer& layer) {
+    for (const Decision& decision : mapping.decisions) {
+        if (decision.what == "layer " + layer.kernel_name && !decision.chosen) {
+            return decision.because;
+        }
+    }
+    return "nothing is mapped to " + layer.kernel_name;
+}
+
 const MappedKernel* kernel_of(const Mapping& mapping, const LayerCandidate& candidate,
                               const std::string& device) {
     const MappedKernel* any = nullptr;
@@ -75,7 +84,7 @@ tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLaye
         }
     }
     if (layer.candidates.empty()) {
-        return refused(Fallback::no_layer, "nothing is mapped to " + layer.kernel_name);
+        return refused(Fallback::no_layer, why_nothing_is_mapped(mapping, layer));
     }
     if (here.empty()) {
         return refused(Fallback::no_device,

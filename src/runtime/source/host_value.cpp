@@ -1,5 +1,6 @@
 #include "runtime/source/host_value.h"
 
+#include "base/text.h"
 #include "runtime/rewrite/class_name.h"
 
 namespace twinkle::runtime {
@@ -73,10 +74,26 @@ struct HostValue : jit::SugaredValue {
         }
         throw(jit::ErrorReport(loc)
               << "the saved " << unmangled(type->name()->qualifiedName()) << " has no attribute "
-              << field
-              << " (tracing drops attributes; the manifest can supply it under `attributes`)");
+              << field << "; it has " << attribute_names()
+              << ". The manifest can supply it: attributes = { " << field << " = … }");
     }
 
+private:
+    std::string attribute_names() const {
+        std::vector<std::string> names;
+        for (std::size_t i = 0; i < type->numAttributes(); ++i) {
+            const std::string& name = type->getAttributeName(i);
+            if (!name.starts_with("_")) {
+                names.push_back(name);
+            }
+        }
+        for (std::size_t i = 0; i < type->numConstants(); ++i) {
+            names.push_back(type->getConstantName(i));
+        }
+        return base::join(names, ", ");
+    }
+
+public:
     jit::Value* value;
     c10::ClassTypePtr type;
     AttributeMap supplied;

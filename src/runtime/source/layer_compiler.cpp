@@ -124,7 +124,7 @@ tl::expected<jit::Function*, std::string> compile_layer(
             lower_function(*definition.module->file, *definition.forward, method, parameters);
         const HostSelf host(type, supplied);
         const auto made = compilation.unit().define(
-            *type->name(), {}, {}, {tree}, {compilation.scope_of(*definition.module)}, &host);
+            type->name(), {}, {}, {tree}, {compilation.scope_of(*definition.module)}, &host);
         return made.front();
     } catch (const CannotCompile& error) {
         remove_method(type, method);

@@ -24,7 +24,7 @@ public:
 // The source file that a tree comes from, for positions in messages and in saved models.
 class SourceFile {
 public:
-    SourceFile(std::string path, std::string text);
+    SourceFile(const std::string& path, const std::string& text);
 
     torch::jit::SourceRange range(const python::Node& node) const;
     [[noreturn]] void refuse(const python::Node& node, const std::string& construct) const;

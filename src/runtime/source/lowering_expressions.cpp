@@ -9,8 +9,8 @@ namespace twinkle::runtime {
 namespace jit = torch::jit;
 namespace py = twinkle::python;
 
-SourceFile::SourceFile(std::string path, std::string text)
-    : path_(path), source_(std::make_shared<jit::Source>(std::move(text), path, 1)) {}
+SourceFile::SourceFile(const std::string& path, const std::string& text)
+    : path_(path), source_(std::make_shared<jit::Source>(text, path, 1)) {}
 
 jit::SourceRange SourceFile::range(const py::Node& node) const {
     return {source_, node.span.begin, node.span.end};
@@ -279,7 +279,7 @@ jit::Expr Expressions::joined_string(const py::JoinedStr& node, const Range& ran
             format += *text->string();
         }
     }
-    const auto literal = jit::StringLiteral::create(range, format);
+    auto literal = jit::StringLiteral::create(range, format);
     if (values.empty()) {
         return literal;
     }
