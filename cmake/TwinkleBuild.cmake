@@ -36,8 +36,8 @@ target_include_directories(twinkle_options INTERFACE
 target_compile_options(twinkle_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local
                        -Wnon-virtual-dtor $<$<BOOL:${TWINKLE_WERROR}>:-Werror>)
 target_compile_definitions(twinkle_options INTERFACE TWINKLE_VERSION="${PROJECT_VERSION}")
-if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # GCC 12 sees overlaps and overflows in std::string that are not there (its bugs 105329 and 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+    # GCC 12 and 13 see overlaps and overflows in std::string that are not there (its bugs 105329 and 105651).
     target_compile_options(twinkle_options INTERFACE
         $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>)
 endif()

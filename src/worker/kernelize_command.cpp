@@ -116,6 +116,10 @@ void Kernelize::verify(Kernelized& made) {
     const Verdict whole = runtime::verify_whole(context, made.model);
     runtime::enter(whole, made.report.whole);
     made.report.verified = true;
+    if (made.report.device != "cpu") {
+        made.report.warnings.push_back("the values were compared on the CPU, not on " +
+                                       made.report.device);
+    }
     if (!whole.right) {
         throw Error(ErrorCode::verification,
                     {.what = "the kernelized model as a whole is not right on these inputs",

@@ -75,18 +75,33 @@ c10::IValue call(const Request& request, torch::jit::Module& model, runtime::Inp
     }
 }
 
-// The one asked for, if this LibTorch has it.
-torch::Device device_of(const Request& request) {
-    const std::string name = request.device.value_or("cpu");
-    if (name != "cpu" && !at::globalContext().hasCUDA()) {
-        throw Error(ErrorCode::refused,
-                    {.what = "there is no device " + base::printable(name) + " here",
-                     .where = "",
-                     .why = std::string("LibTorch ") + TORCH_VERSION +
-                            (at::hasCUDA() ? "" : " sees no such device or was built without it"),
-                     .hint = "leave out --device, or use a runtime and a machine that have it"});
+[[noreturn]] void no_such_device(const Request& request, const std::string& why) {
+    throw Error(ErrorCode::refused,
+                {.what = "the model cannot be run on " + base::printable(*request.device),
+                 .where = base::display_path(request.model),
+                 .why = why,
+                 .hint = "leave out --device, or use a runtime and a machine that have it"});
+}
+
+// Before anything is loaded: whether there is such a device at all.
+void require_device(const Request& request) {
+    if (request.device && *request.device != "cpu" && !at::globalContext().hasCUDA()) {
+        no_such_device(request, std::string("LibTorch ") + TORCH_VERSION +
+                                    " sees no such device here, or was built without it");
     }
-    return torch::Device(name);
+}
+
+void move_to_device(const Request& request, torch::jit::Module& model, runtime::Inputs& inputs) {
+    if (!request.device) {
+        return;
+    }
+    try {
+        const torch::Device device(*request.device);
+        model.to(device);
+        runtime::move_to(inputs, device);
+    } catch (const c10::Error& error) {
+        no_such_device(request, message_of(error.what_without_backtrace()));
+    }
 }
 
 }  // namespace
@@ -94,7 +109,7 @@ torch::Device device_of(const Request& request) {
 Json run_command(const Request& request, const Channel& channel) {
     LoadOptions options;
     options.kernel_dirs = request.kernel_dirs;
-    const torch::Device device = device_of(request);
+    require_device(request);
     for (const RequiredKernel& kernel : required_kernels(request.model)) {
         channel.stage("load-kernel", kernel.name);
     }
@@ -105,10 +120,7 @@ Json run_command(const Request& request, const Channel& channel) {
     if (request.inputs) {
         inputs = runtime::read_inputs(*request.inputs);
     }
-    if (request.device) {
-        model.to(device);
-        runtime::move_to(inputs, device);
-    }
+    move_to_device(request, model, inputs);
     channel.stage("run", request.method);
     const auto start = std::chrono::steady_clock::now();
     const c10::IValue outputs = call(request, model, inputs);

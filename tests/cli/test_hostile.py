@@ -349,7 +349,8 @@ def test_a_layer_that_cannot_be_compiled(twinkle, small, name):
 
 
 @pytest.mark.parametrize("source", ["def f(:\n", "class RMSNorm\n", "\0\0\0", "x = " + "(" * 20000, "class RMSNorm: pass\n" * 3,
-                                    "\xff\xfe".encode("latin-1"), "", "if " + "not " * 50000 + "x: pass"])
+                                    "\xff\xfe".encode("latin-1"), "", "if " + "not " * 50000 + "x: pass"],
+                         ids=range(8))
 def test_layers_that_are_no_python(twinkle, small, source):
     package = python_kernel(twinkle.folder, "")
     (package / "layers.py").write_bytes(source if isinstance(source, bytes) else source.encode())
