@@ -7,6 +7,7 @@ import os
 import pathlib
 import pty
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -56,6 +57,8 @@ class Twinkle:
         return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def start(self, *arguments, **options):
+        # A background job of a shell, as CI may be, ignores interrupts, and hands that on.
+        options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         return subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=self.folder, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, env=environment(**self.env), **options)
 
