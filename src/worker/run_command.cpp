@@ -1,6 +1,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "runtime/model/inputs.h"
+#include "runtime/model/model_file.h"
 #include "runtime/model/outputs.h"
 #include "twinkle/twinkle.h"
 #include "worker/commands.h"
@@ -115,7 +116,7 @@ Json run_command(const Request& request, const Channel& channel) {
     }
     load_required_kernels(request.model, options);
     channel.stage("load-model", base::display_path(request.model));
-    torch::jit::Module model = load(request.model, options);
+    torch::jit::Module model = runtime::open_model(request.model);
     runtime::Inputs inputs;
     if (request.inputs) {
         inputs = runtime::read_inputs(*request.inputs);

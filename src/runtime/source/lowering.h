@@ -40,7 +40,6 @@ private:
 torch::jit::Expr type_reference(const std::string& name);
 
 torch::jit::Expr lower_expression(const SourceFile& file, const python::Expr& expr);
-torch::jit::List<torch::jit::Stmt> lower_block(const SourceFile& file, const python::Block& body);
 
 struct LoweredParameter {
     std::string name;

@@ -209,10 +209,6 @@ std::vector<std::pair<const py::Arg*, const py::Expr*>> parameters_of(const py::
 
 }  // namespace
 
-jit::List<jit::Stmt> lower_block(const SourceFile& file, const py::Block& body) {
-    return Statements(file).block(body);
-}
-
 jit::Def lower_function(const SourceFile& file, const py::FunctionDef& function,
                         const std::string& name, const std::vector<LoweredParameter>& parameters) {
     if (function.args.vararg || function.args.kwarg) {
