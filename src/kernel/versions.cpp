@@ -27,16 +27,16 @@ void reject(VariantChoice& choice, std::string reason) {
 }
 
 // GPU code for other GPUs than the target's: known from the metadata alone.
-void judge_archs(VariantChoice& choice, const fs::path& folder, BackendKind kind,
+void judge_archs(VariantChoice& choice, const ReadArchs& read, BackendKind kind,
                  const Target& target) {
     const bool has_archs = kind == BackendKind::cuda || kind == BackendKind::rocm;
     if (!choice.accepted || !has_archs || !target.arch) {
         return;
     }
     try {
-        const Metadata metadata = read_metadata(folder / "metadata.json");
-        if (!archs_support(metadata.archs, kind, *target.arch)) {
-            reject(choice, "it is built for " + base::join(metadata.archs, ", ") +
+        const std::vector<std::string> archs = read();
+        if (!archs_support(archs, kind, *target.arch)) {
+            reject(choice, "it is built for " + base::join(archs, ", ") +
                                ", the GPU of the target is " + *target.arch);
         }
     } catch (const Error& error) {
@@ -60,11 +60,15 @@ std::string device_of(const Variant& variant, const Target& target) {
     return target::Backend{kind, {}}.device();
 }
 
-Candidate judge(const fs::path& folder, const std::string& name, const Target& target,
+ReadArchs archs_of(const fs::path& folder) {
+    return [folder] { return read_metadata(folder / "metadata.json").archs; };
+}
+
+Candidate judge(const OfferedVariant& offered, const Target& target,
                 std::optional<std::string_view> device) {
     Candidate candidate;
-    candidate.choice.name = name;
-    candidate.variant = parse_variant(name);
+    candidate.choice.name = offered.name;
+    candidate.variant = parse_variant(offered.name);
     if (!candidate.variant) {
         candidate.choice.device = device.value_or("");
         candidate.choice.reason = "its name is not that of a build variant";
@@ -77,7 +81,7 @@ Candidate judge(const fs::path& folder, const std::string& name, const Target& t
     choice.accepted = judgement.accepted;
     choice.reason = std::move(judgement.reason);
     const auto wanted = target.backend_for(choice.device);
-    judge_archs(choice, folder, wanted ? wanted->kind : BackendKind::cpu, target);
+    judge_archs(choice, offered.archs, wanted ? wanted->kind : BackendKind::cpu, target);
     return candidate;
 }
 
@@ -87,7 +91,7 @@ Candidate judge_single(const fs::path& folder, const Target& target,
     const std::string name = fs::absolute(folder).lexically_normal().filename().string();
     const std::string plain = name.empty() ? folder.parent_path().filename().string() : name;
     if (parse_variant(plain)) {
-        return judge(folder, plain, target, device);
+        return judge({plain, archs_of(folder)}, target, device);
     }
     const Metadata metadata = read_metadata(folder / "metadata.json");
     Candidate candidate;
@@ -102,7 +106,7 @@ Candidate judge_single(const fs::path& folder, const Target& target,
     }
     choice.accepted = true;
     choice.reason = "the only build here; its folder does not say what it was built for";
-    judge_archs(choice, folder, metadata.backend, target);
+    judge_archs(choice, archs_of(folder), metadata.backend, target);
     return candidate;
 }
 
@@ -135,6 +139,17 @@ bool comes_before(const Candidate& a, const Candidate& b, const Target& target) 
     return is_preferred(*a.variant, *b.variant);
 }
 
+std::vector<VariantChoice> in_order(std::vector<Candidate> candidates, const Target& target) {
+    std::sort(candidates.begin(), candidates.end(),
+              [&](const auto& a, const auto& b) { return comes_before(a, b, target); });
+    std::vector<VariantChoice> choices;
+    for (Candidate& candidate : candidates) {
+        choices.push_back(std::move(candidate.choice));
+    }
+    mark_preferred(choices);
+    return choices;
+}
+
 std::vector<VariantChoice> list(const fs::path& kernel_dir, const Target& target,
                                 std::optional<std::string_view> device) {
     const KernelFolder folder = open_kernel_folder(kernel_dir);
@@ -148,18 +163,11 @@ std::vector<VariantChoice> list(const fs::path& kernel_dir, const Target& target
             break;
         case FolderKind::repository:
             for (const std::string& name : folder.variants) {
-                candidates.push_back(judge(folder.builds / name, name, target, device));
+                candidates.push_back(judge({name, archs_of(folder.builds / name)}, target, device));
             }
             break;
     }
-    std::sort(candidates.begin(), candidates.end(),
-              [&](const auto& a, const auto& b) { return comes_before(a, b, target); });
-    std::vector<VariantChoice> choices;
-    for (Candidate& candidate : candidates) {
-        choices.push_back(std::move(candidate.choice));
-    }
-    mark_preferred(choices);
-    return choices;
+    return in_order(std::move(candidates), target);
 }
 
 }  // namespace
@@ -171,6 +179,15 @@ std::vector<VariantChoice> list_variants(const fs::path& kernel_dir, const Targe
 std::vector<VariantChoice> list_variants(const fs::path& kernel_dir, const Target& target,
                                          std::string_view device) {
     return list(kernel_dir, target, device);
+}
+
+std::vector<VariantChoice> rank_variants(std::span<const OfferedVariant> offered,
+                                         const Target& target) {
+    std::vector<Candidate> candidates;
+    for (const OfferedVariant& variant : offered) {
+        candidates.push_back(judge(variant, target, std::nullopt));
+    }
+    return in_order(std::move(candidates), target);
 }
 
 }  // namespace twinkle::kernel

@@ -3,7 +3,9 @@
 // prints and what the resolver decides by.
 
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +24,20 @@ struct VariantChoice {
     std::string reason;      // one line, for accepted ones too
 };
 
-// Accepted before rejected, preferred first; the same folder and target give the same order. A
-// folder that is no kernel: Error(malformed | not_found).
+// The GPU architectures of a build, asked for only where they decide. May throw Error.
+using ReadArchs = std::function<std::vector<std::string>()>;
+
+// A build that need not be on this machine.
+struct OfferedVariant {
+    std::string name;
+    ReadArchs archs;
+};
+
+// Accepted before rejected, preferred first; equal input gives equal order.
+std::vector<VariantChoice> rank_variants(std::span<const OfferedVariant> offered,
+                                         const target::Target& target);
+
+// The same for a folder on this machine. One that is no kernel: Error(malformed | not_found).
 std::vector<VariantChoice> list_variants(const std::filesystem::path& kernel_dir,
                                          const target::Target& target);
 
