@@ -1,0 +1,40 @@
+#pragma once
+// Where the Hub is and how it is spoken to, from the variables that users of the Python tools have
+// set already.
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "hub/secret.h"
+#include "target/machine.h"
+
+namespace twinkle::hub {
+
+struct Proxies {
+    std::string http;   // for http:// URLs; empty: none
+    std::string https;  // for https:// URLs
+    std::string none;   // hosts that are reached without, as curl's no_proxy
+};
+
+struct Settings {
+    std::string endpoint = "https://huggingface.co";  // no slash at the end
+    Secret token;
+    bool offline = false;
+    std::string user_agent;  // empty: none is sent
+    bool telemetry = true;
+    std::chrono::seconds etag_timeout{10};      // to connect, and silence in a small answer
+    std::chrono::seconds download_timeout{10};  // silence in a download
+    std::filesystem::path ca_file, ca_folder;   // empty: the system's
+    Proxies proxies;
+};
+
+// `program_agent`: the program's own part of the user agent, "my-server/2.1". Throws
+// Error(malformed) for an endpoint, time or token that cannot be one.
+Settings settings_from(const target::Machine& machine, std::string_view program_agent = "");
+
+// 1, ON, YES and TRUE in any case, as the Python tools read them.
+bool is_true(std::string_view value);
+
+}  // namespace twinkle::hub
