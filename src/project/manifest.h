@@ -9,21 +9,11 @@
 #include <vector>
 
 #include "base/document.h"
+#include "project/pin.h"
 #include "target/target.h"
 #include "twinkle/mapping.h"
 
 namespace twinkle::project {
-
-// Which state of a Hub repository: one of them, or none.
-struct Pin {
-    std::optional<int> version;  // branch v<int>
-    std::string specifier;       // "0.1.0", ">=0.1,<0.3": tags
-    std::string revision;        // branch, tag, commit
-
-    bool empty() const { return !version && specifier.empty() && revision.empty(); }
-    bool operator==(const Pin&) const = default;
-    std::string text() const;  // "1", "0.1.0", "main"; empty if nothing is given
-};
 
 // An entry of [kernels].
 struct KernelRequest {

@@ -12,43 +12,7 @@ using base::TableReader;
 
 constexpr std::string_view word = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
-// As the Hub allows them, and harmless as the name of a folder.
-bool is_repository_part(std::string_view part) {
-    return !part.empty() && part.size() <= 96 &&
-           word.find(part.front()) != std::string_view::npos &&
-           part.find_first_not_of(std::string(word) + ".-") == std::string_view::npos &&
-           part.find("..") == std::string_view::npos && part.find("--") == std::string_view::npos;
-}
-
-bool is_revision(std::string_view text) {
-    if (text.empty() || text.size() > 255 || text.front() == '-' || text.front() == '/') {
-        return false;
-    }
-    for (const std::string& part : base::split(text, '/')) {
-        if (part.empty() || part == "." || part.find("..") != std::string::npos) {
-            return false;
-        }
-    }
-    return text.find_first_of(" ~^:?*[\\\t\r\n") == std::string_view::npos &&
-           base::printable(text) == text;
-}
-
-bool is_specifier(std::string_view text) {
-    return !text.empty() && text.size() < 200 &&
-           text.find_first_not_of(std::string(word) + ".*<>=!~, +-") == std::string_view::npos;
-}
-
 }  // namespace
-
-std::string Pin::text() const {
-    return version ? std::to_string(*version) : !specifier.empty() ? specifier : revision;
-}
-
-bool is_repository_id(std::string_view text) {
-    const auto slash = text.find('/');
-    return slash != std::string_view::npos && is_repository_part(text.substr(0, slash)) &&
-           is_repository_part(text.substr(slash + 1));
-}
 
 Pin read_version(TableReader& reader, const Node& value) {
     Pin pin;

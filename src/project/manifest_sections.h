@@ -23,7 +23,6 @@ std::map<std::string, target::TargetSpec> read_targets(const base::Node& table,
                                                        const DocumentPlace& place);
 
 // Keys that more than one table has.
-bool is_repository_id(std::string_view text);  // "org/name"
 Pin read_version(base::TableReader& reader, const base::Node& value);
 Pin read_pin(base::TableReader& reader);  // version or revision, not both
 std::string read_device(base::TableReader& reader);

@@ -1,0 +1,25 @@
+#pragma once
+// Which state of a Hub repository somebody asks for, and the spellings that are allowed.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace twinkle::project {
+
+// One of them, or none.
+struct Pin {
+    std::optional<int> version;  // branch v<int>
+    std::string specifier;       // "0.1.0", ">=0.1,<0.3": tags
+    std::string revision;        // branch, tag, commit
+
+    bool empty() const { return !version && specifier.empty() && revision.empty(); }
+    bool operator==(const Pin&) const = default;
+    std::string text() const;  // "1", "0.1.0", "main"; empty if nothing is given
+};
+
+bool is_repository_id(std::string_view text);  // "org/name", harmless as the name of a folder
+bool is_revision(std::string_view text);
+bool is_specifier(std::string_view text);  // the characters of one
+
+}  // namespace twinkle::project
