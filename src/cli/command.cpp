@@ -34,9 +34,13 @@ std::string Command::synopsis() const {
         text += " [OPTION]…";
     }
     for (const auto& argument : arguments) {
-        text += argument.required ? " " + argument.name : " [" + argument.name + "]";
+        text += " " + argument.usage();
     }
     return text;
+}
+
+std::string Argument::usage() const {
+    return (required ? name : "[" + name + "]") + (repeatable ? "…" : "");
 }
 
 std::vector<Command> commands() {

@@ -34,6 +34,10 @@ struct Argument {
     ValueKind kind = ValueKind::file;
     std::vector<std::string> choices = {};
     bool required = true;
+    bool repeatable = false;
+    bool restricted = false;  // the value must be one of the choices
+
+    std::string usage() const;  // "MODEL", "[SPEC]…"
 };
 
 struct Example {

@@ -34,7 +34,8 @@ Bound bind(CLI::App& app, const Option& declared) {
 
 Bound bind(CLI::App& app, const Argument& declared) {
     auto* option = app.add_option(declared.name, [](const CLI::results_t&) { return true; });
-    option->type_size(1)->expected(1)->required(declared.required);
+    option->type_size(1)->required(declared.required);
+    option->expected(1, declared.repeatable ? CLI::detail::expected_max_vector_size : 1);
     return {declared.name, option, false};
 }
 
@@ -112,17 +113,30 @@ Globals read_globals(const Arguments& given) {
     return globals;
 }
 
+void check_choice(const std::string& name, const std::string& value,
+                  const std::vector<std::string>& choices, const Command* command) {
+    if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
+        wrong_usage(name + " cannot be '" + value + "'", command, base::nearest(value, choices),
+                    "it is one of " + base::join(choices, ", "));
+    }
+}
+
 void check_choices(const std::vector<Option>& options, const Arguments& given,
                    const Command* command) {
     for (const auto& option : options) {
         for (const auto& value :
              option.restricted ? given.list(option.key()) : std::vector<std::string>{}) {
-            if (std::find(option.choices.begin(), option.choices.end(), value) ==
-                option.choices.end()) {
-                wrong_usage("--" + option.key() + " cannot be '" + value + "'", command,
-                            base::nearest(value, option.choices),
-                            "it is one of " + base::join(option.choices, ", "));
-            }
+            check_choice("--" + option.key(), value, option.choices, command);
+        }
+    }
+}
+
+void check_choices(const std::vector<Argument>& arguments, const Arguments& given,
+                   const Command* command) {
+    for (const auto& argument : arguments) {
+        for (const auto& value :
+             argument.restricted ? given.list(argument.name) : std::vector<std::string>{}) {
+            check_choice(argument.name, value, argument.choices, command);
         }
     }
 }
@@ -207,6 +221,7 @@ Parsed parse(int argc, const char* const* argv, const std::vector<Command>& comm
     check_choices(globals, given, nullptr);
     if (parsed.action == Parsed::Action::run && parsed.command != nullptr) {
         check_choices(parsed.command->options, parsed.arguments, parsed.command);
+        check_choices(parsed.command->arguments, parsed.arguments, parsed.command);
     }
     return parsed;
 }

@@ -67,7 +67,10 @@ std::string zsh_completion(const std::vector<Command>& commands) {
                  specifications(command.options, "                ") +
                  specifications(global_options(), "                ");
         for (const auto& argument : command.arguments) {
-            cases += "                '" + std::string(argument.required ? ":" : "::") +
+            cases += "                '" +
+                     std::string(argument.repeatable ? "*:"
+                                 : argument.required ? ":"
+                                                     : "::") +
                      zsh_text(argument.name) + ":" + action(argument.kind, argument.choices) +
                      "' \\\n";
         }
