@@ -17,15 +17,15 @@ namespace {
 // OpenSSL 3 looks an algorithm up in its providers on every init unless it was fetched before.
 const EVP_MD* algorithm(DigestKind kind) {
 #if OPENSSL_VERSION_MAJOR >= 3
-    if (kind == DigestKind::sha256) {
-        static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-        return sha256;
-    }
+    static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+    static const EVP_MD* const sha384 = EVP_MD_fetch(nullptr, "SHA384", nullptr);
     static const EVP_MD* const sha512 = EVP_MD_fetch(nullptr, "SHA512", nullptr);
-    return sha512;
 #else
-    return kind == DigestKind::sha256 ? EVP_sha256() : EVP_sha512();
+    static const EVP_MD* const sha256 = EVP_sha256();
+    static const EVP_MD* const sha384 = EVP_sha384();
+    static const EVP_MD* const sha512 = EVP_sha512();
 #endif
+    return kind == DigestKind::sha256 ? sha256 : kind == DigestKind::sha384 ? sha384 : sha512;
 }
 
 }  // namespace

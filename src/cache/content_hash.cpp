@@ -1,0 +1,47 @@
+#include "cache/content_hash.h"
+
+#include <sys/stat.h>
+
+#include "base/file.h"
+
+namespace twinkle::cache {
+namespace {
+
+base::DigestKind digest_of(HashKind kind) {
+    return kind == HashKind::sha256 ? base::DigestKind::sha256 : base::DigestKind::sha1;
+}
+
+}  // namespace
+
+HashKind kind_of_etag(std::string_view etag) {
+    return etag.size() == 64 ? HashKind::sha256 : HashKind::git_sha1;
+}
+
+ContentHasher::ContentHasher(HashKind kind, std::uint64_t size) : digest_(digest_of(kind)) {
+    if (kind == HashKind::git_sha1) {
+        std::string header = "blob " + std::to_string(size);
+        header += '\0';
+        digest_.update(header);
+    }
+}
+
+std::string ContentHasher::finish_hex() {
+    return base::to_hex(digest_.finish());
+}
+
+std::string hash_bytes(std::string_view bytes, HashKind kind) {
+    ContentHasher hasher(kind, bytes.size());
+    hasher.update(bytes);
+    return hasher.finish_hex();
+}
+
+std::string hash_file_as(const std::filesystem::path& path, HashKind kind) {
+    struct stat info{};  // where there is none, stream_file says so
+    const bool known = ::stat(path.c_str(), &info) == 0;
+    ContentHasher hasher(kind, known ? static_cast<std::uint64_t>(info.st_size) : 0);
+    base::stream_file(path, "file in the cache",
+                      [&](std::string_view bytes) { hasher.update(bytes); });
+    return hasher.finish_hex();
+}
+
+}  // namespace twinkle::cache

@@ -1,0 +1,70 @@
+#pragma once
+// Where everything lies in the cache that twinkle shares with the Python tools:
+//
+//     CACHEDIR.TAG
+//     .locks/kernels--org--name/<etag>.lock
+//     kernels--org--name/blobs/<etag>                  the bytes, under the hash that names them
+//                        refs/<ref>                    the commit of a branch or tag
+//                        snapshots/<commit>/<path>     relative symbolic link into blobs
+//                        .no_exist/<commit>/<path>     known not to be there
+//                        trees/<commit>.json           every file of the commit with its hash
+//     blobs/<2 hex>/…                                  blobs that several repositories share
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "target/machine.h"
+
+namespace twinkle::cache {
+
+// KERNELS_CACHE, else HF_HUB_CACHE, else $HF_HOME/hub, else the default below the home folder.
+std::filesystem::path cache_folder(const target::Machine& machine);
+
+// "kernels--org--name". Throws Error(malformed) for what cannot be the name of a repository.
+std::string repository_folder(std::string_view repo_id);
+// The way back; none for the folders of models, of locks, of shared blobs, ….
+std::optional<std::string> repository_of(std::string_view folder_name);
+
+bool is_commit(std::string_view text);  // 40 or 64 hex digits in lower case
+bool is_etag(std::string_view text);    // the same: git blob id or SHA-256
+// Below its folder and spelled in one way only: no empty, "." or ".." part, no leading slash, no
+// control character. Refs ("refs/pr/1") and paths in a repository both are.
+bool is_safe_path(std::string_view path);
+
+struct CacheOptions {
+    bool symlinks = true;  // false: snapshots hold files, not links (HF_HUB_DISABLE_SYMLINKS)
+    bool flock = true;     // false: as on a file system without flock(2)
+};
+
+// Paths only; nothing is read. All functions throw Error(malformed) for names that would lead
+// outside of the folder they belong to.
+class Cache {
+public:
+    explicit Cache(std::filesystem::path root, CacheOptions options = {});
+
+    const std::filesystem::path& root() const { return root_; }
+    const CacheOptions& options() const { return options_; }
+
+    std::filesystem::path repository(std::string_view repo_id) const;
+    std::filesystem::path blobs(std::string_view repo_id) const;
+    std::filesystem::path blob(std::string_view repo_id, std::string_view etag) const;
+    std::filesystem::path snapshot(std::string_view repo_id, std::string_view commit) const;
+    std::filesystem::path file(std::string_view repo_id, std::string_view commit,
+                               std::string_view path) const;
+    std::filesystem::path ref_file(std::string_view repo_id, std::string_view ref) const;
+    std::filesystem::path tree_file(std::string_view repo_id, std::string_view commit) const;
+    std::filesystem::path missing_file(std::string_view repo_id, std::string_view commit,
+                                       std::string_view path) const;
+    std::filesystem::path lock_file(std::string_view repo_id, std::string_view etag) const;
+
+private:
+    std::filesystem::path root_;
+    CacheOptions options_;
+};
+
+// The cache of this user: its folder and HF_HUB_DISABLE_SYMLINKS.
+Cache cache_of(const target::Machine& machine);
+
+}  // namespace twinkle::cache

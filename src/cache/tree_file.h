@@ -1,0 +1,40 @@
+#pragma once
+// The files of one commit as the Hub lists them, and their copy in the cache (trees/<commit>.json):
+// a commit never changes, so its list is asked for once.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cache/content_hash.h"
+#include "cache/layout.h"
+
+namespace twinkle::cache {
+
+struct TreeFile {
+    std::string path;
+    std::uint64_t size = 0;
+    std::string blob_id;                    // git's; of LFS files that of the pointer
+    std::optional<std::string> lfs_sha256;  // of LFS files
+    std::optional<std::string> xet_hash;
+
+    ContentHash hash() const;
+    // The name of its blob in the cache, and what the Hub answers as its ETag.
+    const std::string& etag() const { return lfs_sha256 ? *lfs_sha256 : blob_id; }
+
+    bool operator==(const TreeFile&) const = default;
+};
+
+// Every file of the commit, by path. None: not there, or not readable as a list (it is asked for
+// again then).
+std::optional<std::vector<TreeFile>> read_tree(const Cache& cache, std::string_view repo_id,
+                                               std::string_view commit);
+
+// `files` must be the whole commit. A cache that cannot be written to is no error.
+void write_tree(const Cache& cache, std::string_view repo_id, std::string_view commit,
+                std::span<const TreeFile> files);
+
+}  // namespace twinkle::cache
