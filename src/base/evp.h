@@ -9,7 +9,7 @@
 
 namespace twinkle::base {
 
-enum class DigestKind { sha1, sha256, sha512 };
+enum class DigestKind { sha1, sha256, sha384, sha512 };
 
 class EvpDigest {
 public:

@@ -8,11 +8,11 @@ namespace twinkle::hub {
 
 // Throws Error(malformed) for what is not org/name.
 void check_repo_id(std::string_view repo_id);
+bool is_repo_id(std::string_view text);
+
 // Throws Error(malformed) for what git would not take as a branch, tag or commit.
 void check_revision(std::string_view revision);
 
-bool is_repo_id(std::string_view text);
-bool is_commit(std::string_view text);  // 40 or 64 hex digits in lower case
 // Why a path of a repository cannot be one below a folder here; empty if it can.
 std::string path_flaw(std::string_view path);
 

@@ -9,9 +9,6 @@
 
 namespace twinkle::project {
 
-// `origin` is the file name for messages. Members are in the order of the document.
-base::Node parse_toml_document(std::string_view text, std::string_view origin);
-
 // By its ending: .json is JSON, everything else TOML.
 base::Node read_document_file(const std::filesystem::path& file, std::string_view what);
 

@@ -1,0 +1,14 @@
+#pragma once
+// TOML as the same tree as JSON.
+
+#include <string_view>
+
+#include "base/document.h"
+
+namespace twinkle::base {
+
+// `origin` is the file name for messages. Members are in the order of the document. Throws
+// Error(malformed).
+Node parse_toml_document(std::string_view text, std::string_view origin);
+
+}  // namespace twinkle::base
