@@ -29,7 +29,7 @@ public:
     static BlobLock lock(const Cache& cache, std::string_view repo_id, std::string_view etag,
                          const std::function<void(const std::string& holder)>& waiting);
 
-    BlobLock(BlobLock&&) noexcept = default;
+    BlobLock(BlobLock&& other) noexcept;
     BlobLock& operator=(BlobLock&& other) noexcept;
     ~BlobLock();
 

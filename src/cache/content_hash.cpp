@@ -35,12 +35,17 @@ std::string hash_bytes(std::string_view bytes, HashKind kind) {
     return hasher.finish_hex();
 }
 
-std::string hash_file_as(const std::filesystem::path& path, HashKind kind) {
+std::string hash_file_as(const std::filesystem::path& path, HashKind kind,
+                         const std::function<void(std::size_t)>& each) {
     struct stat info{};  // where there is none, stream_file says so
     const bool known = ::stat(path.c_str(), &info) == 0;
     ContentHasher hasher(kind, known ? static_cast<std::uint64_t>(info.st_size) : 0);
-    base::stream_file(path, "file in the cache",
-                      [&](std::string_view bytes) { hasher.update(bytes); });
+    base::stream_file(path, "file in the cache", [&](std::string_view bytes) {
+        hasher.update(bytes);
+        if (each) {
+            each(bytes.size());
+        }
+    });
     return hasher.finish_hex();
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -34,7 +35,9 @@ private:
 };
 
 std::string hash_bytes(std::string_view bytes, HashKind kind);
-// Missing: Error(not_found); unreadable: Error(failed).
-std::string hash_file_as(const std::filesystem::path& path, HashKind kind);
+// Missing: Error(not_found); unreadable: Error(failed). `each` is told of every piece that was read
+// and ends the work by throwing.
+std::string hash_file_as(const std::filesystem::path& path, HashKind kind,
+                         const std::function<void(std::size_t bytes)>& each = {});
 
 }  // namespace twinkle::cache

@@ -65,8 +65,9 @@ void remove_damaged(const Cache& cache, const std::vector<DamagedBlob>& damaged)
 
 // What goes, and how many bytes that frees. Made by plan_…, shown by --dry-run, done by remove().
 struct Removal {
-    std::vector<std::filesystem::path> files;    // links, blobs, refs, trees, partial files
-    std::vector<std::filesystem::path> folders;  // with all that is in them
+    std::vector<std::filesystem::path> files;          // links, blobs, refs, trees, partial files
+    std::vector<std::filesystem::path> folders;        // with all that is in them
+    std::vector<std::filesystem::path> empty_folders;  // if nothing is left in them
     std::uint64_t bytes = 0;
     struct Revision {
         std::string repo_id;
@@ -85,7 +86,7 @@ struct Keep {
 // Everything but what is in `keep`: other revisions, other variants, and blobs nobody shows. Files
 // outside of build/ stay with a revision that is kept.
 Removal plan_prune(const Cache& cache, const std::vector<Keep>& keep);
-// Left-overs only: partial files, blobs that no snapshot shows, temporary files, locks.
+// Left-overs only: partial files, blobs that no snapshot shows, temporary files.
 Removal plan_clean(const Cache& cache);
 
 // Blobs that are being written by a running process stay. Returns the bytes that were freed.

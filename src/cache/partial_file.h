@@ -10,69 +10,77 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "cache/blob_lock.h"
 #include "cache/layout.h"
 
 namespace twinkle::cache {
 
-// The partial files of a repository by etag, read once for many blobs.
+// The partial files of a repository by etag, read once for many blobs. Those of Python tools count
+// too.
 using PartialFiles = std::map<std::string, std::vector<std::filesystem::path>, std::less<>>;
 PartialFiles list_partial_files(const Cache& cache, std::string_view repo_id);
 
-// A large file arrives in segments that are filled at the same time. How far each one is, is kept
-// behind the last byte of the file itself: no second file, and a kill at any moment leaves a record
-// that never promises more than was written.
+// A part of a file that one request fetches, front to back.
+struct Segment {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t written = 0;  // bytes from begin on that are there
+
+    std::uint64_t next() const { return begin + written; }
+    bool complete() const { return next() == end; }
+};
+
+// Segments are filled at the same time. How far each one is, is kept behind the last byte of the
+// file itself: no second file, and a kill at any moment leaves a record that never promises more
+// than was written. A file of one segment needs no record: its length says all.
 class PartialFile {
 public:
-    // The caller holds the lock of the blob. Takes the left-over with the most bytes, if there is
-    // one; `candidates` are those of the etag. `segment` bytes each, 0: one segment.
+    // The caller holds the lock of the blob. Takes the left-over of `candidates` that has most.
+    // `segment` bytes a segment; 0: one segment. What is adopted may be divided otherwise.
     PartialFile(const Cache& cache, std::string_view repo_id, std::string_view etag,
                 std::uint64_t size, std::uint64_t segment,
-                const std::vector<std::filesystem::path>& candidates);
+                const std::vector<std::filesystem::path>& candidates = {});
     ~PartialFile();  // keeps the file, unless nothing is in it
     PartialFile(const PartialFile&) = delete;
     PartialFile& operator=(const PartialFile&) = delete;
 
-    struct Segment {
-        std::uint64_t begin = 0;
-        std::uint64_t end = 0;
-        std::uint64_t written = 0;  // bytes from begin that are there
-
-        std::uint64_t next() const { return begin + written; }
-        bool complete() const { return next() == end; }
-    };
     const std::vector<Segment>& segments() const { return segments_; }
-    std::uint64_t resumed() const { return resumed_; }  // bytes that were there at the start
-    // From the start of the file to the first byte that is missing.
+    std::uint64_t size() const { return size_; }
+    std::uint64_t resumed() const { return resumed_; }  // bytes that were there already
+    std::uint64_t written() const;                      // bytes that are there now
+    // From the first byte of the file to the first that is missing.
     std::uint64_t front() const;
 
-    // At the end of what the segment has. More bytes than the segment is long: Error(verification).
+    // Where the segment ends so far. More than it is long is the caller's error.
     void append(std::size_t segment, std::string_view bytes);
-    // Bytes below front(), for the hash.
-    std::size_t read(std::uint64_t offset, char* buffer, std::size_t size) const;
-    // Forgets everything: the next byte is the first.
+    // Fills the buffer from bytes below front(); may be called while another thread appends.
+    void read(std::uint64_t offset, char* buffer, std::size_t size) const;
+    // Begins a new file of one segment.
     void restart();
 
-    // The caller has checked size and hash: from now on it is the blob. Left-overs of the same etag
-    // are removed.
+    // The caller has checked size and hash: from now on it is the blob, and left-overs of the same
+    // etag are gone.
     void finish();
-    // Removes it.
     void discard();
 
 private:
     struct Found;
-    void adopt(const std::vector<std::filesystem::path>& candidates);
+    Found examine(const std::filesystem::path& path) const;
+    bool adopt(const std::vector<std::filesystem::path>& candidates);
     void create();
-    void open_record();
+    void divide(std::uint64_t segment_size);
+    void write_at(std::uint64_t offset, std::string_view bytes);
+    bool has_record() const { return segments_.size() > 1; }
+    void write_record();
     void record(std::size_t segment);
 
     const std::filesystem::path blob_;
     const std::uint64_t size_;
-    const std::uint64_t segment_size_;
+    std::uint64_t segment_size_ = 0;
     std::vector<std::filesystem::path> others_;  // left-overs that were not taken
     std::filesystem::path path_;
     base::UniqueFd fd_;
     std::vector<Segment> segments_;
+    std::vector<std::uint64_t> recorded_;
     std::uint64_t resumed_ = 0;
 };
 

@@ -1,0 +1,144 @@
+#include "cache/blob_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "base/io_error.h"
+#include "cache/lock_marker.h"
+#include "twinkle/error.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle::cache {
+namespace {
+
+constexpr auto poll_interval = std::chrono::milliseconds(50);
+
+bool is_same_file(int fd, const fs::path& path) {
+    struct stat open{}, named{};
+    return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+           open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
+struct Opened {
+    base::UniqueFd fd;
+    bool created = false;
+};
+
+// The folder is made when it turns out to be missing: once for many locks.
+Opened open_lock_file(const fs::path& path) {
+    const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    for (int attempt = 0; attempt < 10; ++attempt) {
+        base::UniqueFd fd(::open(path.c_str(), O_RDWR | flags));
+        if (fd) {
+            return {std::move(fd), false};
+        }
+        if (errno == EACCES) {  // another user's: reading is enough to lock it
+            fd = base::UniqueFd(::open(path.c_str(), O_RDONLY | flags));
+            if (fd) {
+                return {std::move(fd), false};
+            }
+        }
+        if (errno != ENOENT) {
+            break;
+        }
+        fd = base::UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | flags, 0664));
+        if (fd) {
+            ::fchmod(fd.get(), 0664);  // as the Python tools: a group may share a cache
+            return {std::move(fd), true};
+        }
+        std::error_code error;
+        if (errno == ENOENT) {
+            fs::create_directories(path.parent_path(), error);
+            if (error) {
+                base::throw_write_error(path, error.value());
+            }
+        } else if (errno != EEXIST) {
+            break;
+        }
+    }
+    base::throw_write_error(path, errno);
+}
+
+}  // namespace
+
+std::optional<BlobLock> BlobLock::try_lock(const Cache& cache, std::string_view repo_id,
+                                           std::string_view etag) {
+    const fs::path path = cache.lock_file(repo_id, etag);
+    if (!cache.options().flock) {
+        return create_marker(path) ? std::optional(BlobLock({}, path)) : std::nullopt;
+    }
+    Opened lock = open_lock_file(path);
+    while (::flock(lock.fd.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EINTR) {
+            continue;
+        }
+        if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) {
+            if (lock.created) {
+                ::unlink(path.c_str());
+            }
+            return create_marker(path) ? std::optional(BlobLock({}, path)) : std::nullopt;
+        }
+        if (errno == EWOULDBLOCK || errno == EACCES) {
+            return std::nullopt;
+        }
+        base::throw_write_error(path, errno);
+    }
+    // Somebody removed the file between open and flock: that lock guards no name.
+    if (!is_same_file(lock.fd.get(), path)) {
+        return std::nullopt;
+    }
+    return BlobLock(std::move(lock.fd), {});
+}
+
+BlobLock BlobLock::lock(const Cache& cache, std::string_view repo_id, std::string_view etag,
+                        const std::function<void(const std::string&)>& waiting) {
+    for (;;) {
+        if (auto lock = try_lock(cache, repo_id, etag)) {
+            return std::move(*lock);
+        }
+        waiting(lock_holder(cache, repo_id, etag));
+        std::this_thread::sleep_for(poll_interval);
+    }
+}
+
+BlobLock& BlobLock::operator=(BlobLock&& other) noexcept {
+    if (this != &other) {
+        release();
+        fd_ = std::move(other.fd_);
+        marker_ = std::exchange(other.marker_, {});
+    }
+    return *this;
+}
+
+BlobLock::BlobLock(BlobLock&& other) noexcept
+    : fd_(std::move(other.fd_)), marker_(std::exchange(other.marker_, {})) {}
+
+BlobLock::~BlobLock() {
+    release();
+}
+
+void BlobLock::release() {
+    fd_.reset();  // the file stays: removing it would part those who wait for it
+    if (!marker_.empty()) {
+        remove_own_marker(std::exchange(marker_, {}));
+    }
+}
+
+void BlobLock::refresh() {
+    if (!marker_.empty()) {
+        ::utimensat(AT_FDCWD, marker_.c_str(), nullptr, 0);
+    }
+}
+
+std::string lock_holder(const Cache& cache, std::string_view repo_id, std::string_view etag) {
+    const fs::path path = cache.lock_file(repo_id, etag);
+    std::string holder = marker_holder(path);
+    return holder.empty() ? flock_holder(path) : holder;
+}
+
+}  // namespace twinkle::cache

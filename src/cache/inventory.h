@@ -1,0 +1,49 @@
+#pragma once
+// Everything that is in the cache of one repository, read once: what list, verify, prune and clean
+// decide by.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cache/layout.h"
+#include "cache/partial_file.h"
+
+namespace twinkle::cache {
+
+struct SnapshotFile {
+    std::string path;  // in the repository
+    std::string etag;  // of the blob that it links to; empty: the file itself has the bytes
+    std::uint64_t size = 0;
+    std::pair<dev_t, ino_t> identity{};  // of the bytes
+    bool dangling = false;
+};
+
+struct BlobFile {
+    std::uint64_t size = 0;
+    std::pair<dev_t, ino_t> identity{};
+    bool dangling = false;  // a link into the shared blobs that leads nowhere
+};
+
+struct Inventory {
+    std::string repo_id;
+    std::map<std::string, std::vector<SnapshotFile>> snapshots;  // by commit
+    std::map<std::string, BlobFile> blobs;                       // by etag
+    PartialFiles partial;
+    std::vector<std::filesystem::path> temporary;  // of writers that were killed
+};
+
+Inventory take_inventory(const Cache& cache, const std::string& repo_id);
+
+// The kernels in the cache, sorted. A cache that is not there has none.
+std::vector<std::string> cached_repositories(const Cache& cache);
+
+// "torch210-…" in "build/torch210-…/x.so"; empty for files outside of build/.
+std::string_view variant_of(std::string_view path);
+
+}  // namespace twinkle::cache

@@ -1,0 +1,191 @@
+#include "cache/lock_marker.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+
+#include "base/file.h"
+#include "base/io_error.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "cache/random_name.h"
+#include "twinkle/error.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle::cache {
+namespace {
+
+constexpr std::uint64_t largest_marker = 1024;
+// A marker without a process in it: its writer died, or is just about to write.
+constexpr time_t nameless_is_stale = 10;
+// Another machine cannot be asked whether its process still runs. Ours renew their markers.
+constexpr time_t foreign_is_stale = 15 * 60;
+constexpr ino_t first_pid_namespace = 0xEFFFFFFC;
+
+// The name that filelock writes: processes of two containers of one host are told apart by the
+// namespace that their numbers belong to.
+std::string host_name() {
+    std::array<char, 256> name{};
+    ::gethostname(name.data(), name.size() - 1);
+    std::string host;
+    for (const char* c = name.data(); *c != '\0'; ++c) {
+        const auto byte = static_cast<unsigned char>(*c);
+        host += byte > 0x20 && byte < 0x7f && byte != '?' ? std::string(1, *c)
+                                                          : fmt::format("?{:02x}", byte);
+    }
+    struct stat info{};
+    if (::stat("/proc/self/ns/pid", &info) == 0 && info.st_ino != first_pid_namespace) {
+        host += fmt::format("?pidns-{:x}", info.st_ino);
+    }
+    return host.empty() ? "?" : host;
+}
+
+struct Holder {
+    pid_t process = 0;
+    std::string host;
+};
+
+std::optional<Holder> holder_of(const std::string& text) {
+    const auto lines = base::split(text, '\n');
+    if (lines.size() < 3 || lines.size() > 4 || !lines.back().empty() || lines[1].empty()) {
+        return std::nullopt;
+    }
+    Holder holder;
+    const char* const end = lines[0].data() + lines[0].size();
+    const auto [stop, error] = std::from_chars(lines[0].data(), end, holder.process);
+    if (error != std::errc() || stop != end || holder.process < 1) {
+        return std::nullopt;
+    }
+    holder.host = lines[1];
+    return holder;
+}
+
+std::optional<std::string> read_marker(const fs::path& path) {
+    try {
+        return base::read_file(path, "lock", largest_marker);
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+bool is_stale(const std::string& text, const struct stat& info) {
+    const time_t age = ::time(nullptr) - info.st_mtime;
+    const auto holder = holder_of(text);
+    if (!holder) {
+        return age > nameless_is_stale;
+    }
+    if (holder->host == host_name()) {
+        return ::kill(holder->process, 0) != 0 && errno == ESRCH;
+    }
+    return age > foreign_is_stale;
+}
+
+// Two that find the same stale marker must not both think that they removed it, and the second
+// must not remove what the first has put there: the marker is moved aside, looked at once more, and
+// put back if it was another one.
+void break_stale(const fs::path& path) {
+    struct stat judged{};
+    const auto text = read_marker(path);
+    if (!text || ::lstat(path.c_str(), &judged) != 0 || !is_stale(*text, judged)) {
+        return;
+    }
+    const fs::path aside = path.string() + "." + random_hex8();
+    if (::rename(path.c_str(), aside.c_str()) != 0) {
+        return;
+    }
+    struct stat taken{};
+    if (::lstat(aside.c_str(), &taken) == 0 && taken.st_ino != judged.st_ino &&
+        ::link(aside.c_str(), path.c_str()) != 0 && errno != EEXIST) {
+        ::rename(aside.c_str(), path.c_str());
+        return;
+    }
+    ::unlink(aside.c_str());
+}
+
+}  // namespace
+
+bool create_marker(const fs::path& path) {
+    for (int attempt = 0; attempt < 3; ++attempt) {
+        const base::UniqueFd fd(
+            ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+        if (fd) {
+            const std::string text = fmt::format("{}\n{}\n", ::getpid(), host_name());
+            const ssize_t written = ::write(fd.get(), text.data(), text.size());
+            if (written != static_cast<ssize_t>(text.size())) {
+                const int reason = written < 0 ? errno : ENOSPC;
+                ::unlink(path.c_str());
+                base::throw_write_error(path, reason);
+            }
+            return true;
+        }
+        if (errno == ENOENT) {
+            std::error_code error;
+            fs::create_directories(path.parent_path(), error);
+            if (error) {
+                base::throw_write_error(path, error.value());
+            }
+        } else if (errno == EEXIST) {
+            break_stale(path);
+        } else {
+            base::throw_write_error(path, errno);
+        }
+    }
+    return false;
+}
+
+void remove_own_marker(const fs::path& path) {
+    const auto text = read_marker(path);
+    const auto holder = text ? holder_of(*text) : std::nullopt;
+    if (holder && holder->process == ::getpid() && holder->host == host_name()) {
+        ::unlink(path.c_str());
+    }
+}
+
+std::string marker_holder(const fs::path& path) {
+    const auto text = read_marker(path);
+    const auto holder = text ? holder_of(*text) : std::nullopt;
+    if (!holder) {
+        return "";
+    }
+    const std::string process = "process " + std::to_string(holder->process);
+    const std::string host = holder->host.substr(0, holder->host.find('?'));
+    return holder->host == host_name() ? process : process + " on " + base::printable(host);
+}
+
+// /proc/locks: "1: FLOCK  ADVISORY  WRITE 4711 fe:00:123456 0 EOF"
+std::string flock_holder(const fs::path& path) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) {
+        return "";
+    }
+    const std::string file =
+        fmt::format("{:02x}:{:02x}:{}", major(info.st_dev), minor(info.st_dev), info.st_ino);
+    std::string table;
+    try {
+        base::stream_file("/proc/locks", "list of locks",
+                          [&](std::string_view bytes) { table.append(bytes); });
+    } catch (const Error&) {
+        return "";
+    }
+    for (const std::string& line : base::split(table, '\n')) {
+        std::vector<std::string> words = base::split(line, ' ');
+        std::erase(words, "");
+        if (words.size() > 5 && words[1] == "FLOCK" && words[5] == file && words[4] != "0" &&
+            words[4] != "-1") {
+            return "process " + words[4];
+        }
+    }
+    return "";
+}
+
+}  // namespace twinkle::cache

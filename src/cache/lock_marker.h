@@ -1,0 +1,18 @@
+#pragma once
+// Locks on file systems without flock(2): a file that only one process can create, with its process
+// and host in it, as Python's filelock writes and reads them.
+
+#include <filesystem>
+#include <string>
+
+namespace twinkle::cache {
+
+// True: it is ours now. What a process left that is gone is taken away first.
+bool create_marker(const std::filesystem::path& path);
+void remove_own_marker(const std::filesystem::path& path);
+
+// "process 4711", or "process 4711 on otherhost". Empty: nobody, or not known.
+std::string marker_holder(const std::filesystem::path& path);
+std::string flock_holder(const std::filesystem::path& path);
+
+}  // namespace twinkle::cache

@@ -1,0 +1,254 @@
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "base/file.h"
+#include "cache/blob_lock.h"
+#include "cache/content_hash.h"
+#include "cache/inventory.h"
+#include "cache/maintain.h"
+#include "cache/shared_blobs.h"
+#include "cache/tree_file.h"
+#include "twinkle/error.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle::cache {
+namespace {
+
+constexpr auto progress_interval = std::chrono::milliseconds(100);
+
+// One thing to hash. Damaged until shown otherwise.
+struct Check {
+    DamagedBlob blob;
+    std::uint64_t size = 0;
+    bool whole = false;
+};
+
+void add_blobs(const Cache& cache, const Inventory& inventory, std::vector<Check>& checks) {
+    for (const auto& [etag, blob] : inventory.blobs) {
+        Check check;
+        check.blob = {inventory.repo_id, etag, cache.blob(inventory.repo_id, etag), "", "", {}};
+        check.size = blob.size;
+        checks.push_back(std::move(check));
+    }
+}
+
+// Files without a link have no name that tells their hash: the list of the commit does, where it
+// is in the cache.
+void add_copies(const Cache& cache, const Inventory& inventory, std::vector<Check>& checks) {
+    for (const auto& [commit, files] : inventory.snapshots) {
+        const bool copies = std::any_of(files.begin(), files.end(), [](const SnapshotFile& file) {
+            return file.etag.empty() && !file.dangling;
+        });
+        const auto tree = copies ? read_tree(cache, inventory.repo_id, commit) : std::nullopt;
+        for (const SnapshotFile& file : files) {
+            if (!tree || !file.etag.empty() || file.dangling) {
+                continue;
+            }
+            const auto listed = std::lower_bound(
+                tree->begin(), tree->end(), file.path,
+                [](const TreeFile& a, const std::string& b) { return a.path < b; });
+            if (listed == tree->end() || listed->path != file.path) {
+                continue;
+            }
+            const auto blob = inventory.blobs.find(listed->etag());
+            if (blob != inventory.blobs.end() && blob->second.identity == file.identity) {
+                continue;  // a hard link: hashed with the blob
+            }
+            Check check;
+            check.blob = {inventory.repo_id,
+                          listed->etag(),
+                          cache.file(inventory.repo_id, commit, file.path),
+                          "",
+                          "",
+                          {}};
+            check.blob.paths.push_back(commit + "/" + file.path);
+            check.size = file.size;
+            checks.push_back(std::move(check));
+        }
+    }
+}
+
+// Links whose blob is gone show a file that cannot be read.
+void add_dangling(const Cache& cache, const Inventory& inventory,
+                  std::vector<DamagedBlob>& damaged) {
+    for (const auto& [commit, files] : inventory.snapshots) {
+        for (const SnapshotFile& file : files) {
+            if (file.dangling && !inventory.blobs.contains(file.etag)) {
+                damaged.push_back({inventory.repo_id,
+                                   file.etag,
+                                   cache.file(inventory.repo_id, commit, file.path),
+                                   "",
+                                   "the link leads nowhere",
+                                   {commit + "/" + file.path}});
+            }
+        }
+    }
+}
+
+void add_paths(const std::vector<Inventory>& inventories, std::vector<DamagedBlob>& damaged) {
+    for (DamagedBlob& blob : damaged) {
+        const auto inventory =
+            std::find_if(inventories.begin(), inventories.end(),
+                         [&](const Inventory& each) { return each.repo_id == blob.repo_id; });
+        if (!blob.paths.empty() || inventory == inventories.end()) {
+            continue;
+        }
+        const auto original = inventory->blobs.find(blob.etag);
+        for (const auto& [commit, files] : inventory->snapshots) {
+            for (const SnapshotFile& file : files) {
+                const bool hard_link = file.etag.empty() && !file.dangling &&
+                                       original != inventory->blobs.end() &&
+                                       original->second.identity == file.identity;
+                if (file.etag == blob.etag || hard_link) {
+                    blob.paths.push_back(commit + "/" + file.path);
+                }
+            }
+        }
+    }
+}
+
+// Hashes on several threads while the caller's thread reports.
+class Hashers {
+public:
+    Hashers(std::vector<Check>& checks, const std::atomic<bool>& stop)
+        : checks_(checks), stop_(stop) {}
+
+    void run(unsigned threads, const std::function<void(std::uint64_t)>& report) {
+        threads = std::clamp<unsigned>(threads, 1, static_cast<unsigned>(checks_.size() + 1));
+        working_ = threads;
+        std::vector<std::jthread> workers;
+        for (unsigned i = 0; i < threads; ++i) {
+            workers.emplace_back([this] { work(); });
+        }
+        std::unique_lock lock(mutex_);
+        while (!finished_.wait_for(lock, progress_interval, [&] { return working_ == 0; })) {
+            lock.unlock();
+            report(bytes_);
+            lock.lock();
+        }
+    }
+
+    std::uint64_t bytes() const { return bytes_; }
+
+private:
+    struct Stopped {};
+
+    void work() {
+        for (std::size_t i = next_++; i < checks_.size() && !stop_; i = next_++) {
+            check(checks_[i]);
+        }
+        const std::lock_guard lock(mutex_);
+        if (--working_ == 0) {
+            finished_.notify_one();
+        }
+    }
+
+    void check(Check& check) {
+        try {
+            check.blob.found = hash_file_as(check.blob.file, kind_of_etag(check.blob.etag),
+                                            [this](std::size_t bytes) {
+                                                bytes_ += bytes;
+                                                if (stop_) {
+                                                    throw Stopped{};
+                                                }
+                                            });
+            check.whole = check.blob.found == check.blob.etag;
+        } catch (const Error& error) {
+            check.blob.why = error.details().why;
+        } catch (const Stopped&) {
+            check.whole = true;  // the caller sees the flag
+        }
+    }
+
+    std::vector<Check>& checks_;
+    const std::atomic<bool>& stop_;
+    std::atomic<std::size_t> next_{0};
+    std::atomic<std::uint64_t> bytes_{0};
+    std::mutex mutex_;
+    std::condition_variable finished_;
+    unsigned working_ = 0;
+};
+
+}  // namespace
+
+VerifyReport verify(const Cache& cache, const std::vector<std::string>& repositories,
+                    unsigned threads, const std::atomic<bool>& stop,
+                    const std::function<void(const VerifyProgress&)>& progress) {
+    VerifyReport report;
+    std::vector<Inventory> inventories;
+    std::vector<Check> checks;
+    for (const std::string& repo_id :
+         repositories.empty() ? cached_repositories(cache) : repositories) {
+        inventories.push_back(take_inventory(cache, repo_id));
+        add_blobs(cache, inventories.back(), checks);
+        add_copies(cache, inventories.back(), checks);
+        add_dangling(cache, inventories.back(), report.damaged);
+    }
+    // The largest first: a thread that gets it last would work alone.
+    std::stable_sort(checks.begin(), checks.end(),
+                     [](const Check& a, const Check& b) { return a.size > b.size; });
+    std::uint64_t total = 0;
+    for (const Check& check : checks) {
+        total += check.size;
+    }
+    Hashers hashers(checks, stop);
+    hashers.run(threads != 0 ? threads : std::thread::hardware_concurrency(),
+                [&](std::uint64_t bytes) {
+                    if (progress) {
+                        progress({bytes, total});
+                    }
+                });
+    if (stop) {
+        throw Error(ErrorCode::interrupted,
+                    {.what = "interrupted", .where = "", .why = "", .hint = ""});
+    }
+    report.blobs = checks.size();
+    report.bytes = hashers.bytes();
+    for (Check& check : checks) {
+        if (!check.whole) {
+            report.damaged.push_back(std::move(check.blob));
+        }
+    }
+    add_paths(inventories, report.damaged);
+    std::sort(report.damaged.begin(), report.damaged.end(),
+              [](const DamagedBlob& a, const DamagedBlob& b) {
+                  return std::tie(a.repo_id, a.etag, a.file) < std::tie(b.repo_id, b.etag, b.file);
+              });
+    return report;
+}
+
+void remove_damaged(const Cache& cache, const std::vector<DamagedBlob>& damaged) {
+    for (const DamagedBlob& blob : damaged) {
+        std::optional<BlobLock> lock;
+        if (is_etag(blob.etag)) {
+            lock = BlobLock::try_lock(cache, blob.repo_id, blob.etag);
+            std::error_code error;
+            // Somebody writes it anew, or has done so since it was looked at.
+            if (!lock || (fs::exists(blob.file, error) &&
+                          hash_file_as(blob.file, kind_of_etag(blob.etag)) == blob.etag)) {
+                continue;
+            }
+        }
+        std::error_code error;
+        for (const std::string& path : blob.paths) {
+            fs::remove(cache.repository(blob.repo_id) / "snapshots" / path, error);
+        }
+        // The shared bytes are wrong for every repository that links to them.
+        if (const auto target = shared_target(cache, blob.file)) {
+            fs::remove(*target, error);
+        }
+        if (!fs::remove(blob.file, error) && error) {
+            throw Error(ErrorCode::failed, {.what = "cannot remove a damaged file from the cache",
+                                            .where = base::display_path(blob.file),
+                                            .why = error.message(),
+                                            .hint = ""});
+        }
+    }
+}
+
+}  // namespace twinkle::cache
