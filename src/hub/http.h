@@ -111,6 +111,11 @@ struct Transfer {
     bool urgent = false;  // before what waits already
 };
 
+// A transfer whose answer is small: `on_done` gets all of it, or what a refusal says. More than
+// `limit` bytes, decompressed, are a failure.
+Transfer small_transfer(Request request, std::size_t limit,
+                        std::function<void(const Outcome&, std::string& body)> on_done);
+
 struct Response {
     Head head;
     std::string body;
