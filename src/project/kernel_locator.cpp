@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "project/hub_cache.h"
+#include "cache/snapshot.h"
 #include "twinkle/error.h"
 
 namespace fs = std::filesystem;
@@ -34,6 +34,20 @@ std::map<std::string, fs::path> local_overrides(const target::Machine& machine) 
     return overrides;
 }
 
+// The name of the ref that a pin asks for. Ranges of releases need the list of tags, which only the
+// Hub has; an exact release is a tag.
+std::optional<std::string> ref_of(const Pin& pin) {
+    if (pin.version) {
+        return "v" + std::to_string(*pin.version);
+    }
+    if (!pin.specifier.empty()) {
+        const bool exact =
+            pin.specifier.find_first_not_of("0123456789.abrcdevpost") == std::string::npos;
+        return exact ? std::optional("v" + pin.specifier) : std::nullopt;
+    }
+    return pin.revision.empty() ? "main" : pin.revision;
+}
+
 std::string pinned_name(const std::string& repo_id, const Pin& pin) {
     return pin.empty() ? repo_id + "@main" : repo_id + "@" + pin.text();
 }
@@ -44,7 +58,7 @@ KernelLocator::KernelLocator(const Manifest& manifest, fs::path bundled,
                              const target::Machine& machine)
     : manifest_(manifest),
       bundled_(std::move(bundled)),
-      cache_(hub_cache_folder(machine)),
+      cache_(cache::cache_of(machine)),
       overrides_(local_overrides(machine)) {}
 
 KernelSource KernelLocator::locate(const LayerBinding& binding) {
@@ -110,14 +124,15 @@ KernelSource KernelLocator::locate_hub(const std::string& repo_id, const Pin& pi
     if (pin.empty()) {
         warn(where + ": " + repo_id + " has neither version nor revision: its branch main is used");
     }
-    const auto snapshot = find_snapshot(cache_, repo_id, pin);
+    const auto ref = ref_of(pin);
+    const auto snapshot = ref ? cache::find_snapshot(cache_, repo_id, *ref) : std::nullopt;
     if (!snapshot) {
         throw Error(ErrorCode::not_found,
                     {.what = "the kernel " + base::printable(name) + " is not in the cache",
                      .where = where,
                      .why = "nothing is fetched here, and this version of twinkle has no Hub "
                             "commands yet; looked in " +
-                            base::display_path(cache_),
+                            base::display_path(cache_.root()),
                      .hint = "fetch it with the Python tool: kernels download, or name a local "
                              "copy: LOCAL_KERNELS=" +
                              repo_id + "=PATH"});

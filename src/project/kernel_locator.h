@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/layout.h"
 #include "project/manifest.h"
 #include "target/machine.h"
 
@@ -39,7 +40,7 @@ private:
 
     const Manifest& manifest_;
     std::filesystem::path bundled_;
-    std::filesystem::path cache_;
+    cache::Cache cache_;
     std::map<std::string, std::filesystem::path> overrides_;  // LOCAL_KERNELS
     std::vector<std::string> warnings_;
 };

@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "cache/layout.h"
 #include "kernel/build.h"
-#include "project/hub_cache.h"
 #include "twinkle/error.h"
 
 #include <dlfcn.h>
@@ -105,7 +105,7 @@ KernelFinder::KernelFinder(const std::vector<fs::path>& first) : folders_(first)
         }
     }
     folders_.push_back(bundled_kernels());
-    folders_.push_back(project::hub_cache_folder(target::this_machine()));
+    folders_.push_back(cache::cache_folder(target::this_machine()));
 }
 
 MappedKernel KernelFinder::find(const RequiredKernel& required, const fs::path& model) const {
