@@ -44,8 +44,9 @@ std::string Argument::usage() const {
 }
 
 std::vector<Command> commands() {
-    return {resolve_command(),  kernelize_command(), run_command(),         inspect_command(),
-            versions_command(), env_command(),       completions_command(), man_command()};
+    return {resolve_command(), kernelize_command(),   run_command(),
+            inspect_command(), versions_command(),    verify_blob_command(),
+            env_command(),     completions_command(), man_command()};
 }
 
 std::vector<Option> global_options() {

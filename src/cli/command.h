@@ -80,6 +80,7 @@ std::vector<Option> global_options();  // accepted before and after the command
 
 Command env_command();
 Command versions_command();
+Command verify_blob_command();
 Command resolve_command();
 Command kernelize_command();
 Command run_command();

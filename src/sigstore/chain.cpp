@@ -1,0 +1,115 @@
+#include "sigstore/chain.h"
+
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+
+#include "sigstore/openssl.h"
+#include "sigstore/refusal.h"
+
+namespace twinkle::sigstore {
+namespace {
+
+constexpr int security_level = 2;  // 112 bits: no SHA-1, no RSA below 2048
+
+X509* raw(const Certificate& certificate) {
+    return static_cast<X509*>(certificate.x509());
+}
+
+std::string spki_of(const X509* certificate) {
+    return to_der<const X509_PUBKEY>(X509_get_X509_PUBKEY(certificate), &i2d_X509_PUBKEY);
+}
+
+ChainCheck failure(X509_STORE_CTX* context) {
+    const int error = X509_STORE_CTX_get_error(context);
+    const bool outside =
+        error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
+    const bool leaf = X509_STORE_CTX_get_error_depth(context) == 0;
+    ChainCheck check;
+    check.leaf_outside = outside && leaf;
+    check.issuer_outside = outside && !leaf;
+    check.why = X509_verify_cert_error_string(error);
+    return check;
+}
+
+// Which of two failed attempts says more.
+int weight(const ChainCheck& check) {
+    return check.leaf_outside ? 2 : check.issuer_outside ? 1 : 0;
+}
+
+[[noreturn]] void refuse(const ChainCheck& best, const Certificate& leaf, const TrustedRoot& root,
+                         Time at) {
+    if (best.leaf_outside) {
+        const auto period = leaf.validity();
+        throw Refusal(Reason::invalid, "its certificate, valid from " + format_time(period.start) +
+                                           " to " + format_time(*period.end) +
+                                           ", was not valid when it signed, at " + format_time(at));
+    }
+    throw Refusal(Reason::root_too_old,
+                  "no certificate authority of " + root.description() +
+                      " vouches for its certificate at " + format_time(at) + ": " + best.why +
+                      "; the root is older than the signature, or of another Sigstore instance",
+                  newer_root_hint(root));
+}
+
+}  // namespace
+
+ChainCheck check_chain(const Certificate& leaf, const std::vector<Certificate>& chain, Time at) {
+    const ErrorQueue errors;
+    const StorePointer store(X509_STORE_new());
+    const StoreContext context(X509_STORE_CTX_new());
+    const CertificateStack between(sk_X509_new_null());
+    if (!store || !context || !between || chain.empty() ||
+        X509_STORE_add_cert(store.get(), raw(chain.back())) != 1) {
+        return {.why = "out of memory"};
+    }
+    for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
+        sk_X509_push(between.get(), raw(chain[i]));
+    }
+    if (X509_STORE_CTX_init(context.get(), store.get(), raw(leaf), between.get()) != 1) {
+        return {.why = "out of memory"};
+    }
+    auto* param = X509_STORE_CTX_get0_param(context.get());
+    X509_VERIFY_PARAM_set_time(param, static_cast<std::time_t>(to_seconds(at)));
+    X509_VERIFY_PARAM_set_auth_level(param, security_level);
+    X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_PARTIAL_CHAIN);
+    X509_VERIFY_PARAM_set_depth(param, 8);
+    if (X509_verify_cert(context.get()) != 1) {
+        return failure(context.get());
+    }
+    const STACK_OF(X509)* built = X509_STORE_CTX_get0_chain(context.get());
+    if (sk_X509_num(built) < 2) {
+        return {.why = "the certificate is its own authority"};
+    }
+    return {.valid = true, .issuer_spki = spki_of(sk_X509_value(built, 1))};
+}
+
+std::string verify_chain(const Certificate& leaf, const TrustedRoot& root, Time at) {
+    if (leaf.is_authority() || !leaf.allows(XKU_CODE_SIGN)) {
+        throw Refusal(Reason::invalid, "its certificate is not one for signing code");
+    }
+    ChainCheck best{.why = "no authority issued it"};
+    for (const auto& authority : root.authorities) {
+        auto check = check_chain(leaf, authority.chain, at);
+        if (check.valid && !authority.valid.contains(at)) {
+            check = {.issuer_outside = true,
+                     .why = "the time of " + authority.name + " there is from " +
+                            format_time(authority.valid.start) +
+                            (authority.valid.end ? " to " + format_time(*authority.valid.end)
+                                                 : std::string())};
+        } else if (check.valid &&
+                   !std::all_of(authority.chain.begin(), authority.chain.end(),
+                                [](const auto& one) { return one.allows(XKU_CODE_SIGN); })) {
+            check = {.why = "that authority is not one for signing code"};
+        }
+        if (check.valid) {
+            return check.issuer_spki;
+        }
+        if (weight(check) > weight(best)) {
+            best = std::move(check);
+        }
+    }
+    refuse(best, leaf, root, at);
+}
+
+}  // namespace twinkle::sigstore

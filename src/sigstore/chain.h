@@ -1,0 +1,27 @@
+#pragma once
+// Which authority of the trusted root vouches for a signer's certificate at a time.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sigstore/trusted_root.h"
+
+namespace twinkle::sigstore {
+
+// Returns the SPKI of the certificate that issued the leaf. Throws Refusal(invalid) if the leaf was
+// not valid at that time or may not sign code, Refusal(root_too_old) if no authority vouches for
+// it.
+std::string verify_chain(const Certificate& leaf, const TrustedRoot& root, Time at);
+
+// The chain from `leaf` to the last certificate of `chain`, with those between as help, at a time.
+struct ChainCheck {
+    bool valid = false;
+    bool leaf_outside = false;     // the leaf was not valid at that time …
+    bool issuer_outside = false;   // … or one above it
+    std::string issuer_spki = {};  // where valid
+    std::string why = {};          // where not, in OpenSSL's words
+};
+ChainCheck check_chain(const Certificate& leaf, const std::vector<Certificate>& chain, Time at);
+
+}  // namespace twinkle::sigstore

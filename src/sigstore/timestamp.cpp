@@ -1,0 +1,146 @@
+#include "sigstore/timestamp.h"
+
+#include <openssl/x509v3.h>
+
+#include <ctime>
+
+#include "sigstore/chain.h"
+#include "sigstore/openssl.h"
+#include "sigstore/refusal.h"
+
+namespace twinkle::sigstore {
+namespace {
+
+using Response = std::unique_ptr<TS_RESP, FreeWith<TS_RESP_free>>;
+
+[[noreturn]] void malformed(std::string_view why) {
+    throw Refusal(Reason::malformed, "a timestamp in it " + std::string(why));
+}
+
+TS_TST_INFO* info_of(const std::shared_ptr<void>& response) {
+    return TS_RESP_get_tst_info(static_cast<TS_RESP*>(response.get()));
+}
+
+Time read_time(const ASN1_GENERALIZEDTIME* time) {
+    std::tm fields{};
+    const auto seconds = time != nullptr && ASN1_TIME_to_tm(time, &fields) == 1
+                             ? time_from_seconds(timegm(&fields))
+                             : std::nullopt;
+    if (!seconds) {
+        malformed("has no time");
+    }
+    return *seconds;
+}
+
+std::optional<HashAlgorithm> imprint_hash(const TS_MSG_IMPRINT* imprint) {
+    const ASN1_OBJECT* object = nullptr;
+    X509_ALGOR_get0(&object, nullptr, nullptr,
+                    TS_MSG_IMPRINT_get_algo(const_cast<TS_MSG_IMPRINT*>(imprint)));
+    switch (OBJ_obj2nid(object)) {
+        case NID_sha256: return HashAlgorithm::sha256;
+        case NID_sha384: return HashAlgorithm::sha384;
+        case NID_sha512: return HashAlgorithm::sha512;
+        default: return std::nullopt;
+    }
+}
+
+bool granted(const TS_RESP* response) {
+    const TS_STATUS_INFO* status = TS_RESP_get_status_info(const_cast<TS_RESP*>(response));
+    const auto value = ASN1_INTEGER_get(TS_STATUS_INFO_get0_status(status));
+    return value == TS_STATUS_GRANTED || value == TS_STATUS_GRANTED_WITH_MODS;
+}
+
+// OpenSSL's check of the token's signature also looks at the certificates: trust and time come from
+// this store.
+StorePointer store_for(const CertificateAuthority& authority, Time at) {
+    StorePointer store(X509_STORE_new());
+    const std::unique_ptr<X509_VERIFY_PARAM, FreeWith<X509_VERIFY_PARAM_free>> param(
+        X509_VERIFY_PARAM_new());
+    if (!store || !param ||
+        X509_STORE_add_cert(store.get(), static_cast<X509*>(authority.chain.back().x509())) != 1) {
+        return nullptr;
+    }
+    X509_VERIFY_PARAM_set_time(param.get(), static_cast<std::time_t>(to_seconds(at)));
+    X509_VERIFY_PARAM_set_flags(param.get(), X509_V_FLAG_PARTIAL_CHAIN);
+    X509_VERIFY_PARAM_set_auth_level(param.get(), 2);
+    return X509_STORE_set1_param(store.get(), param.get()) == 1 ? std::move(store) : nullptr;
+}
+
+}  // namespace
+
+Timestamp Timestamp::parse(std::string_view bytes) {
+    const ErrorQueue errors;
+    auto response = from_der<Response>(bytes, &d2i_TS_RESP);
+    if (!response || !granted(response.get()) || TS_RESP_get_token(response.get()) == nullptr ||
+        TS_RESP_get_tst_info(response.get()) == nullptr) {
+        malformed("is no granted RFC 3161 response");
+    }
+    Timestamp result;
+    result.time_ = read_time(TS_TST_INFO_get_time(TS_RESP_get_tst_info(response.get())));
+    result.response_ = std::shared_ptr<void>(
+        response.release(), [](void* owned) { TS_RESP_free(static_cast<TS_RESP*>(owned)); });
+    return result;
+}
+
+bool Timestamp::is_over(std::string_view message) const {
+    TS_MSG_IMPRINT* imprint = TS_TST_INFO_get_msg_imprint(info_of(response_));
+    const auto algorithm = imprint != nullptr ? imprint_hash(imprint) : std::nullopt;
+    if (!algorithm) {
+        return false;
+    }
+    const ASN1_OCTET_STRING* said = TS_MSG_IMPRINT_get_msg(imprint);
+    return hash(*algorithm, message) ==
+           std::string_view(reinterpret_cast<const char*>(ASN1_STRING_get0_data(said)),
+                            static_cast<std::size_t>(ASN1_STRING_length(said)));
+}
+
+bool Timestamp::signed_by(const CertificateAuthority& authority, std::string& why) const {
+    const auto& leaf = authority.chain.front();
+    if (authority.chain.size() < 2 || leaf.is_authority() || !leaf.allows(XKU_TIMESTAMP)) {
+        why = "the trusted root has no certificate for timestamps of " + authority.name;
+        return false;
+    }
+    const auto check = check_chain(leaf, authority.chain, time_);
+    if (!check.valid) {
+        why = authority.name + " may not have made it then: " + check.why;
+        return false;
+    }
+    const auto store = store_for(authority, time_);
+    const CertificateStack known(sk_X509_new_null());
+    for (const auto& certificate : authority.chain) {
+        if (known) {
+            sk_X509_push(known.get(), static_cast<X509*>(certificate.x509()));
+        }
+    }
+    X509* signer = nullptr;
+    auto* token = TS_RESP_get_token(static_cast<TS_RESP*>(response_.get()));
+    const bool holds =
+        store && known && TS_RESP_verify_signature(token, known.get(), store.get(), &signer) == 1;
+    const X509Pointer owned(signer);
+    if (!holds || signer == nullptr || X509_cmp(signer, static_cast<X509*>(leaf.x509())) != 0) {
+        why = "it is not signed by " + authority.name;
+        return false;
+    }
+    return true;
+}
+
+bool Timestamp::verify(std::string_view message, const TrustedRoot& root, std::string& why) const {
+    const ErrorQueue errors;
+    if (TS_TST_INFO_get_version(info_of(response_)) != 1 || !is_over(message)) {
+        why = "a timestamp in it is over something else";
+        return false;
+    }
+    why = "the trusted root has no authority for timestamps";
+    for (const auto& authority : root.timestamp_authorities) {
+        if (!signed_by(authority, why)) {
+            continue;
+        }
+        if (authority.valid.contains(time_)) {
+            return true;
+        }
+        why = "the trusted root does not vouch for " + authority.name + " at " + format_time(time_);
+    }
+    return false;
+}
+
+}  // namespace twinkle::sigstore

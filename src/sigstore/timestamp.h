@@ -1,0 +1,34 @@
+#pragma once
+// RFC 3161: an authority signs that some bytes were there at a time.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sigstore/trusted_root.h"
+
+namespace twinkle::sigstore {
+
+class Timestamp {
+public:
+    // A TimeStampResp in DER that grants a token. Throws Refusal(malformed).
+    static Timestamp parse(std::string_view response);
+
+    Time time() const { return time_; }  // as it says; not to be believed before verify()
+
+    // By an authority of the root, at a time at which the root vouches for it, over `message`. Else
+    // none, and `why` says why. The leaf of the authority's chain in the root is what must have
+    // signed: certificates that come with the timestamp are not believed.
+    bool verify(std::string_view message, const TrustedRoot& root, std::string& why) const;
+
+private:
+    Timestamp() = default;
+    bool is_over(std::string_view message) const;
+    bool signed_by(const CertificateAuthority& authority, std::string& why) const;
+
+    std::shared_ptr<void> response_;  // TS_RESP
+    Time time_;
+};
+
+}  // namespace twinkle::sigstore
