@@ -91,4 +91,21 @@ Node parse_toml_document(std::string_view text, std::string_view origin) {
     }
 }
 
+std::string toml_string(std::string_view text) {
+    static constexpr std::string_view digits = "0123456789abcdef";
+    std::string result = "\"";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte == 0x7f) {
+            result += "\\u00";
+            result += digits[byte >> 4];
+            result += digits[byte & 15];
+        } else {
+            result += c == '"' || c == '\\' ? "\\" : "";
+            result += c;
+        }
+    }
+    return result + '"';
+}
+
 }  // namespace twinkle::base

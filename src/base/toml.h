@@ -1,6 +1,7 @@
 #pragma once
 // TOML as the same tree as JSON.
 
+#include <string>
 #include <string_view>
 
 #include "base/document.h"
@@ -10,5 +11,8 @@ namespace twinkle::base {
 // `origin` is the file name for messages. Members are in the order of the document. Throws
 // Error(malformed).
 Node parse_toml_document(std::string_view text, std::string_view origin);
+
+// As a basic string, with its quotation marks.
+std::string toml_string(std::string_view text);
 
 }  // namespace twinkle::base

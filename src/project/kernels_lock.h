@@ -22,8 +22,8 @@ std::string kernels_lock_json(const Lock& lock,
 // reference is. Throws Error(malformed) with file, line and column.
 Lock parse_kernels_lock(std::string_view json, std::string_view origin);
 
-// The older format's hash of a variant: "sha256-" and the SHA-256 over path bytes and raw hash of
-// every file below build/<variant>/, in the order of their paths in the repository.
+// The older format's hash of a variant: "sha256-" and the SHA-256 over path and raw hash of every
+// file below build/<variant>/ but bytecode, by path. Paths are those below that folder.
 std::string concat_hash(std::string_view variant, std::span<const cache::TreeFile> tree);
 
 }  // namespace twinkle::project

@@ -65,6 +65,8 @@ struct LockedKernel {
     bool operator==(const LockedKernel&) const = default;
 };
 
+bool comes_before(const LockedKernel& a, const LockedKernel& b);  // the order of a lock
+
 // Which file it was read from. The reference's locks pin commits only.
 enum class LockFormat { twinkle, kernels, kernels_old };
 
@@ -82,6 +84,8 @@ struct Lock {
                                           std::string_view variant = "") const;
 };
 
+LockedDependency locked_dependency(const kernel::KernelDependency& dependency);
+
 // The build `name` of a commit: its files out of the list of all files, and what its metadata.json
 // says. `tree` has blob ids and LFS hashes; the digest gives the SHA-256 of small files.
 // Throws Error(malformed) for metadata that cannot be read.
@@ -91,10 +95,10 @@ LockedVariant lock_variant(std::string_view name, std::span<const cache::TreeFil
 // Of a kernel in a folder, hashing everything in it. `root` is the folder of the manifest.
 LockedKernel lock_local_kernel(const KernelRequest& request, const std::filesystem::path& root);
 
-// Strict: every error has file, line and column; conflict markers and mixed-up merges are told
-// apart from other mistakes. Throws Error(malformed | not_found).
+// Strict: every error has file, line and column. Throws Error(malformed), for conflict markers too;
+// Error(out_of_date) for what git merged out of two different states.
 Lock parse_lock(std::string_view text, std::string_view origin);
-// twinkle.lock or either format of kernels.lock, by what is in it.
+// twinkle.lock or either format of kernels.lock, by what is in it. Missing: Error(not_found).
 Lock read_lock(const std::filesystem::path& file);
 
 // Sorted and stable: equal locks give equal bytes.
@@ -102,5 +106,8 @@ std::string lock_toml(const Lock& lock);
 
 // Every reason why the lock does not fit the manifest; empty: it fits. One line each.
 std::vector<std::string> lock_mismatches(const Manifest& manifest, const Lock& lock);
+
+// The local kernels of which a file is not as it was locked. Reads all of them.
+std::vector<std::string> local_mismatches(const Manifest& manifest, const Lock& lock);
 
 }  // namespace twinkle::project

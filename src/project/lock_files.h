@@ -13,6 +13,7 @@ namespace twinkle::project {
 
 struct LockFiles {
     std::filesystem::path lock;  // twinkle.lock beside the manifest, or what --lockfile names
+    bool named = false;          // by --lockfile: then it must be there to be read, and is alone
     // kernels.lock beside it: where there is one, or pyproject.toml has
     // [tool.kernels.dependencies]. None: it is neither written nor looked at.
     std::optional<std::filesystem::path> kernels_lock;

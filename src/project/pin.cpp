@@ -1,5 +1,7 @@
 #include "project/pin.h"
 
+#include <tuple>
+
 #include "base/text.h"
 
 namespace twinkle::project {
@@ -19,6 +21,16 @@ bool is_repository_part(std::string_view part) {
 
 std::string Pin::text() const {
     return version ? std::to_string(*version) : !specifier.empty() ? specifier : revision;
+}
+
+bool comes_before(const Pin& a, const Pin& b) {
+    const auto rank = [](const Pin& pin) {
+        return std::make_tuple(!pin.version, pin.version.value_or(0), pin.specifier.empty());
+    };
+    const auto of_a = rank(a);
+    const auto of_b = rank(b);
+    return of_a != of_b ? of_a < of_b
+                        : std::tie(a.specifier, a.revision) < std::tie(b.specifier, b.revision);
 }
 
 bool is_repository_id(std::string_view text) {

@@ -18,6 +18,9 @@ struct Pin {
     std::string text() const;  // "1", "0.1.0", "main"; empty if nothing is given
 };
 
+// An order for lists: versions by number, then releases, then revisions.
+bool comes_before(const Pin& a, const Pin& b);
+
 bool is_repository_id(std::string_view text);  // "org/name", harmless as the name of a folder
 bool is_revision(std::string_view text);
 bool is_specifier(std::string_view text);  // the characters of one

@@ -1,0 +1,132 @@
+#include "project/lock_files.h"
+
+#include <algorithm>
+
+#include "base/document.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "base/toml.h"
+#include "project/kernels_lock.h"
+#include "project/manifest_sections.h"
+#include "twinkle/error.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle::project {
+namespace {
+
+constexpr std::uint64_t largest_manifest = 4u << 20;
+constexpr std::uint64_t largest_kernels_lock = 16u << 20;
+
+bool is_there(const fs::path& file) {
+    std::error_code error;
+    return fs::exists(file, error);
+}
+
+// What [tool.kernels.dependencies] asks for; none: there is no such table.
+std::optional<std::vector<HubRequest>> read_python_requests(const fs::path& pyproject) {
+    if (!is_there(pyproject)) {
+        return std::nullopt;
+    }
+    const std::string origin = base::display_path(pyproject);
+    const base::Node root =
+        base::parse_toml_document(base::read_file(pyproject, "manifest", largest_manifest), origin);
+    const base::Node* table = &root;
+    for (const char* key : {"tool", "kernels", "dependencies"}) {
+        table = table->find(key);
+        if (table == nullptr) {
+            return std::nullopt;
+        }
+    }
+    Manifest manifest;
+    manifest.kernels = read_kernels(*table, {origin, pyproject.parent_path()});
+    return hub_requests(manifest);
+}
+
+std::string kernels_lock_text(const Lock& lock, const LockFiles& files) {
+    return kernels_lock_json(lock, files.python_requests);
+}
+
+void add_kernels_lock_mismatches(const Lock& lock, const LockFiles& files,
+                                 std::vector<std::string>& reasons) {
+    if (!files.kernels_lock) {
+        return;
+    }
+    const std::string name = base::display_path(*files.kernels_lock);
+    for (const HubRequest& request : files.python_requests.value_or(std::vector<HubRequest>())) {
+        if (lock.find(request.repo_id, request.pin) == nullptr) {
+            reasons.push_back(request.text() + " is in [tool.kernels.dependencies] (" +
+                              request.where.front() + "), and not locked");
+        }
+    }
+    if (!is_there(*files.kernels_lock)) {
+        reasons.push_back("there is no " + name);
+    } else if (base::read_file(*files.kernels_lock, "lock", largest_kernels_lock) !=
+               kernels_lock_text(lock, files)) {
+        reasons.push_back(name + " does not say the same as " + base::display_path(files.lock));
+    }
+}
+
+}  // namespace
+
+LockFiles lock_files(const Manifest& manifest, const std::optional<fs::path>& lockfile) {
+    const fs::path folder = fs::absolute(manifest.file).parent_path().lexically_normal();
+    LockFiles files;
+    files.lock = lockfile ? fs::absolute(*lockfile).lexically_normal() : folder / "twinkle.lock";
+    files.named = lockfile.has_value();
+    if (files.named) {
+        return files;
+    }
+    files.python_requests = read_python_requests(folder / "pyproject.toml");
+    const fs::path kernels_lock = folder / "kernels.lock";
+    if (files.python_requests || is_there(kernels_lock)) {
+        files.kernels_lock = kernels_lock;
+    }
+    return files;
+}
+
+std::optional<Lock> read_project_lock(const LockFiles& files) {
+    if (files.named || is_there(files.lock)) {
+        return read_lock(files.lock);
+    }
+    if (files.kernels_lock && is_there(*files.kernels_lock)) {
+        return read_lock(*files.kernels_lock);
+    }
+    return std::nullopt;
+}
+
+std::vector<fs::path> write_lock_files(const Lock& lock, const LockFiles& files) {
+    std::vector<fs::path> written;
+    const auto write = [&](const fs::path& file, const std::string& text) {
+        if (!is_there(file) || base::read_file(file, "lock", UINT64_MAX) != text) {
+            base::write_file_atomically(file, text);
+            written.push_back(file);
+        }
+    };
+    write(files.lock, lock_toml(lock));
+    if (files.kernels_lock) {
+        write(*files.kernels_lock, kernels_lock_text(lock, files));
+    }
+    return written;
+}
+
+std::vector<std::string> lock_file_mismatches(const Manifest& manifest, const LockFiles& files) {
+    if (!is_there(files.lock)) {
+        return {"there is no " + base::display_path(files.lock)};
+    }
+    const Lock lock = read_lock(files.lock);
+    std::vector<std::string> reasons = lock_mismatches(manifest, lock);
+    const auto local = local_mismatches(manifest, lock);
+    reasons.insert(reasons.end(), local.begin(), local.end());
+    add_kernels_lock_mismatches(lock, files, reasons);
+    return reasons;
+}
+
+void fail_out_of_date(const LockFiles& files, const std::vector<std::string>& reasons) {
+    throw Error(ErrorCode::out_of_date, {.what = "the lock does not fit the manifest",
+                                         .where = base::display_path(files.lock),
+                                         .why = base::join(reasons, "\n         "),
+                                         .hint = "run twinkle lock"});
+}
+
+}  // namespace twinkle::project
