@@ -101,6 +101,8 @@ public:
     void require_online(const std::string& repo_id) const;
 
 private:
+    std::string api_url(const std::string& repo_id) const;
+
     Settings settings_;
     Http http_;
 };

@@ -20,26 +20,33 @@ std::optional<std::uint64_t> Head::total_size() const {
 }
 
 Http::Http(const Settings& settings, HttpOptions options)
-    : engine_(std::make_unique<Engine>(settings, std::move(options))) {}
+    : settings_(settings), options_(std::move(options)) {}
 Http::~Http() = default;
 
+Http::Engine& Http::engine() {
+    if (!engine_) {
+        engine_ = std::make_unique<Engine>(settings_, options_);
+    }
+    return *engine_;
+}
+
 TransferId Http::start(Transfer transfer) {
-    return engine_->start(std::move(transfer));
+    return engine().start(std::move(transfer));
 }
 void Http::run() {
-    engine_->run();
+    engine().run();
 }
 void Http::resume(TransferId id) {
-    engine_->resume(id);
+    engine().resume(id);
 }
 void Http::cancel(TransferId id) {
-    engine_->cancel(id);
+    engine().cancel(id);
 }
 void Http::post(std::function<void()> function) {
-    engine_->post(std::move(function));
+    engine().post(std::move(function));
 }
 std::uint64_t Http::requests() const {
-    return engine_->requests();
+    return engine_ ? engine_->requests() : 0;
 }
 
 Response Http::send(Request request, std::size_t limit) {
@@ -122,7 +129,7 @@ Error Http::error_of(const Outcome& outcome, std::string what, const std::string
     return Error(ErrorCode::unreachable, {.what = std::move(what),
                                           .where = where,
                                           .why = std::move(why),
-                                          .hint = hint_for(outcome.failure, engine_->settings())});
+                                          .hint = hint_for(outcome.failure, settings_)});
 }
 
 }  // namespace twinkle::hub

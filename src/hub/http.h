@@ -162,7 +162,11 @@ public:
 
 private:
     class Engine;
-    std::unique_ptr<Engine> engine_;
+    Engine& engine();
+
+    const Settings settings_;
+    HttpOptions options_;
+    std::unique_ptr<Engine> engine_;  // at the first request: TLS takes milliseconds to set up
 };
 
 }  // namespace twinkle::hub

@@ -311,7 +311,9 @@ bool Http::Engine::judge(Job& job, Outcome& outcome) {
         outcome.kind = Outcome::Kind::refused;
         outcome.failure = Failure::none;
         outcome.reason.clear();
-        transient = is_transient(status);
+        // At another host, the right to a file may have ended while it waited: the Hub gives
+        // another.
+        transient = is_transient(status) || (status == 403 && job.left_hub && job.failures < 2);
     }
     return !transient || !again(job, outcome);
 }

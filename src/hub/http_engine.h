@@ -26,7 +26,6 @@ public:
     void cancel(TransferId id) { cancelled_.push_back(id); }
     void post(std::function<void()> function);
     std::uint64_t requests() const { return requests_; }
-    const Settings& settings() const { return settings_; }
 
 private:
     using Time = std::chrono::steady_clock::time_point;
@@ -78,7 +77,7 @@ private:
     bool stopping() const { return options_.stop != nullptr && options_.stop->load(); }
     int limit(const Host& host) const;
 
-    const Settings settings_;
+    const Settings& settings_;
     const std::string endpoint_origin_;
     HttpOptions options_;
     Clock system_clock_;

@@ -67,6 +67,16 @@ void check_revision(std::string_view revision) {
     }
 }
 
+void check_path(std::string_view path) {
+    if (const std::string flaw = path_flaw(path); !flaw.empty()) {
+        throw Error(ErrorCode::malformed, {.what = "\"" + base::printable(path.substr(0, 300)) +
+                                                   "\" cannot be a path in a repository",
+                                           .where = "",
+                                           .why = flaw,
+                                           .hint = ""});
+    }
+}
+
 std::string path_flaw(std::string_view path) {
     if (path.empty() || path.size() > 1024) {
         return path.empty() ? "it is empty" : "it is longer than 1024 bytes";

@@ -13,6 +13,8 @@ bool is_repo_id(std::string_view text);
 // Throws Error(malformed) for what git would not take as a branch, tag or commit.
 void check_revision(std::string_view revision);
 
+// Throws Error(malformed) for a path that path_flaw() objects to.
+void check_path(std::string_view path);
 // Why a path of a repository cannot be one below a folder here; empty if it can.
 std::string path_flaw(std::string_view path);
 

@@ -1,7 +1,7 @@
 #include "hub/secret.h"
 
 #include <sys/mman.h>
-#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -53,7 +53,11 @@ void wipe(char* bytes, std::size_t size) {
 }
 
 void refuse_core_dumps() {
-    ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_CORE, &limit) == 0) {
+        limit.rlim_cur = 0;
+        ::setrlimit(RLIMIT_CORE, &limit);
+    }
 }
 
 }  // namespace twinkle::hub
