@@ -17,15 +17,22 @@ namespace {
 // OpenSSL 3 looks an algorithm up in its providers on every init unless it was fetched before.
 const EVP_MD* algorithm(DigestKind kind) {
 #if OPENSSL_VERSION_MAJOR >= 3
+    static const EVP_MD* const sha1 = EVP_MD_fetch(nullptr, "SHA1", nullptr);
     static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
     static const EVP_MD* const sha384 = EVP_MD_fetch(nullptr, "SHA384", nullptr);
     static const EVP_MD* const sha512 = EVP_MD_fetch(nullptr, "SHA512", nullptr);
 #else
+    static const EVP_MD* const sha1 = EVP_sha1();
     static const EVP_MD* const sha256 = EVP_sha256();
     static const EVP_MD* const sha384 = EVP_sha384();
     static const EVP_MD* const sha512 = EVP_sha512();
 #endif
-    return kind == DigestKind::sha256 ? sha256 : kind == DigestKind::sha384 ? sha384 : sha512;
+    switch (kind) {
+        case DigestKind::sha1: return sha1;
+        case DigestKind::sha256: return sha256;
+        case DigestKind::sha384: return sha384;
+        default: return sha512;
+    }
 }
 
 }  // namespace

@@ -110,6 +110,9 @@ PartialFile::Found PartialFile::examine(const fs::path& path) const {
     }
     const auto length = static_cast<std::uint64_t>(info.st_size);
     if (length > size_) {
+        if (!has_record()) {
+            return {};
+        }
         found.record = read_record(found.fd.get(), size_, length);
         for (std::size_t i = 0; found.record && i < found.record->written.size(); ++i) {
             found.bytes += found.record->written[i];

@@ -1,0 +1,258 @@
+#include "hub/download.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/file.h"
+#include "cache/blob_store.h"
+#include "cache/snapshot.h"
+#include "hub/blob_download.h"
+#include "hub/download_plan.h"
+#include "twinkle/error.h"
+
+namespace twinkle::hub {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+// Each has a lock and a file open. More than the Hub answers at once, so that it never waits.
+constexpr std::size_t most_active = 64;
+// More would only make each of them slower.
+constexpr std::size_t most_large = 4;
+constexpr auto poll_interval = milliseconds(50);
+constexpr std::size_t polled_at_once = 256;
+// Worth a look for left-overs that appeared after the start.
+constexpr std::uint64_t worth_resuming = 1u << 20;
+constexpr auto worth_mentioning = std::chrono::seconds(1);
+constexpr int most_rounds = 3;
+
+// Functions for the thread of the download, from others.
+class Mailbox {
+public:
+    void put(std::function<void()> function) {
+        {
+            const std::lock_guard lock(mutex_);
+            functions_.push_back(std::move(function));
+        }
+        filled_.notify_one();
+    }
+    void empty(milliseconds patience) {
+        std::vector<std::function<void()>> functions;
+        {
+            std::unique_lock lock(mutex_);
+            filled_.wait_for(lock, patience, [&] { return !functions_.empty(); });
+            functions.swap(functions_);
+        }
+        for (const auto& function : functions) {
+            function();
+        }
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable filled_;
+    std::vector<std::function<void()>> functions_;
+};
+
+// Which blob is next, who may write it, and who else does.
+class Queue {
+public:
+    Queue(Hub& hub, const cache::Cache& cache, DownloadObserver& observer,
+          const std::atomic<bool>& stop, DownloadResult& result)
+        : context_{hub, cache, observer, stop, result, hasher_, {}, {}},
+          mailbox_(std::make_shared<Mailbox>()) {
+        context_.post = [mailbox = mailbox_, &http = hub.http()](std::function<void()> function) {
+            mailbox->put(std::move(function));
+            http.post([mailbox] { mailbox->empty(milliseconds(0)); });
+        };
+        context_.tick = [this] { poll(); };
+    }
+
+    void run(std::vector<WantedBlob> blobs) {
+        prepare(blobs);
+        for (WantedBlob& blob : blobs) {
+            (blob.size > BlobDownload::large ? large_ : small_).push_back(std::move(blob));
+        }
+        fill();
+        for (;;) {
+            context_.hub.http().run();
+            if (active_.empty() && waiting_.empty()) {
+                return;  // and nothing is left that could have started
+            }
+            if (context_.stop) {
+                throw_interrupted();
+            }
+            // Nothing is on the wire: hashes are missing, or others have the locks.
+            mailbox_->empty(poll_interval);
+            poll();
+        }
+    }
+
+private:
+    struct Waiting {
+        WantedBlob blob;
+        Clock::time_point since = Clock::now();
+        bool mentioned = false;
+    };
+
+    void prepare(const std::vector<WantedBlob>& blobs) {
+        for (const WantedBlob& blob : blobs) {
+            if (!leftovers_.contains(blob.repo_id)) {
+                cache::prepare_repository(context_.cache, blob.repo_id);
+                leftovers_[blob.repo_id] = cache::list_partial_files(context_.cache, blob.repo_id);
+            }
+        }
+    }
+
+    bool has_room(bool large) const {
+        return active_.size() < most_active && (!large || active_large_ < most_large);
+    }
+
+    // A blob that is complete at once ends within start(): the loop goes on, not deeper.
+    void fill() {
+        if (filling_) {
+            return;
+        }
+        filling_ = true;
+        for (auto* queue : {&large_, &small_}) {
+            while (!queue->empty() && has_room(queue == &large_)) {
+                WantedBlob blob = std::move(queue->front());
+                queue->pop_front();
+                if (!start(blob)) {
+                    waiting_.push_back({std::move(blob)});
+                }
+            }
+        }
+        filling_ = false;
+    }
+
+    // False: somebody else writes it.
+    bool start(const WantedBlob& blob) {
+        auto lock = cache::BlobLock::try_lock(context_.cache, blob.repo_id, blob.etag);
+        if (!lock) {
+            return false;
+        }
+        if (take_from_cache(blob)) {
+            return true;
+        }
+        const bool large = blob.size > BlobDownload::large;
+        const std::string key = blob.repo_id + "/" + blob.etag;
+        const auto download =
+            std::make_shared<BlobDownload>(context_, blob, std::move(*lock), [this, key, large] {
+                active_.erase(key);
+                active_large_ -= large ? 1 : 0;
+                fill();
+            });
+        active_.emplace(key, download);
+        active_large_ += large ? 1 : 0;
+        download->start(leftovers_of(blob));
+        return true;
+    }
+
+    std::vector<std::filesystem::path> leftovers_of(const WantedBlob& blob) {
+        auto& known = leftovers_[blob.repo_id];
+        if (blob.size >= worth_resuming) {
+            known = cache::list_partial_files(context_.cache, blob.repo_id);
+        }
+        const auto found = known.find(blob.etag);
+        return found == known.end() ? std::vector<std::filesystem::path>() : found->second;
+    }
+
+    bool take_from_cache(const WantedBlob& blob) {
+        if (!cache::has_blob(context_.cache, blob.repo_id, blob.etag, blob.size) ||
+            !link_places(context_, blob)) {
+            return false;
+        }
+        context_.observer.file_done(blob.name(), true);
+        return true;
+    }
+
+    // Looks for blobs that others have finished, or left.
+    void poll() {
+        const auto now = Clock::now();
+        if (now - polled_ < poll_interval) {
+            return;
+        }
+        polled_ = now;
+        for (std::size_t left = std::min(waiting_.size(), polled_at_once); left > 0; --left) {
+            Waiting entry = std::move(waiting_.front());
+            waiting_.pop_front();
+            if (take_from_cache(entry.blob) ||
+                (has_room(entry.blob.size > BlobDownload::large) && start(entry.blob))) {
+                continue;
+            }
+            if (!entry.mentioned && now - entry.since > worth_mentioning) {
+                entry.mentioned = true;
+                context_.observer.file_waiting(
+                    entry.blob.name(),
+                    cache::lock_holder(context_.cache, entry.blob.repo_id, entry.blob.etag));
+            }
+            waiting_.push_back(std::move(entry));
+        }
+        fill();
+    }
+
+    FileHasher hasher_;
+    DownloadContext context_;
+    std::shared_ptr<Mailbox> mailbox_;
+    std::map<std::string, cache::PartialFiles> leftovers_;
+    std::deque<WantedBlob> large_, small_;
+    std::deque<Waiting> waiting_;
+    std::map<std::string, std::shared_ptr<BlobDownload>> active_;
+    std::size_t active_large_ = 0;
+    bool filling_ = false;
+    Clock::time_point polled_ = Clock::now();
+};
+
+void link_present(const cache::Cache& cache, const std::vector<WantedBlob>& blobs) {
+    for (const WantedBlob& blob : blobs) {
+        for (const auto& place : blob.places) {
+            // Gone meanwhile: the next round fetches it.
+            cache::link_into_snapshot(cache, blob.repo_id, place.commit, place.file);
+        }
+    }
+}
+
+}  // namespace
+
+DownloadResult download(Hub& hub, const cache::Cache& cache, std::span<const DownloadItem> items,
+                        DownloadObserver& observer, const std::atomic<bool>& stop) {
+    DownloadResult result;
+    // More than one round only where somebody takes blobs away at the same time.
+    for (int round = 0; round < most_rounds; ++round) {
+        DownloadPlan plan = plan_download(cache, items);
+        if (round == 0) {
+            result.files_present = plan.present;
+            std::uint64_t bytes = 0;
+            for (const WantedBlob& blob : plan.blobs) {
+                bytes += blob.size;
+            }
+            observer.planned(plan.blobs.size(), bytes);
+        }
+        if (plan.blobs.empty() && plan.to_link.empty()) {
+            return result;
+        }
+        link_present(cache, plan.to_link);
+        if (!plan.blobs.empty()) {
+            hub.require_online(plan.blobs.front().repo_id);
+            Queue(hub, cache, observer, stop, result).run(std::move(plan.blobs));
+        }
+    }
+    const DownloadPlan plan = plan_download(cache, items);
+    if (!plan.blobs.empty() || !plan.to_link.empty()) {
+        throw Error(ErrorCode::failed,
+                    {.what = "files disappear from the cache while they are fetched",
+                     .where = base::display_path(cache.root()),
+                     .why = "another process removes them",
+                     .hint = "fetch again when it has ended"});
+    }
+    return result;
+}
+
+}  // namespace twinkle::hub

@@ -1,0 +1,51 @@
+#pragma once
+// Hashes large files while they arrive, in threads of its own: what was written is read back from
+// the page cache, so nothing is buffered and the network does not wait.
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cache/content_hash.h"
+#include "cache/partial_file.h"
+
+namespace twinkle::hub {
+
+class FileHasher {
+public:
+    // `finished` is called in a thread of the hasher: with the hash, or with the error that ended
+    // the reading.
+    using Finished = std::function<void(const std::string& hex, std::exception_ptr error)>;
+
+    FileHasher() = default;
+    ~FileHasher();  // what is not finished is dropped
+    FileHasher(const FileHasher&) = delete;
+    FileHasher& operator=(const FileHasher&) = delete;
+
+    class Task;
+    using Handle = std::shared_ptr<Task>;
+    // The file must live until the task has finished or was dropped.
+    Handle add(const cache::PartialFile& file, cache::HashKind kind, Finished finished);
+    // Bytes before `front` are there.
+    void advance(const Handle& task, std::uint64_t front);
+    // Returns when no thread looks at the file any more; `finished` is not called after that.
+    void drop(const Handle& task);
+
+private:
+    void work();
+    Handle next();
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<Handle> tasks_;
+    std::vector<std::thread> threads_;
+    bool closing_ = false;
+};
+
+}  // namespace twinkle::hub
