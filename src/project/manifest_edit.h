@@ -10,7 +10,8 @@
 
 namespace twinkle::project {
 
-// twinkle: [kernels] of twinkle.toml; pyproject: [tool.kernels.dependencies] of pyproject.toml.
+// twinkle: [kernels] of twinkle.toml. pyproject: [tool.kernels.dependencies] of pyproject.toml, and
+// [tool.twinkle.kernels] for what the Python tool cannot read there: revisions, releases, folders.
 enum class ManifestFormat { twinkle, pyproject };
 
 struct KernelEntry {
