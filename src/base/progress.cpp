@@ -6,6 +6,15 @@
 #include "base/text.h"
 
 namespace twinkle::base {
+namespace {
+
+// To the first of the lines, and everything from there on blank.
+std::string erase(std::size_t lines) {
+    const std::string up = lines > 1 ? "\x1b[" + std::to_string(lines - 1) + "A" : "";
+    return lines > 0 ? "\r" + up + "\x1b[J" : "";
+}
+
+}  // namespace
 
 Progress::Progress(int fd, bool enabled) : fd_(fd), enabled_(enabled && is_terminal(fd)) {}
 
@@ -15,7 +24,7 @@ Progress::~Progress() {
 
 void Progress::show(std::string_view text) {
     if (enabled_) {
-        draw(printable(text));
+        draw({printable(text)});
     }
 }
 
@@ -25,20 +34,31 @@ void Progress::show(std::string_view text, std::uint64_t done, std::uint64_t tot
         return;
     }
     last_ = now;
-    draw(printable(text) + "  " + std::to_string(done) + "/" + std::to_string(total));
+    draw({printable(text) + "  " + std::to_string(done) + "/" + std::to_string(total)});
 }
 
-void Progress::clear() {
-    if (drawn_) {
-        drawn_ = false;
-        [[maybe_unused]] const auto written = write(fd_, "\r\x1b[K", 4);
+void Progress::show(const std::vector<std::string>& lines) {
+    if (enabled_) {
+        draw(lines);
     }
 }
 
-void Progress::draw(const std::string& line) {
+void Progress::clear() {
+    if (drawn_ > 0) {
+        const std::string text = erase(drawn_);
+        drawn_ = 0;
+        [[maybe_unused]] const auto written = write(fd_, text.data(), text.size());
+    }
+}
+
+void Progress::draw(const std::vector<std::string>& lines) {
     const auto columns = terminal_columns(fd_);
-    const std::string text = "\r\x1b[K" + keep_head(line, columns > 1 ? columns - 1 : 79);
-    drawn_ = true;
+    std::string text = erase(drawn_);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        text +=
+            (i > 0 ? "\n" : "") + keep_head(printable(lines[i]), columns > 1 ? columns - 1 : 79);
+    }
+    drawn_ = lines.size();
     [[maybe_unused]] const auto written = write(fd_, text.data(), text.size());
 }
 

@@ -78,6 +78,15 @@ struct Command {
 std::vector<Command> commands();       // every subcommand, in the order in which help lists them
 std::vector<Option> global_options();  // accepted before and after the command
 
+Command lock_command();
+Command fetch_command();
+Command verify_command();
+Command info_command();
+Command tree_command();
+Command outdated_command();
+Command add_command();
+Command remove_command();
+Command cache_command();
 Command env_command();
 Command versions_command();
 Command verify_blob_command();

@@ -13,6 +13,8 @@ namespace {
 std::atomic<int> target{0};
 std::atomic<int> count{0};
 std::atomic<bool> say_json{false};
+std::atomic<bool> raises_flag{false};
+std::atomic<bool> stop_flag{false};
 
 constexpr std::string_view words = "\nerror: interrupted\n";
 constexpr std::string_view json_words =
@@ -23,6 +25,10 @@ void on_interrupt(int) {
     const int earlier = count.fetch_add(1);
     if (const int pid = target.load(); pid > 0) {
         kill(pid, earlier == 0 ? SIGINT : SIGKILL);
+        return;
+    }
+    if (raises_flag && earlier == 0) {
+        stop_flag = true;
         return;
     }
     const auto text = say_json ? json_words : words;
@@ -65,6 +71,16 @@ InterruptTarget::InterruptTarget(int pid) {
 }
 InterruptTarget::~InterruptTarget() {
     target = 0;
+}
+
+InterruptFlag::InterruptFlag() {
+    raises_flag = true;
+}
+InterruptFlag::~InterruptFlag() {
+    raises_flag = false;
+}
+const std::atomic<bool>& InterruptFlag::stop() const {
+    return stop_flag;
 }
 
 InterruptDelay::InterruptDelay() {

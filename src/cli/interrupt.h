@@ -1,6 +1,9 @@
 #pragma once
 // Ctrl-C. Without a worker twinkle ends at once with status 130; with one, the signal goes to the
-// worker, which cleans up, and a second one kills it.
+// worker, which cleans up, and a second one kills it. A download is asked to stop, so that what has
+// arrived is kept in good order; a second interrupt ends it at once.
+
+#include <atomic>
 
 namespace twinkle::cli {
 
@@ -16,6 +19,17 @@ public:
     ~InterruptTarget();
     InterruptTarget(const InterruptTarget&) = delete;
     InterruptTarget& operator=(const InterruptTarget&) = delete;
+};
+
+// While it lives, an interrupt sets a flag that the work looks at.
+class InterruptFlag {
+public:
+    InterruptFlag();
+    ~InterruptFlag();
+    InterruptFlag(const InterruptFlag&) = delete;
+    InterruptFlag& operator=(const InterruptFlag&) = delete;
+
+    const std::atomic<bool>& stop() const;
 };
 
 // While it lives, an interrupt waits: around the writing of a file, so that no temporary is left.

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/hub_command.h"
 #include "kernel/versions.h"
-#include "target/machine.h"
+#include "operations/targets.h"
+#include "operations/versions.h"
 #include "target/target.h"
 
 namespace twinkle::cli {
@@ -39,30 +42,68 @@ void print_table(const std::vector<VariantChoice>& choices, Console& console) {
     console.result(table);
 }
 
-int run(const Arguments& arguments, Console& console) {
-    const auto& machine = target::this_machine();
-    const auto target = target::choose_target(arguments.text("target"), {}, machine,
-                                              target::choose_runtime(machine));
-    console.detail("for " + target.text());
-    const auto path = *arguments.text("PATH");
-    const auto choices = kernel::list_variants(path, target);
-    if (console.json()) {
-        base::Json variants = base::Json::array();
-        for (const auto& choice : choices) {
-            variants.push_back(variant_json(choice));
-        }
-        // A folder is one version, without a number and not in any repository.
-        base::Json version = {
-            {"version", nullptr}, {"ref", nullptr}, {"commit", nullptr}, {"variants", variants}};
-        console.result("versions", {{"versions", {version}}, {"target", target.to_map()}});
-    } else {
-        print_table(choices, console);
+// A folder is one version, without a number and not in any repository.
+operations::VersionListing folder_listing(const std::string& path, const target::Target& target) {
+    return {path, std::nullopt, "", "", kernel::list_variants(path, target)};
+}
+
+base::Json listing_json(const operations::VersionListing& listing) {
+    base::Json variants = base::Json::array();
+    for (const auto& choice : listing.variants) {
+        variants.push_back(variant_json(choice));
     }
-    if (std::none_of(choices.begin(), choices.end(),
-                     [](const auto& choice) { return choice.accepted; })) {
+    const auto text = [](const std::string& value) {
+        return value.empty() ? base::Json() : base::Json(value);
+    };
+    return {{"version", listing.version ? base::Json(*listing.version) : base::Json()},
+            {"ref", text(listing.ref)},
+            {"commit", text(listing.commit)},
+            {"variants", variants}};
+}
+
+void print(const std::vector<operations::VersionListing>& listings, bool titled, Console& console) {
+    for (const auto& listing : listings) {
+        if (titled) {
+            console.result(base::printable(listing.repo_id) + "  " +
+                           state_text(listing.ref, listing.commit) + "\n");
+        }
+        print_table(listing.variants, console);
+        if (titled && listing.commit != listings.back().commit) {
+            console.result("\n");
+        }
+    }
+}
+
+bool fits(const operations::VersionListing& listing) {
+    return std::any_of(listing.variants.begin(), listing.variants.end(),
+                       [](const auto& choice) { return choice.accepted; });
+}
+
+int run(const Arguments& arguments, Console& console) {
+    HubCommand command(console);
+    auto& place = command.place();
+    const auto text = *arguments.text("PATH|SPEC");
+    const auto project = place.find_project();
+    const auto target =
+        operations::choose_targets(place, project ? &*project : nullptr, arguments.list("target"))
+            .front();
+    const bool is_path = project::is_path(text);
+    const auto listings =
+        is_path ? std::vector{folder_listing(text, target)}
+                : operations::list_versions(place, project::parse_kernel_spec(text), target);
+    if (console.json()) {
+        base::Json versions = base::Json::array();
+        for (const auto& listing : listings) {
+            versions.push_back(listing_json(listing));
+        }
+        console.result("versions", {{"versions", versions}, {"target", target.to_map()}});
+    } else {
+        print(listings, !is_path, console);
+    }
+    if (std::none_of(listings.begin(), listings.end(), fits)) {
         throw Error(ErrorCode::not_found,
                     {.what = "no variant fits the target",
-                     .where = path,
+                     .where = text,
                      .why = "the target is " + target.text(),
                      .hint = "build the kernel for it, or choose another --target"});
     }
@@ -74,23 +115,24 @@ int run(const Arguments& arguments, Console& console) {
 Command versions_command() {
     return {
         .name = "versions",
-        .summary = "Show the builds of a kernel, and which one a machine would use",
+        .summary = "Show the versions and builds of a kernel, and which one a machine would use",
         .description =
-            "Lists the variants of a kernel in order of preference: which one would be chosen "
-            "on the target, and why the others are not. Exit status 3 when none fits.",
-        .arguments = {{.name = "PATH",
-                       .help = "A folder with a kernel: its build/ folder holds the variants",
+            "Lists the builds of a kernel in order of preference: which one would be chosen on "
+            "the target, and why the others are not. On the Hub, for every version, newest first; "
+            "offline, for those in the cache. Exit status 3 when nothing fits.",
+        .arguments = {{.name = "PATH|SPEC",
+                       .help =
+                           "A folder with a kernel (its build/ holds the variants), or org/name, "
+                           "org/name@3, …",
                        .kind = ValueKind::folder}},
-        .options =
-            {{.names = "--target",
-              .value = "TARGET",
-              .help = "The machine to decide for: here (default), a file from twinkle env --json, "
-                      "or torch=2.13,backend=cu130,arch=9.0,…",
-              .kind = ValueKind::file}},
+        .options = {target_option(false)},
         .examples =
-            {{"Which build this machine would use", "twinkle versions kernels/activation"},
-             {"Which one a server with CUDA would use",
-              "twinkle versions kernels/activation --target torch=2.11,backend=cu130,arch=9.0"}},
+            {{"Which build this machine would use",
+              "twinkle versions kernels-community/activation"},
+             {"Which one a server with CUDA would use, of a kernel in a folder",
+              "twinkle versions kernels/activation --target torch=2.11,backend=cu130,arch=9.0"},
+             {"In CI: is there a build of version 1 for that server?",
+              "twinkle versions kernels-community/activation@1 --target server.json"}},
         .run = run};
 }
 

@@ -9,9 +9,9 @@ namespace twinkle::project {
 
 // One of them, or none.
 struct Pin {
-    std::optional<int> version;  // branch v<int>
-    std::string specifier;       // "0.1.0", ">=0.1,<0.3": tags
-    std::string revision;        // branch, tag, commit
+    std::optional<int> version{};  // branch v<int>
+    std::string specifier{};       // "0.1.0", ">=0.1,<0.3": tags
+    std::string revision{};        // branch, tag, commit
 
     bool empty() const { return !version && specifier.empty() && revision.empty(); }
     bool operator==(const Pin&) const = default;

@@ -1,0 +1,201 @@
+// twinkle cache: the cache that twinkle shares with the Python tools.
+
+#include "base/file.h"
+#include "base/quantity.h"
+#include "base/text.h"
+#include "cache/maintain.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/hub_command.h"
+#include "operations/cache_upkeep.h"
+
+namespace twinkle::cli {
+namespace {
+
+using base::Json;
+
+Json repository_json(const cache::CachedRepository& repository) {
+    Json revisions = Json::array();
+    for (const auto& revision : repository.revisions) {
+        revisions.push_back({{"commit", revision.commit},
+                             {"refs", revision.refs},
+                             {"variants", revision.variants},
+                             {"files", revision.files},
+                             {"bytes", revision.size}});
+    }
+    return {{"repo_id", repository.repo_id},
+            {"path", repository.folder.string()},
+            {"bytes", repository.size},
+            {"partial_files", repository.partial_files},
+            {"partial_bytes", repository.partial_size},
+            {"revisions", revisions}};
+}
+
+int list(operations::Workplace& place, Console& console) {
+    const auto repositories = cache::list(place.cache());
+    if (console.json()) {
+        Json all = Json::array();
+        for (const auto& repository : repositories) {
+            all.push_back(repository_json(repository));
+        }
+        console.result("cache", {{"dir", place.cache().root().string()}, {"repositories", all}});
+        return 0;
+    }
+    using base::Table;
+    Table table({{"kernel", Table::Align::left, Table::Fit::wrap},
+                 {"commit"},
+                 {"refs", Table::Align::left, Table::Fit::wrap},
+                 {"builds", Table::Align::left, Table::Fit::wrap},
+                 {"files", Table::Align::right},
+                 {"size", Table::Align::right}});
+    std::uint64_t bytes = 0;
+    for (const auto& repository : repositories) {
+        bytes += repository.size + repository.partial_size;
+        for (const auto& revision : repository.revisions) {
+            table.add({{repository.repo_id},
+                       {revision.commit.substr(0, 12)},
+                       {base::join(revision.refs, ", ")},
+                       {base::join(revision.variants, ", ")},
+                       {std::to_string(revision.files)},
+                       {base::human_bytes(revision.size)}});
+        }
+    }
+    console.result(table);
+    console.note(base::display_path(place.cache().root()) + ": " + base::human_bytes(bytes));
+    return 0;
+}
+
+int verify(operations::Workplace& place, bool dry_run, Console& console) {
+    const auto report = operations::verify_cache(place, dry_run);
+    Json damaged = Json::array();
+    std::string why;
+    for (const auto& blob : report.found.damaged) {
+        damaged.push_back({{"repo_id", blob.repo_id},
+                           {"etag", blob.etag},
+                           {"path", blob.file.string()},
+                           {"found", blob.found},
+                           {"paths", blob.paths}});
+        why += (why.empty() ? "" : "\n         ") + blob.repo_id + ": " +
+               (blob.paths.empty() ? blob.etag : base::join(blob.paths, ", ")) + ": " +
+               (blob.why.empty() ? "its hash is " + blob.found : blob.why);
+    }
+    if (console.json()) {
+        console.result("cache", {{"blobs", report.found.blobs},
+                                 {"bytes", report.found.bytes},
+                                 {"damaged", damaged},
+                                 {"repaired", report.repaired},
+                                 {"lost", report.lost}});
+    } else {
+        console.note(base::counted(report.found.blobs, "file") + ", " +
+                     base::human_bytes(report.found.bytes) + ": " +
+                     (damaged.empty() ? "all right"
+                                      : std::to_string(damaged.size()) + " damaged, " +
+                                            std::to_string(report.repaired) + " fetched again"));
+    }
+    const bool left = dry_run ? !damaged.empty() : !report.lost.empty();
+    if (left) {
+        throw Error(ErrorCode::verification,
+                    {.what = "files of the cache are damaged",
+                     .where = base::display_path(place.cache().root()),
+                     .why = dry_run ? why : base::join(report.lost, "\n         "),
+                     .hint = dry_run ? "twinkle cache verify fetches them again"
+                                     : "they are out of the cache; twinkle fetch gets them"});
+    }
+    return 0;
+}
+
+int remove(operations::Workplace& place, const cache::Removal& removal, bool dry_run,
+           Console& console) {
+    const auto freed = dry_run ? removal.bytes : cache::remove(place.cache(), removal);
+    Json revisions = Json::array();
+    for (const auto& revision : removal.revisions) {
+        revisions.push_back({{"repo_id", revision.repo_id},
+                             {"commit", revision.commit},
+                             {"variants", revision.variants}});
+        console.note((dry_run ? "would remove " : "removed ") + revision.repo_id + " " +
+                     revision.commit.substr(0, 12) +
+                     (revision.variants.empty() ? "" : ": " + base::join(revision.variants, ", ")));
+    }
+    if (console.json()) {
+        console.result("cache", {{"removed", revisions}, {"bytes", freed}, {"dry_run", dry_run}});
+    } else {
+        console.note((dry_run ? "would free " : "freed ") + base::human_bytes(freed));
+    }
+    return 0;
+}
+
+// The projects to keep: those that are named, else the one here.
+std::vector<std::filesystem::path> projects(operations::Workplace& place,
+                                            const std::vector<std::string>& named) {
+    std::vector<std::filesystem::path> folders(named.begin(), named.end());
+    if (folders.empty()) {
+        folders.push_back(
+            place.need_project("prune keeps what projects need, so it must know one").files.folder);
+    }
+    return folders;
+}
+
+int run(const Arguments& arguments, Console& console) {
+    HubCommand command(console);
+    auto& place = command.place();
+    const auto action = *arguments.text("ACTION");
+    const bool dry_run = arguments.flag("dry-run");
+    if (!arguments.list("PROJECT").empty() && action != "prune") {
+        throw Error(ErrorCode::malformed, {.what = "only prune takes projects",
+                                           .where = arguments.list("PROJECT").front(),
+                                           .why = {},
+                                           .hint = "twinkle cache --help shows the actions"});
+    }
+    if (action == "dir") {
+        if (console.json()) {
+            console.result("cache", {{"dir", place.cache().root().string()}});
+        } else {
+            console.result(place.cache().root().string() + "\n");
+        }
+        return 0;
+    }
+    if (action == "list") {
+        return list(place, console);
+    }
+    if (action == "verify") {
+        return verify(place, dry_run, console);
+    }
+    const auto removal = action == "prune" ? operations::plan_prune(
+                                                 place, projects(place, arguments.list("PROJECT")))
+                                           : cache::plan_clean(place.cache());
+    return remove(place, removal, dry_run, console);
+}
+
+}  // namespace
+
+Command cache_command() {
+    return {
+        .name = "cache",
+        .summary = "Look after the cache of kernels",
+        .description =
+            "The cache is the one of the Python tools. Only kernels in it are touched, never "
+            "models or datasets.\n\n"
+            "dir: where it is. list: what is in it. verify: hash everything on all cores, and "
+            "fetch again what is damaged. prune: remove what the locks of the given projects do "
+            "not need (the project in this folder, if none is given). clean: remove left-overs of "
+            "interrupted downloads and files that no revision uses.",
+        .arguments = {{.name = "ACTION",
+                       .help = "dir, list, verify, prune or clean",
+                       .kind = ValueKind::choice,
+                       .choices = {"dir", "list", "verify", "prune", "clean"},
+                       .restricted = true},
+                      {.name = "PROJECT",
+                       .help = "prune: folders of projects whose kernels stay",
+                       .kind = ValueKind::folder,
+                       .required = false,
+                       .repeatable = true}},
+        .options = {{.names = "--dry-run",
+                     .value = "",
+                     .help = "Only show what verify, prune or clean would do"}},
+        .examples = {{"What is in the cache, and how large it is", "twinkle cache list"},
+                     {"Only what two projects need stays",
+                      "twinkle cache prune ~/serving ~/training --dry-run"}},
+        .run = run};
+}
+
+}  // namespace twinkle::cli

@@ -1,0 +1,57 @@
+#pragma once
+// What every command around the Hub begins with: its workplace, its words on the terminal, and
+// Ctrl-C that leaves a resumable state.
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/download_progress.h"
+#include "cli/interrupt.h"
+#include "operations/workplace.h"
+
+namespace twinkle::cli {
+
+class ConsoleListener : public operations::Listener {
+public:
+    explicit ConsoleListener(Console& console)
+        : console_(console), downloads_(console.progress()) {}
+
+    void warn(std::string_view text) override { console_.warn(text); }
+    void note(std::string_view text) override { console_.note(text); }
+    void detail(std::string_view text) override { console_.detail(text); }
+    void trace(std::string_view text) override { console_.trace(text); }
+    void busy(std::string_view what, std::uint64_t done, std::uint64_t total) override;
+    hub::DownloadObserver& downloads() override { return downloads_; }
+
+private:
+    Console& console_;
+    DownloadProgress downloads_;
+};
+
+// Everything that belongs together, in the order in which it must live.
+class HubCommand {
+public:
+    explicit HubCommand(Console& console, std::optional<std::string> lockfile = std::nullopt);
+
+    operations::Workplace& place() { return place_; }
+
+private:
+    InterruptFlag interrupt_;
+    ConsoleListener listener_;
+    operations::Workplace place_;
+};
+
+// Options that several commands have, worded once.
+Option target_option(bool repeatable);
+Option lockfile_option();
+Option trust_option();
+
+// For tables. "v1 (3f2c9a01b2c3)"; a commit alone for itself.
+std::string state_text(const std::string& ref, const std::string& commit);
+// "org/name@1"; a whole commit behind the "@" is cut to twelve digits.
+std::string kernel_text(const std::string& kernel);
+
+}  // namespace twinkle::cli

@@ -1,0 +1,12 @@
+#pragma once
+// What a lock changed, as lock, add and remove show it.
+
+#include "cli/console.h"
+#include "operations/lock_project.h"
+
+namespace twinkle::cli {
+
+void show_lock_report(const operations::LockReport& report, Console& console);
+base::Json lock_report_json(const operations::LockReport& report);
+
+}  // namespace twinkle::cli

@@ -1,0 +1,97 @@
+#include "operations/cache_upkeep.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/file.h"
+#include "hub/download.h"
+#include "project/lock_files.h"
+#include "project/manifest.h"
+#include "twinkle/error.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle::operations {
+namespace {
+
+// Damaged files by the commit that shows them: "<commit>/<path>".
+std::map<std::pair<std::string, std::string>, std::set<std::string>> by_commit(
+    const std::vector<cache::DamagedBlob>& damaged) {
+    std::map<std::pair<std::string, std::string>, std::set<std::string>> commits;
+    for (const auto& blob : damaged) {
+        for (const auto& path : blob.paths) {
+            const auto slash = path.find('/');
+            commits[{blob.repo_id, path.substr(0, slash)}].insert(path.substr(slash + 1));
+        }
+    }
+    return commits;
+}
+
+hub::DownloadItem item_for(Workplace& place, const std::string& repo_id, const std::string& commit,
+                           const std::set<std::string>& paths) {
+    hub::DownloadItem item{repo_id, commit, {}};
+    for (auto& file : place.hub().tree(repo_id, commit)) {
+        if (paths.count(file.path) != 0) {
+            item.files.push_back(std::move(file));
+        }
+    }
+    return item;
+}
+
+cache::Keep keep_of(const project::LockedKernel& kernel) {
+    return {kernel.name, kernel.commit, std::nullopt};
+}
+
+}  // namespace
+
+RepairReport verify_cache(Workplace& place, bool dry_run) {
+    RepairReport report;
+    report.found = cache::verify(place.cache(), {}, 0, place.stop(), [&](const auto& progress) {
+        place.listener().busy("verifying the cache", progress.bytes, progress.total);
+    });
+    if (dry_run || report.found.damaged.empty()) {
+        return report;
+    }
+    cache::remove_damaged(place.cache(), report.found.damaged);
+    for (const auto& [home, paths] : by_commit(report.found.damaged)) {
+        try {
+            const auto item = item_for(place, home.first, home.second, paths);
+            const auto result = hub::download(place.hub(), place.cache(), std::vector{item},
+                                              place.listener().downloads(), place.stop());
+            report.repaired += result.files_downloaded;
+        } catch (const Error& error) {
+            if (error.code() == ErrorCode::interrupted) {
+                throw;
+            }
+            const auto& details = error.details();
+            report.lost.push_back(home.first + "@" + home.second.substr(0, 12) + ": " +
+                                  details.what + (details.why.empty() ? "" : ": " + details.why));
+        }
+    }
+    return report;
+}
+
+cache::Removal plan_prune(Workplace& place, const std::vector<fs::path>& projects) {
+    std::vector<cache::Keep> keep;
+    for (const auto& folder : projects) {
+        const auto files = project::find_project(folder, folder);
+        const auto manifest = project::load_manifest(files->manifest, place.presets_dir());
+        const auto lock = project::read_project_lock(project::lock_files(manifest, std::nullopt));
+        if (!lock) {
+            throw Error(ErrorCode::not_found,
+                        {.what = "a project whose kernels are to be kept has no lock",
+                         .where = base::display_path(files->manifest),
+                         .why = "without it nobody knows what the project needs",
+                         .hint = "twinkle lock --project " + base::display_path(folder)});
+        }
+        for (const auto& kernel : lock->kernels) {
+            if (!kernel.is_local()) {
+                keep.push_back(keep_of(kernel));
+            }
+        }
+    }
+    return cache::plan_prune(place.cache(), keep);
+}
+
+}  // namespace twinkle::operations

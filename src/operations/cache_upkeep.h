@@ -1,0 +1,25 @@
+#pragma once
+// `twinkle cache verify` and `prune`: the parts that need more than the cache itself.
+
+#include <filesystem>
+#include <vector>
+
+#include "cache/maintain.h"
+#include "operations/workplace.h"
+
+namespace twinkle::operations {
+
+struct RepairReport {
+    cache::VerifyReport found;
+    std::uint64_t repaired = 0;     // blobs that were fetched again
+    std::vector<std::string> lost;  // that could not be: "org/name: why"
+};
+
+// Hashes everything; what is damaged is taken out and fetched again, unless `dry_run`.
+RepairReport verify_cache(Workplace& place, bool dry_run);
+
+// Everything that the locks of these projects do not need; of builds, those that their targets
+// ("here" and the manifest's [targets]) do not use. Projects: folders with a manifest.
+cache::Removal plan_prune(Workplace& place, const std::vector<std::filesystem::path>& projects);
+
+}  // namespace twinkle::operations

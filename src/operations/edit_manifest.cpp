@@ -1,0 +1,115 @@
+#include "operations/edit_manifest.h"
+
+#include <functional>
+
+#include "base/file.h"
+#include "operations/kernel_states.h"
+#include "project/kernel_spec.h"
+#include "project/manifest_edit.h"
+#include "twinkle/error.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle::operations {
+namespace {
+
+project::ManifestFormat format_of(const Project& project) {
+    return project.files.manifest.filename() == "pyproject.toml"
+               ? project::ManifestFormat::pyproject
+               : project::ManifestFormat::twinkle;
+}
+
+// Writes the new text and locks; what goes wrong there brings the old text back.
+LockReport write_and_lock(Workplace& place, const Project& project, const std::string& before,
+                          const std::string& after, const LockOptions& options) {
+    if (after != before) {
+        base::write_file_atomically(project.files.manifest, after);
+    }
+    try {
+        return lock_project(place, options);
+    } catch (...) {
+        if (after != before) {
+            base::write_file_atomically(project.files.manifest, before);
+        }
+        throw;
+    }
+}
+
+std::string read_manifest(const Project& project) {
+    return base::read_file(project.files.manifest, "manifest", 4u << 20);
+}
+
+// A folder is called by its own name.
+project::KernelEntry local_entry(const Project& project, const std::string& text) {
+    const fs::path folder = fs::absolute(text).lexically_normal();
+    std::error_code error;
+    if (!fs::is_directory(folder, error)) {
+        throw Error(ErrorCode::not_found, {.what = "no kernel at this path",
+                                           .where = text,
+                                           .why = "there is no such folder",
+                                           .hint = {}});
+    }
+    const auto name = folder.has_filename() ? folder.filename() : folder.parent_path().filename();
+    return {name.string(),
+            {},
+            folder.lexically_relative(fs::absolute(project.files.folder).lexically_normal())
+                .generic_string()};
+}
+
+project::KernelEntry hub_entry(Workplace& place, const std::string& text) {
+    auto spec = project::parse_kernel_spec(text);
+    if (spec.pin.empty()) {
+        const auto state =
+            find_states(place, std::vector{KernelQuestion{spec.repo_id, {}, text}}).front();
+        if (state.version()) {
+            spec.pin.version = state.version();
+        } else {
+            spec.pin.revision = state.ref;
+        }
+    }
+    return {spec.repo_id, spec.pin, ""};
+}
+
+std::string text_of(const project::KernelEntry& entry) {
+    return entry.pin.empty() ? entry.name : entry.name + "@" + entry.pin.text();
+}
+
+}  // namespace
+
+EditReport add_kernels(Workplace& place, const std::vector<std::string>& specs,
+                       const std::vector<std::string>& trust) {
+    const auto project = place.need_project("a kernel is added to a manifest");
+    const auto before = read_manifest(project);
+    std::string after = before;
+    EditReport report{project.files.manifest, {}, {}};
+    for (const auto& spec : specs) {
+        const auto entry =
+            project::is_path(spec) ? local_entry(project, spec) : hub_entry(place, spec);
+        after = project::add_kernel(after, format_of(project),
+                                    base::display_path(project.files.manifest), entry);
+        report.kernels.push_back(text_of(entry));
+    }
+    report.lock = write_and_lock(place, project, before, after, {.trust = trust});
+    return report;
+}
+
+EditReport remove_kernels(Workplace& place, const std::vector<std::string>& names) {
+    const auto project = place.need_project("a kernel is removed from a manifest");
+    const auto before = read_manifest(project);
+    std::string after = before;
+    EditReport report{project.files.manifest, {}, {}};
+    for (const auto& name : names) {
+        const auto at = name.find('@');
+        const auto pin = at == std::string::npos
+                             ? std::optional<project::Pin>{}
+                             : std::optional(project::parse_pin(name.substr(at + 1)));
+        after = project::remove_kernel(after, format_of(project),
+                                       base::display_path(project.files.manifest),
+                                       name.substr(0, at), pin);
+        report.kernels.push_back(name);
+    }
+    report.lock = write_and_lock(place, project, before, after, {});
+    return report;
+}
+
+}  // namespace twinkle::operations

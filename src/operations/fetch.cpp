@@ -1,0 +1,231 @@
+#include "operations/fetch.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "cache/blob_store.h"
+#include "cache/snapshot.h"
+#include "operations/kernel_states.h"
+#include "operations/lock_kernels.h"
+#include "operations/lock_project.h"
+#include "operations/targets.h"
+#include "operations/trust.h"
+#include "operations/versions.h"
+#include "project/lock_files.h"
+#include "twinkle/error.h"
+
+namespace twinkle::operations {
+namespace {
+
+using project::Lock;
+using project::LockedKernel;
+using project::LockedVariant;
+
+// What is to be fetched, and for whom.
+struct Plan {
+    Lock lock;
+    std::vector<std::string> roots;  // texts of kernels that were asked for
+    std::vector<std::string> trusted;
+    bool locked = false;
+};
+
+std::vector<std::string> all_trusted(const Project* project, const FetchOptions& options) {
+    auto trusted = project != nullptr ? project->manifest.trust : std::vector<std::string>{};
+    trusted.insert(trusted.end(), options.trust.begin(), options.trust.end());
+    return trusted;
+}
+
+// What was named: the lock's answer where the project has locked just that, else the Hub's.
+Plan plan_specs(Workplace& place, const Project* project, const FetchOptions& options) {
+    Plan plan{{}, {}, all_trusted(project, options), false};
+    std::optional<Lock> earlier;
+    if (project != nullptr) {
+        earlier = project::read_project_lock(
+            project::lock_files(project->manifest, place.options().lockfile));
+    }
+    std::vector<project::HubRequest> requests;
+    for (auto spec : options.specs) {
+        if (spec.pin.empty()) {
+            const auto newest = find_states(
+                place, std::vector{KernelQuestion{spec.repo_id, spec.pin, spec.text()}});
+            spec.pin = newest.front().version() ? project::Pin{.version = newest.front().version()}
+                                                : project::Pin{.revision = newest.front().ref};
+            place.listener().note("the newest of " + spec.repo_id + " is " + spec.text());
+        }
+        requests.push_back({spec.repo_id, spec.pin, false, {spec.text()}});
+        plan.roots.push_back(requests.back().text());
+    }
+    const EarlierLock known{earlier ? &*earlier : nullptr, false, {}};
+    plan.lock = lock_kernels(place, requests, known, plan.trusted);
+    return plan;
+}
+
+Plan plan_project(Workplace& place, const Project& project, const FetchOptions& options) {
+    Plan plan{{}, {}, all_trusted(&project, options), true};
+    const auto files = project::lock_files(project.manifest, place.options().lockfile);
+    const auto reasons = project::lock_file_mismatches(project.manifest, files);
+    if (options.locked && !reasons.empty()) {
+        project::fail_out_of_date(files, reasons);
+    }
+    const auto earlier = project::read_project_lock(files);
+    const auto requests = requests_of(place, project);
+    if (!earlier) {
+        plan.locked = false;
+        place.listener().warn(
+            "nothing is locked: the newest state of every branch is fetched "
+            "(twinkle lock pins it)");
+    } else if (!reasons.empty()) {
+        place.listener().warn("the lock does not fit the manifest (twinkle lock mends it): " +
+                              base::join(reasons, "; "));
+    }
+    const EarlierLock known{earlier ? &*earlier : nullptr, false, {}};
+    plan.lock = lock_kernels(place, requests, known, plan.trusted);
+    for (const auto& request : requests) {
+        plan.roots.push_back(request.text());
+    }
+    return plan;
+}
+
+// Names of builds per kernel: of the roots and of what the chosen builds need.
+class BuildSelection {
+public:
+    BuildSelection(const Lock& lock, std::span<const target::Target> targets, bool all)
+        : lock_(lock), targets_(targets), all_(all) {}
+
+    void add(const LockedKernel& kernel) {
+        if (!chosen_.try_emplace(kernel.text()).second) {
+            return;
+        }
+        for (const auto& name : names(kernel)) {
+            chosen_[kernel.text()].insert(name);
+            const auto* variant = kernel.find(name);
+            for (const auto& dependency : variant != nullptr
+                                              ? variant->dependencies
+                                              : std::vector<project::LockedDependency>{}) {
+                if (const auto* next = lock_.find(dependency.repo_id, dependency.pin)) {
+                    add(*next);
+                }
+            }
+        }
+    }
+
+    const std::map<std::string, std::set<std::string>>& chosen() const { return chosen_; }
+
+private:
+    std::vector<std::string> names(const LockedKernel& kernel) const {
+        if (!all_) {
+            return builds_for(kernel, targets_);
+        }
+        std::vector<std::string> names;
+        for (const auto& variant : kernel.variants) {
+            names.push_back(variant.name);
+        }
+        return names;
+    }
+
+    const Lock& lock_;
+    std::span<const target::Target> targets_;
+    bool all_;
+    std::map<std::string, std::set<std::string>> chosen_;
+};
+
+cache::TreeFile tree_file(const std::string& variant, const project::LockedFile& file) {
+    cache::TreeFile tree;
+    tree.path = "build/" + variant + "/" + file.path;
+    tree.size = file.size;
+    tree.blob_id = file.git_sha1;
+    if (file.git_sha1.empty()) {
+        tree.lfs_sha256 = file.sha256;
+    }
+    return tree;
+}
+
+bool is_cached(const Workplace& place, const hub::DownloadItem& item) {
+    return std::all_of(item.files.begin(), item.files.end(), [&](const auto& file) {
+        return cache::has_file(place.cache(), item.repo_id, item.commit, file.path, file.size);
+    });
+}
+
+// Nothing that has to come from the network comes from somebody nobody trusts, whatever a lock
+// says that was handed on.
+void require_trust_for(Workplace& place, const std::vector<hub::DownloadItem>& items,
+                       const std::vector<std::string>& trusted) {
+    std::vector<std::string> missing;
+    for (const auto& item : items) {
+        if (!is_cached(place, item)) {
+            missing.push_back(item.repo_id);
+        }
+    }
+    if (!missing.empty() && place.offline()) {
+        throw Error(ErrorCode::unreachable,
+                    {.what = "not everything is in the cache, and twinkle is offline",
+                     .where = base::join(missing, ", "),
+                     .why = {},
+                     .hint = "with a network: twinkle fetch"});
+    }
+    if (!missing.empty()) {
+        require_trust(place, missing, trusted);
+    }
+}
+
+// refs/<ref>: so that the Python tools find the version offline, too.
+void write_refs(Workplace& place, const Plan& plan) {
+    for (const auto& kernel : plan.lock.kernels) {
+        const auto folder = place.cache().snapshot(kernel.name, kernel.commit);
+        std::error_code error;
+        if (!kernel.ref.empty() && !cache::is_commit(kernel.ref) &&
+            std::filesystem::is_directory(folder, error)) {
+            cache::write_ref(place.cache(), kernel.name, kernel.ref, kernel.commit);
+        }
+    }
+}
+
+}  // namespace
+
+FetchReport fetch(Workplace& place, const FetchOptions& options) {
+    const auto project = options.specs.empty()
+                             ? std::optional(place.need_project("without a kernel's name, the "
+                                                                "project's are fetched"))
+                             : place.find_project();
+    const auto targets = choose_targets(place, project ? &*project : nullptr, options.targets);
+    const Plan plan = options.specs.empty()
+                          ? plan_project(place, *project, options)
+                          : plan_specs(place, project ? &*project : nullptr, options);
+
+    BuildSelection selection(plan.lock, targets, options.all_variants);
+    for (const auto& kernel : plan.lock.kernels) {
+        if (std::find(plan.roots.begin(), plan.roots.end(), kernel.text()) != plan.roots.end()) {
+            selection.add(kernel);
+        }
+    }
+    FetchReport report;
+    report.locked = plan.locked;
+    std::vector<hub::DownloadItem> items;
+    for (const auto& kernel : plan.lock.kernels) {
+        const auto chosen = selection.chosen().find(kernel.text());
+        if (chosen == selection.chosen().end()) {
+            continue;
+        }
+        const auto snapshot = place.cache().snapshot(kernel.name, kernel.commit);
+        hub::DownloadItem item{kernel.name, kernel.commit, {}};
+        for (const auto& name : chosen->second) {
+            const auto& variant = *kernel.find(name);
+            for (const auto& file : variant.files) {
+                item.files.push_back(tree_file(name, file));
+            }
+            report.builds.push_back({kernel.text(), kernel.name, kernel.commit, name,
+                                     snapshot / "build" / name, variant.files.size(),
+                                     variant.size()});
+        }
+        items.push_back(std::move(item));
+    }
+    require_trust_for(place, items, plan.trusted);
+    report.download = hub::download(place.hub(), place.cache(), items, place.listener().downloads(),
+                                    place.stop());
+    write_refs(place, plan);
+    return report;
+}
+
+}  // namespace twinkle::operations

@@ -1,0 +1,236 @@
+#include "operations/kernel_states.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "base/text.h"
+#include "cache/snapshot.h"
+#include "project/version_specifier.h"
+#include "twinkle/error.h"
+
+namespace twinkle::operations {
+namespace {
+
+// The names of a repository's states, wherever they are known from.
+struct KnownRefs {
+    std::map<std::string, std::string> branches, tags;  // name → commit
+
+    std::vector<std::string> names(const std::map<std::string, std::string>& of) const {
+        std::vector<std::string> list;
+        for (const auto& [name, commit] : of) {
+            list.push_back(name);
+        }
+        return list;
+    }
+    std::vector<KnownVersion> versions() const;
+};
+
+std::optional<int> version_of(std::string_view branch) {
+    int number = 0;
+    const auto* end = branch.data() + branch.size();
+    if (!branch.starts_with('v') || branch.size() < 2 || branch.size() > 8 ||
+        (branch[1] == '0' && branch.size() > 2)) {
+        return std::nullopt;
+    }
+    const auto [last, error] = std::from_chars(branch.data() + 1, end, number);
+    return error == std::errc() && last == end && branch[1] != '-' ? std::optional(number)
+                                                                   : std::nullopt;
+}
+
+std::vector<KnownVersion> KnownRefs::versions() const {
+    std::vector<KnownVersion> versions;
+    for (const auto& [name, commit] : branches) {
+        if (const auto number = version_of(name)) {
+            versions.push_back({*number, commit});
+        }
+    }
+    std::sort(versions.begin(), versions.end(),
+              [](const auto& a, const auto& b) { return a.number < b.number; });
+    return versions;
+}
+
+KnownRefs from_hub(const hub::Refs& refs) {
+    KnownRefs known;
+    for (const auto& branch : refs.branches) {
+        known.branches[branch.name] = branch.commit;
+    }
+    for (const auto& tag : refs.tags) {
+        known.tags[tag.name] = tag.commit;
+    }
+    return known;
+}
+
+// The cache does not tell branches from tags: every name counts as both.
+KnownRefs from_cache(const Workplace& place, const std::string& repo_id) {
+    KnownRefs known;
+    for (const auto& ref : cache::list_refs(place.cache(), repo_id)) {
+        known.branches[ref.name] = ref.commit;
+        known.tags[ref.name] = ref.commit;
+    }
+    return known;
+}
+
+std::string listed(const std::vector<KnownVersion>& versions) {
+    std::vector<std::string> texts;
+    for (const auto& version : versions) {
+        texts.push_back(std::to_string(version.number));
+    }
+    return base::join(texts, ", ");
+}
+
+// What the cache does not know may well be on the Hub: not the same error.
+[[noreturn]] void no_such_state(const Workplace& place, const KernelQuestion& question,
+                                const KnownRefs& known) {
+    const auto versions = known.versions();
+    const bool newest = question.pin.empty();
+    const std::string wanted = question.repo_id + (newest ? "" : "@" + question.pin.text());
+    if (place.offline()) {
+        throw Error(ErrorCode::unreachable,
+                    {.what = wanted + " is not in the cache, and twinkle is offline",
+                     .where = question.where,
+                     .why = versions.empty() ? "" : "cached versions: " + listed(versions),
+                     .hint = "with a network: twinkle fetch '" + wanted + "'"});
+    }
+    std::string what = "the repository " + question.repo_id + " has no version and no branch main";
+    std::string why;
+    if (question.pin.version) {
+        what = question.repo_id + " has no version " + std::to_string(*question.pin.version);
+        why = versions.empty() ? "it has no versions at all, only revisions"
+                               : "its versions: " + listed(versions);
+    } else if (!question.pin.specifier.empty()) {
+        what = question.repo_id + " has no release that fits " + question.pin.specifier;
+        why = known.tags.empty() ? "it has no tags"
+                                 : "its tags: " + base::join(known.names(known.tags), ", ");
+    } else if (!newest) {
+        what = question.repo_id + " has no revision " + question.pin.revision;
+    }
+    throw Error(ErrorCode::not_found,
+                {.what = what,
+                 .where = question.where,
+                 .why = why,
+                 .hint = "twinkle versions " + question.repo_id + " shows what there is"});
+}
+
+std::optional<std::string> ref_of(const project::Pin& pin, const KnownRefs& known) {
+    const auto versions = known.versions();
+    if (pin.version) {
+        return "v" + std::to_string(*pin.version);
+    }
+    if (!pin.specifier.empty()) {
+        const auto tags = known.names(known.tags);
+        return project::newest_admitted(pin.specifier, tags);
+    }
+    if (!pin.revision.empty()) {
+        return pin.revision;
+    }
+    return versions.empty() ? "main" : versions.back().ref();
+}
+
+// Fills ref and commit from names; false where only the Hub's own resolution can tell.
+bool decide(KernelState& state, const KernelQuestion& question, const KnownRefs& known) {
+    state.versions = known.versions();
+    const auto ref = ref_of(question.pin, known);
+    if (!ref) {
+        return false;
+    }
+    const bool tags_first = !question.pin.specifier.empty();
+    for (const auto* names :
+         {tags_first ? &known.tags : &known.branches, tags_first ? &known.branches : &known.tags}) {
+        if (const auto found = names->find(*ref); found != names->end()) {
+            state.ref = *ref;
+            state.commit = found->second;
+            return true;
+        }
+    }
+    return false;
+}
+
+void follow_redirect(Workplace& place, KernelState& state, KernelQuestion& question) {
+    const auto redirect = place.hub().redirect(question.repo_id);
+    if (!redirect) {
+        return;
+    }
+    place.listener().warn(question.repo_id + " has moved to " + redirect->repo_id + "@" +
+                          redirect->revision + ": better name that (" + question.where + ")");
+    state.moved_to = redirect->repo_id;
+    question.repo_id = redirect->repo_id;
+    question.pin = {};
+    question.pin.revision = redirect->revision;
+}
+
+std::vector<KnownRefs> ask_refs(Workplace& place, std::span<const KernelQuestion> questions) {
+    std::vector<std::string> repositories;
+    for (const auto& question : questions) {
+        repositories.push_back(question.repo_id);
+    }
+    std::sort(repositories.begin(), repositories.end());
+    repositories.erase(std::unique(repositories.begin(), repositories.end()), repositories.end());
+    const auto answers = place.hub().refs(repositories);
+    std::vector<KnownRefs> known;
+    for (const auto& question : questions) {
+        const auto at =
+            std::lower_bound(repositories.begin(), repositories.end(), question.repo_id);
+        known.push_back(from_hub(answers[static_cast<std::size_t>(at - repositories.begin())]));
+    }
+    return known;
+}
+
+}  // namespace
+
+std::optional<int> KernelState::version() const {
+    return version_of(ref);
+}
+
+std::optional<KernelState> cached_state(const Workplace& place, const KernelQuestion& question) {
+    KernelState state{question.repo_id, {}, {}, {}, {}};
+    if (decide(state, question, from_cache(place, question.repo_id))) {
+        return state;
+    }
+    const auto& revision = question.pin.revision;
+    if (!revision.empty() && cache::find_snapshot(place.cache(), question.repo_id, revision)) {
+        state.commit = *cache::find_commit(place.cache(), question.repo_id, revision);
+        return state;
+    }
+    return std::nullopt;
+}
+
+std::vector<KernelState> find_states(Workplace& place, std::span<const KernelQuestion> asked) {
+    std::vector<KernelState> states;
+    if (place.offline()) {
+        for (const auto& question : asked) {
+            auto state = cached_state(place, question);
+            if (!state) {
+                no_such_state(place, question, from_cache(place, question.repo_id));
+            }
+            states.push_back(std::move(*state));
+        }
+        return states;
+    }
+    std::vector<KernelQuestion> questions(asked.begin(), asked.end());
+    std::map<std::string, bool> moved;  // asked before
+    for (auto& question : questions) {
+        states.push_back({question.repo_id, {}, {}, {}, {}});
+        const auto [at, first] = moved.try_emplace(question.repo_id, true);
+        if (first || at->second) {
+            follow_redirect(place, states.back(), question);
+            at->second = !states.back().moved_to.empty();
+        }
+    }
+    const auto known = ask_refs(place, questions);
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+        auto& state = states[i];
+        const auto& question = questions[i];
+        if (decide(state, question, known[i])) {
+            continue;
+        }
+        if (question.pin.revision.empty()) {
+            no_such_state(place, question, known[i]);
+        }
+        // A commit, whole or shortened: the Hub knows.
+        state.commit = place.hub().commit(question.repo_id, question.pin.revision);
+    }
+    return states;
+}
+
+}  // namespace twinkle::operations

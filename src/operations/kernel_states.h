@@ -1,0 +1,46 @@
+#pragma once
+// Which commit of which repository a request means now: from the Hub, or, offline, from what the
+// cache remembers of it.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "operations/workplace.h"
+#include "project/pin.h"
+
+namespace twinkle::operations {
+
+struct KernelQuestion {
+    std::string repo_id;
+    project::Pin pin;   // empty: the newest version, "main" where there is none
+    std::string where;  // for messages: file:line:column, or the word on the command line
+};
+
+// A branch v0, v1, ….
+struct KnownVersion {
+    int number = 0;
+    std::string commit;
+
+    std::string ref() const { return "v" + std::to_string(number); }
+};
+
+struct KernelState {
+    std::string repo_id;   // that was asked for
+    std::string moved_to;  // by kernel-status.toml; empty: nowhere
+    std::string ref;       // branch or tag; empty: the pin is a commit
+    std::string commit;
+    std::vector<KnownVersion> versions;  // all that there are, ascending
+
+    const std::string& home() const { return moved_to.empty() ? repo_id : moved_to; }
+    std::optional<int> version() const;  // of a branch v<int>
+};
+
+// In the order of the questions; asks the Hub for all of them at once. Throws Error(not_found) with
+// what there is instead, Error(unreachable).
+std::vector<KernelState> find_states(Workplace& place, std::span<const KernelQuestion> questions);
+// What the cache alone says, online too. None: it does not know it.
+std::optional<KernelState> cached_state(const Workplace& place, const KernelQuestion& question);
+
+}  // namespace twinkle::operations

@@ -1,0 +1,45 @@
+#pragma once
+// `twinkle lock`: the manifest's requests become twinkle.lock, and kernels.lock where the project
+// uses it.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operations/workplace.h"
+#include "project/lock.h"
+#include "project/requests.h"
+
+namespace twinkle::operations {
+
+struct LockOptions {
+    bool upgrade_all = false;
+    // Repositories; every one must be in the manifest or lock.
+    std::vector<std::string> upgrade{};
+    std::vector<std::string> trust{};  // besides the manifest's
+};
+
+struct LockChange {
+    std::string kernel;  // "org/name@1"
+    std::string before;  // commit; empty: new
+    std::string after;   // empty: gone
+    std::string ref;
+};
+
+struct LockReport {
+    project::Lock lock;
+    std::vector<LockChange> changes;
+    std::vector<std::filesystem::path> written;  // empty: all was up to date
+    std::filesystem::path file;                  // twinkle.lock
+};
+
+LockReport lock_project(Workplace& place, const LockOptions& options);
+
+// `--check`: throws Error(out_of_date) with every reason. Asks nobody, changes nothing.
+void check_project_lock(Workplace& place);
+
+// The manifest's requests with what is said about them (kernels nobody gave a version).
+std::vector<project::HubRequest> requests_of(Workplace& place, const Project& project);
+
+}  // namespace twinkle::operations

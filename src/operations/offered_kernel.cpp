@@ -1,0 +1,186 @@
+#include "operations/offered_kernel.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/file.h"
+#include "cache/snapshot.h"
+#include "kernel/digest.h"
+#include "twinkle/error.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle::operations {
+namespace {
+
+constexpr std::string_view build_folder = "build/";
+constexpr std::size_t metadata_limit = 16u << 20;  // the digest in it names every file
+
+std::string metadata_path(const std::string& variant) {
+    return std::string(build_folder) + variant + "/metadata.json";
+}
+
+// "build/<variant>/…": the builds by name. Bytecode is not part of a build.
+OfferedKernel sort_files(const KernelHome& home, std::vector<cache::TreeFile> files) {
+    OfferedKernel kernel{home.repo_id, home.commit, {}, {}, true};
+    std::map<std::string, std::vector<cache::TreeFile>> folders;
+    for (auto& file : files) {
+        if (!file.path.starts_with(build_folder) || kernel::is_bytecode(file.path)) {
+            continue;
+        }
+        const auto end = file.path.find('/', build_folder.size());
+        if (end != std::string::npos) {
+            folders[file.path.substr(build_folder.size(), end - build_folder.size())].push_back(
+                std::move(file));
+        }
+    }
+    for (auto& [name, members] : folders) {
+        if (kernel::parse_variant(name)) {
+            kernel.builds.push_back({name, std::move(members), {}, {}});
+        } else {
+            kernel.warnings.push_back(home.repo_id + ": build/" + name +
+                                      " is not named as a build variant and is left out");
+        }
+    }
+    return kernel;
+}
+
+const cache::TreeFile* metadata_file(const OfferedBuild& build) {
+    const auto path = metadata_path(build.variant);
+    const auto at = std::find_if(build.files.begin(), build.files.end(),
+                                 [&](const auto& file) { return file.path == path; });
+    return at == build.files.end() ? nullptr : &*at;
+}
+
+std::string origin_of(const OfferedKernel& kernel, const OfferedBuild& build) {
+    return kernel.repo_id + "@" + kernel.commit.substr(0, 12) + ":" + metadata_path(build.variant);
+}
+
+void set_metadata(const OfferedKernel& kernel, OfferedBuild& build, std::string text) {
+    build.metadata_text = std::move(text);
+    build.metadata = kernel::parse_metadata(build.metadata_text, origin_of(kernel, build));
+}
+
+// Equal files (as they often are between builds) are asked for once.
+void read_metadata(Workplace& place, std::vector<OfferedKernel>& kernels) {
+    std::vector<hub::FileRequest> requests;
+    std::map<std::pair<std::string, std::string>, std::size_t> asked;  // repository, etag
+    for (const auto& kernel : kernels) {
+        for (const auto& build : kernel.builds) {
+            const auto* file = metadata_file(build);
+            if (file != nullptr &&
+                asked.try_emplace({kernel.repo_id, file->etag()}, requests.size()).second) {
+                requests.push_back({kernel.repo_id, kernel.commit, *file});
+            }
+        }
+    }
+    const auto texts = place.hub().read_files(requests, metadata_limit);
+    for (auto& kernel : kernels) {
+        for (auto& build : kernel.builds) {
+            if (const auto* file = metadata_file(build)) {
+                set_metadata(kernel, build, texts[asked.at({kernel.repo_id, file->etag()})]);
+            } else {
+                kernel.warnings.push_back(kernel.repo_id + ": the build " + build.variant +
+                                          " has no metadata.json");
+            }
+        }
+    }
+}
+
+std::vector<std::string> archs_of(Workplace& place, const OfferedKernel& kernel,
+                                  const OfferedBuild& build) {
+    if (build.metadata) {
+        return build.metadata->archs;
+    }
+    const auto* file = metadata_file(build);
+    if (file == nullptr || place.offline()) {
+        return {};
+    }
+    const auto text = place.hub().read_file(kernel.repo_id, kernel.commit, *file, metadata_limit);
+    return kernel::parse_metadata(text, origin_of(kernel, build)).archs;
+}
+
+// A list of the whole commit that was stored before, by us or by the Python tools.
+std::optional<OfferedKernel> from_stored_tree(const Workplace& place, const KernelHome& home) {
+    auto files = cache::read_tree(place.cache(), home.repo_id, home.commit);
+    return files ? std::optional(sort_files(home, std::move(*files))) : std::nullopt;
+}
+
+// What lies in the snapshot; its hashes are the names of the blobs, which nobody needs here.
+OfferedKernel from_snapshot(const Workplace& place, const KernelHome& home) {
+    const auto folder = place.cache().snapshot(home.repo_id, home.commit);
+    std::vector<cache::TreeFile> files;
+    std::error_code error;
+    if (fs::is_directory(folder, error)) {
+        for (const auto& path : base::list_files(folder)) {
+            files.push_back({path, fs::file_size(folder / path), {}, {}, {}});
+        }
+    }
+    auto kernel = sort_files(home, std::move(files));
+    kernel.complete = false;
+    return kernel;
+}
+
+OfferedKernel offline_offer(const Workplace& place, const KernelHome& home) {
+    auto stored = from_stored_tree(place, home);
+    auto kernel = stored ? std::move(*stored) : from_snapshot(place, home);
+    for (auto& build : kernel.builds) {
+        const auto path = metadata_path(build.variant);
+        if (cache::has_file(place.cache(), home.repo_id, home.commit, path)) {
+            set_metadata(kernel, build,
+                         base::read_file(place.cache().file(home.repo_id, home.commit, path),
+                                         "metadata of a kernel", metadata_limit));
+        }
+    }
+    return kernel;
+}
+
+}  // namespace
+
+const OfferedBuild* OfferedKernel::find(std::string_view variant) const {
+    const auto at = std::find_if(builds.begin(), builds.end(),
+                                 [&](const auto& build) { return build.variant == variant; });
+    return at == builds.end() ? nullptr : &*at;
+}
+
+std::vector<OfferedKernel> read_offers(Workplace& place, std::span<const KernelHome> homes,
+                                       WithMetadata metadata) {
+    std::vector<OfferedKernel> kernels;
+    if (place.offline()) {
+        for (const auto& home : homes) {
+            kernels.push_back(offline_offer(place, home));
+        }
+        return kernels;
+    }
+    std::vector<hub::TreeRequest> requests;
+    std::vector<std::size_t> waiting;
+    for (const auto& home : homes) {
+        if (auto stored = from_stored_tree(place, home)) {
+            kernels.push_back(std::move(*stored));
+            continue;
+        }
+        waiting.push_back(kernels.size());
+        requests.push_back({home.repo_id, home.commit, "", true});
+        kernels.push_back({home.repo_id, home.commit, {}, {}, true});
+    }
+    auto trees = place.hub().trees(requests);
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+        kernels[waiting[i]] = sort_files(homes[waiting[i]], std::move(trees[i].files));
+    }
+    if (metadata == WithMetadata::all) {
+        read_metadata(place, kernels);
+    }
+    return kernels;
+}
+
+std::vector<kernel::OfferedVariant> as_offered_variants(Workplace& place,
+                                                        const OfferedKernel& kernel) {
+    std::vector<kernel::OfferedVariant> offered;
+    for (const auto& build : kernel.builds) {
+        offered.push_back({build.variant, [&] { return archs_of(place, kernel, build); }});
+    }
+    return offered;
+}
+
+}  // namespace twinkle::operations

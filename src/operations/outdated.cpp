@@ -1,0 +1,92 @@
+#include "operations/outdated.h"
+
+#include "base/file.h"
+#include "kernel/versions.h"
+#include "operations/kernel_states.h"
+#include "operations/offered_kernel.h"
+#include "operations/targets.h"
+#include "project/lock_files.h"
+#include "twinkle/error.h"
+
+namespace twinkle::operations {
+namespace {
+
+project::Lock need_lock(const Workplace& place, const Project& project) {
+    const auto files = project::lock_files(project.manifest, place.options().lockfile);
+    auto lock = project::read_project_lock(files);
+    if (!lock) {
+        throw Error(ErrorCode::not_found, {.what = "the project has no lock",
+                                           .where = base::display_path(files.lock),
+                                           .why = "only what is locked can be out of date",
+                                           .hint = "twinkle lock writes one"});
+    }
+    return std::move(*lock);
+}
+
+// Whether every target could use this state of the kernel.
+void judge_newest(Workplace& place, const OfferedKernel& offer,
+                  const std::vector<target::Target>& targets, OutdatedKernel& kernel) {
+    kernel.newest_fits = true;
+    for (const auto& target : targets) {
+        const auto choices = kernel::rank_variants(as_offered_variants(place, offer), target);
+        if (choices.empty() || !choices.front().accepted) {
+            kernel.newest_fits = false;
+            kernel.why_not = "no build for " + target.text();
+            return;
+        }
+        if (kernel.newest_variant.empty()) {
+            kernel.newest_variant = choices.front().name;
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<OutdatedKernel> outdated(Workplace& place, const std::vector<std::string>& targets) {
+    const auto project = place.need_project("what is out of date is a project's lock");
+    const auto lock = need_lock(place, project);
+    const auto machines = choose_targets(place, &project, targets);
+    std::vector<KernelQuestion> questions;
+    std::vector<const project::LockedKernel*> asked;
+    for (const auto& kernel : lock.kernels) {
+        if (!kernel.is_local()) {
+            questions.push_back({kernel.name, kernel.pin, kernel.text()});
+            asked.push_back(&kernel);
+        }
+    }
+    const auto states = find_states(place, questions);
+    std::vector<OutdatedKernel> found;
+    std::vector<KernelHome> newest;
+    for (std::size_t i = 0; i < states.size(); ++i) {
+        const auto& state = states[i];
+        OutdatedKernel kernel{asked[i]->text(),
+                              state.home(),
+                              asked[i]->ref,
+                              asked[i]->commit,
+                              state.commit,
+                              {},
+                              {},
+                              false,
+                              {}};
+        const auto version = state.version();
+        const bool newer =
+            version && !state.versions.empty() && *version < state.versions.back().number;
+        if (newer) {
+            kernel.newest_version = state.versions.back().number;
+            newest.push_back({state.home(), state.versions.back().commit});
+        }
+        if (newer || kernel.moved()) {
+            found.push_back(std::move(kernel));
+        }
+    }
+    const auto offers = read_offers(place, newest, WithMetadata::none);
+    std::size_t next = 0;
+    for (auto& kernel : found) {
+        if (kernel.newest_version) {
+            judge_newest(place, offers[next++], machines, kernel);
+        }
+    }
+    return found;
+}
+
+}  // namespace twinkle::operations

@@ -1,0 +1,76 @@
+#include "operations/targets.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "kernel/versions.h"
+#include "target/runtime.h"
+#include "twinkle/error.h"
+
+namespace twinkle::operations {
+namespace {
+
+std::vector<kernel::VariantChoice> rank(const project::LockedKernel& kernel,
+                                        const target::Target& target) {
+    std::vector<kernel::OfferedVariant> offered;
+    for (const auto& variant : kernel.variants) {
+        offered.push_back({variant.name, [&variant] { return variant.archs; }});
+    }
+    return kernel::rank_variants(offered, target);
+}
+
+[[noreturn]] void no_build(const project::LockedKernel& kernel, const target::Target& target,
+                           const std::vector<kernel::VariantChoice>& choices) {
+    std::vector<std::string> reasons;
+    for (const auto& choice : choices) {
+        reasons.push_back(choice.name + ": " + choice.reason);
+    }
+    throw Error(ErrorCode::not_found,
+                {.what = "no build of " + kernel.text() + " fits the target",
+                 .where = target.text(),
+                 .why = base::join(reasons, "; "),
+                 .hint = "twinkle versions " + kernel.name + " shows the other versions"});
+}
+
+}  // namespace
+
+std::vector<target::Target> choose_targets(const Workplace& place, const Project* project,
+                                           std::span<const std::string> texts) {
+    const auto runtime = target::choose_runtime(place.machine());
+    const auto named = project != nullptr ? project->manifest.targets
+                                          : std::map<std::string, target::TargetSpec>{};
+    std::vector<target::Target> targets;
+    for (const auto& text : texts) {
+        targets.push_back(target::choose_target(text, named, place.machine(), runtime));
+    }
+    if (targets.empty()) {
+        targets.push_back(target::choose_target(std::nullopt, named, place.machine(), runtime));
+    }
+    for (const auto& target : targets) {
+        place.listener().detail("target: " + target.text());
+    }
+    return targets;
+}
+
+std::vector<std::string> builds_for(const project::LockedKernel& kernel,
+                                    std::span<const target::Target> targets) {
+    std::vector<std::string> names;
+    for (const auto& target : targets) {
+        const auto choices = rank(kernel, target);
+        bool fits = false;
+        for (const auto& choice : choices) {
+            if (choice.preferred) {
+                fits = true;
+                names.push_back(choice.name);
+            }
+        }
+        if (!fits) {
+            no_build(kernel, target, choices);
+        }
+    }
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+}
+
+}  // namespace twinkle::operations

@@ -1,0 +1,24 @@
+#pragma once
+// The machines that an operation works for.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "operations/workplace.h"
+#include "project/lock.h"
+#include "target/target.h"
+
+namespace twinkle::operations {
+
+// What --target says, several times over: each is "here", a name from the manifest, a file or
+// key=value,…. None at all: this machine.
+std::vector<target::Target> choose_targets(const Workplace& place, const Project* project,
+                                           std::span<const std::string> texts);
+
+// The builds of a locked kernel that the targets use: the preferred one of each device, by name.
+// Throws Error(not_found) with every reason where one of the targets has none.
+std::vector<std::string> builds_for(const project::LockedKernel& kernel,
+                                    std::span<const target::Target> targets);
+
+}  // namespace twinkle::operations

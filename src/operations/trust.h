@@ -1,0 +1,18 @@
+#pragma once
+// Whose kernels are let in: publishers that the Hub vouches for, and what the user trusts.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "operations/workplace.h"
+
+namespace twinkle::operations {
+
+// `trusted`: "org/name", "org/*" or "org" from the manifest's `trust` and from --trust. Throws
+// Error(refused) with what would allow it. Offline nobody can be asked: a warning, as the kernels
+// were let in when they were downloaded.
+void require_trust(Workplace& place, std::span<const std::string> repositories,
+                   std::span<const std::string> trusted);
+
+}  // namespace twinkle::operations

@@ -1,0 +1,269 @@
+#include "operations/verify.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/evp.h"
+#include "base/file.h"
+#include "cache/snapshot.h"
+#include "kernel/build.h"
+#include "kernel/digest.h"
+#include "operations/file_hashes.h"
+#include "operations/kernel_states.h"
+#include "operations/lock_project.h"
+#include "project/lock_files.h"
+#include "twinkle/error.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle::operations {
+namespace {
+
+// A build with what it is held against, and its files among the jobs.
+struct Check {
+    VerifiedBuild build;
+    std::optional<project::LockedVariant> locked;
+    std::optional<kernel::Metadata> metadata;
+    std::vector<std::string> paths;
+    std::size_t first_job = 0;
+};
+
+// Reads the metadata; what is wrong with it is a problem, not the end.
+Check begin_check(std::string kernel, std::string repo_id, std::string variant,
+                  const fs::path& folder, const project::LockedVariant* locked) {
+    Check check;
+    check.build.kernel = std::move(kernel);
+    check.build.repo_id = std::move(repo_id);
+    check.build.variant = std::move(variant);
+    check.build.folder = folder;
+    if (locked != nullptr) {
+        check.locked = *locked;
+        check.build.locked = true;
+    }
+    std::error_code error;
+    if (fs::exists(folder / "metadata.json", error)) {
+        try {
+            check.metadata = kernel::read_metadata(folder / "metadata.json");
+        } catch (const Error& failure) {
+            check.build.problems.push_back("metadata.json: " + failure.details().what + ": " +
+                                           failure.details().why);
+        }
+    }
+    if (check.metadata) {
+        check.build.has_digest = check.metadata->digest.has_value();
+        check.build.dirty = check.metadata->provenance && check.metadata->provenance->dirty();
+    }
+    return check;
+}
+
+const project::LockedFile* find_file(const project::LockedVariant& variant,
+                                     const std::string& path) {
+    const auto at =
+        std::lower_bound(variant.files.begin(), variant.files.end(), path,
+                         [](const auto& file, const auto& name) { return file.path < name; });
+    return at != variant.files.end() && at->path == path ? &*at : nullptr;
+}
+
+void add_jobs(Check& check, std::vector<HashJob>& jobs) {
+    check.first_job = jobs.size();
+    const bool sha512 =
+        check.metadata && check.metadata->digest && check.metadata->digest->algorithm == "sha512";
+    for (const auto& path : base::list_files(check.build.folder)) {
+        if (kernel::is_bytecode(path)) {
+            continue;
+        }
+        const auto* file = check.locked ? find_file(*check.locked, path) : nullptr;
+        HashJob job;
+        job.file = check.build.folder / path;
+        job.sha512 = sha512 && !kernel::is_outside_digest(path);
+        job.git_sha1 = file != nullptr && file->sha256.empty();
+        // One hash is enough, unless both sides want another.
+        job.sha256 = !job.git_sha1 || (check.build.has_digest && !sha512);
+        check.paths.push_back(path);
+        jobs.push_back(std::move(job));
+    }
+}
+
+void compare_with_lock(Check& check, const std::vector<HashJob>& jobs) {
+    auto& problems = check.build.problems;
+    for (const auto& file : check.locked->files) {
+        const auto at = std::lower_bound(check.paths.begin(), check.paths.end(), file.path);
+        if (at == check.paths.end() || *at != file.path) {
+            problems.push_back(file.path + ": it is missing");
+            continue;
+        }
+        const auto& job =
+            jobs[check.first_job + static_cast<std::size_t>(at - check.paths.begin())];
+        const bool by_sha256 = !file.sha256.empty();
+        const auto found = by_sha256 ? base::to_hex(job.sha256_bytes) : job.git_sha1_hex;
+        const auto& wanted = by_sha256 ? file.sha256 : file.git_sha1;
+        if (job.size != file.size) {
+            problems.push_back(file.path + ": it has " + std::to_string(job.size) +
+                               " bytes, the lock says " + std::to_string(file.size));
+        } else if (found != wanted) {
+            problems.push_back(file.path + ": its hash is " + found + ", the lock says " + wanted);
+        }
+    }
+    for (const auto& path : check.paths) {
+        if (find_file(*check.locked, path) == nullptr) {
+            problems.push_back(path + ": the lock does not know it");
+        }
+    }
+}
+
+void compare_with_digest(Check& check, const std::vector<HashJob>& jobs) {
+    std::map<std::string, std::string> found;
+    const auto& digest = *check.metadata->digest;
+    for (std::size_t i = 0; i < check.paths.size(); ++i) {
+        const auto& job = jobs[check.first_job + i];
+        found[check.paths[i]] = digest.algorithm == "sha512" ? job.sha512_bytes : job.sha256_bytes;
+    }
+    for (auto& violation : kernel::digest_violations(digest, found)) {
+        check.build.problems.push_back("digest: " + violation);
+    }
+}
+
+void finish(Check& check, const std::vector<HashJob>& jobs) {
+    check.build.files = check.paths.size();
+    for (std::size_t i = 0; i < check.paths.size(); ++i) {
+        check.build.bytes += jobs[check.first_job + i].size;
+    }
+    if (check.locked) {
+        compare_with_lock(check, jobs);
+    }
+    if (check.build.has_digest) {
+        compare_with_digest(check, jobs);
+    }
+}
+
+[[noreturn]] void not_here(const std::string& kernel, const fs::path& folder,
+                           const std::string& command) {
+    throw Error(ErrorCode::not_found, {.what = kernel + " is not on this machine",
+                                       .where = base::display_path(folder),
+                                       .why = "there is no build of it",
+                                       .hint = command});
+}
+
+// Every build in a repository's folder, against those of the lock that have its name.
+void add_folder(std::vector<Check>& checks, const std::string& name, const std::string& repo_id,
+                const fs::path& folder, const project::LockedKernel* locked) {
+    const auto find = [&](const std::string& variant) {
+        return locked != nullptr ? locked->find(variant) : nullptr;
+    };
+    const auto opened = kernel::open_kernel_folder(folder);
+    if (opened.kind != kernel::FolderKind::repository) {
+        checks.push_back(begin_check(name, repo_id, ".", folder, find(".")));
+        return;
+    }
+    for (const auto& variant : opened.variants) {
+        checks.push_back(
+            begin_check(name, repo_id, variant, opened.builds / variant, find(variant)));
+    }
+}
+
+void add_locked(const Workplace& place, const project::LockedKernel& kernel,
+                const fs::path& project_folder, std::vector<Check>& checks) {
+    if (kernel.is_local()) {
+        return add_folder(checks, kernel.name, "", project_folder / kernel.path, &kernel);
+    }
+    const auto snapshot = place.cache().snapshot(kernel.name, kernel.commit);
+    bool any = false;
+    for (const auto& variant : kernel.variants) {
+        const auto folder = snapshot / "build" / variant.name;
+        std::error_code error;
+        if (fs::is_directory(folder, error)) {
+            any = true;
+            checks.push_back(
+                begin_check(kernel.text(), kernel.name, variant.name, folder, &variant));
+        }
+    }
+    if (!any) {
+        not_here(kernel.text(), snapshot, "twinkle fetch");
+    }
+}
+
+// A lock of the Python tool: commits, no hashes. Only the digest speaks then.
+void add_commit(const Workplace& place, const std::string& name, const std::string& repo_id,
+                const std::string& commit, std::vector<Check>& checks) {
+    const auto snapshot = place.cache().snapshot(repo_id, commit);
+    std::error_code error;
+    if (!fs::is_directory(snapshot, error)) {
+        not_here(name, snapshot, "twinkle fetch '" + name + "'");
+    }
+    add_folder(checks, name, repo_id, snapshot, nullptr);
+}
+
+std::vector<Check> checks_of_lock(Workplace& place) {
+    const auto project = place.need_project("without a name, everything locked is verified");
+    const auto files = project::lock_files(project.manifest, place.options().lockfile);
+    const auto lock = project::read_project_lock(files);
+    if (!lock) {
+        throw Error(ErrorCode::not_found, {.what = "the project has no lock",
+                                           .where = base::display_path(files.lock),
+                                           .why = {},
+                                           .hint = "twinkle lock writes one"});
+    }
+    std::vector<Check> checks;
+    for (const auto& kernel : lock->kernels) {
+        if (kernel.is_local() || !kernel.variants.empty()) {
+            add_locked(place, kernel, project.files.folder, checks);
+        } else {
+            add_commit(place, kernel.text(), kernel.name, kernel.commit, checks);
+        }
+    }
+    return checks;
+}
+
+void add_spec(Workplace& place, const project::KernelSpec& spec, std::vector<Check>& checks) {
+    if (const auto project = place.find_project()) {
+        const auto lock = project::read_project_lock(
+            project::lock_files(project->manifest, place.options().lockfile));
+        bool found = false;
+        for (const auto& kernel : lock ? lock->kernels : std::vector<project::LockedKernel>{}) {
+            if (kernel.name == spec.repo_id && !kernel.variants.empty() &&
+                (spec.pin.empty() || spec.pin == kernel.pin)) {
+                add_locked(place, kernel, project->files.folder, checks);
+                found = true;
+            }
+        }
+        if (found) {
+            return;
+        }
+    }
+    const auto state = cached_state(place, {spec.repo_id, spec.pin, spec.text()});
+    if (!state) {
+        not_here(spec.text(), place.cache().repository(spec.repo_id),
+                 "twinkle fetch '" + spec.text() + "'");
+    }
+    add_commit(place, spec.text(), spec.repo_id, state->commit, checks);
+}
+
+}  // namespace
+
+std::vector<VerifiedBuild> verify(Workplace& place, const VerifyOptions& options) {
+    std::vector<Check> checks;
+    if (options.specs.empty() && options.paths.empty()) {
+        checks = checks_of_lock(place);
+    }
+    for (const auto& spec : options.specs) {
+        add_spec(place, spec, checks);
+    }
+    for (const auto& path : options.paths) {
+        add_folder(checks, base::display_path(path), "", path, nullptr);
+    }
+    std::vector<HashJob> jobs;
+    for (auto& check : checks) {
+        add_jobs(check, jobs);
+    }
+    hash_files(jobs, place.stop(), [&](std::uint64_t done, std::uint64_t total) {
+        place.listener().busy("verifying", done, total);
+    });
+    std::vector<VerifiedBuild> builds;
+    for (auto& check : checks) {
+        finish(check, jobs);
+        builds.push_back(std::move(check.build));
+    }
+    return builds;
+}
+
+}  // namespace twinkle::operations

@@ -1,0 +1,31 @@
+#pragma once
+// The versions of a kernel on the Hub, and for each of them its builds in order of preference.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernel/versions.h"
+#include "operations/workplace.h"
+#include "project/kernel_spec.h"
+#include "target/target.h"
+
+namespace twinkle::operations {
+
+struct VersionListing {
+    std::string repo_id;
+    std::optional<int> version;
+    std::string ref;  // "v1"; empty: a commit
+    std::string commit;
+    std::vector<kernel::VariantChoice> variants;
+};
+
+// Newest first. Without a pin every version, or "main" where there is none; with one, that state.
+// Offline: what the cache knows.
+std::vector<VersionListing> list_versions(Workplace& place, const project::KernelSpec& spec,
+                                          const target::Target& target);
+
+// Text for the hint where nothing fits: "version 3 has a build for it", or nothing.
+std::string fitting_version_hint(const std::vector<VersionListing>& listings);
+
+}  // namespace twinkle::operations
