@@ -105,6 +105,26 @@ Inventory take_inventory(const Cache& cache, const std::string& repo_id) {
     return inventory;
 }
 
+std::set<std::string> shown_blobs(const Inventory& inventory) {
+    std::set<std::string> etags;
+    std::set<std::pair<dev_t, ino_t>> files;
+    for (const auto& [commit, shown] : inventory.snapshots) {
+        for (const SnapshotFile& file : shown) {
+            if (!file.etag.empty()) {
+                etags.insert(file.etag);
+            } else if (!file.dangling) {
+                files.insert(file.identity);
+            }
+        }
+    }
+    for (const auto& [etag, blob] : inventory.blobs) {
+        if (!blob.dangling && files.contains(blob.identity)) {
+            etags.insert(etag);
+        }
+    }
+    return etags;
+}
+
 std::vector<std::string> cached_repositories(const Cache& cache) {
     std::vector<std::string> repositories;
     for_entries(cache.root(), [&](const fs::path& folder) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,9 @@ struct Inventory {
     PartialFiles partial;
     std::vector<std::filesystem::path> temporary;  // of writers that were killed
 };
+
+// The blobs that files of the snapshots show, through links of either kind.
+std::set<std::string> shown_blobs(const Inventory& inventory);
 
 Inventory take_inventory(const Cache& cache, const std::string& repo_id);
 

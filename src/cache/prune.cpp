@@ -73,12 +73,7 @@ public:
     }
 
     void drop_unused_blobs() {
-        std::set<std::string> used;
-        for (const auto& [commit, files] : inventory_.snapshots) {
-            for (const SnapshotFile& file : files) {
-                used.insert(file.etag);
-            }
-        }
+        const std::set<std::string> used = shown_blobs(inventory_);
         for (const auto& [etag, blob] : inventory_.blobs) {
             if (!used.contains(etag)) {
                 removal_.files.push_back(cache_.blob(inventory_.repo_id, etag));

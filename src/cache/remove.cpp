@@ -75,17 +75,6 @@ std::uint64_t remove_folder(const fs::path& folder) {
     return bytes;
 }
 
-// What snapshots show by now: a fetch may have linked to a blob since the plan was made.
-std::set<std::string> shown_blobs(const Cache& cache, const std::string& repo_id) {
-    std::set<std::string> etags;
-    for (const auto& [commit, files] : take_inventory(cache, repo_id).snapshots) {
-        for (const SnapshotFile& file : files) {
-            etags.insert(file.etag);
-        }
-    }
-    return etags;
-}
-
 }  // namespace
 
 std::uint64_t remove(const Cache& cache, const Removal& removal) {
@@ -105,7 +94,8 @@ std::uint64_t remove(const Cache& cache, const Removal& removal) {
     for (const auto& [file, blob] : blobs) {
         const auto [found, added] = shown.try_emplace(blob.repo_id);
         if (added) {
-            found->second = shown_blobs(cache, blob.repo_id);
+            // By now: a fetch may have linked to a blob since the plan was made.
+            found->second = shown_blobs(take_inventory(cache, blob.repo_id));
         }
         if (!blob.whole || !found->second.contains(blob.etag)) {
             bytes += remove_blob(cache, file, blob);
