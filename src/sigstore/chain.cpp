@@ -20,30 +20,38 @@ std::string spki_of(const X509* certificate) {
     return to_der<const X509_PUBKEY>(X509_get_X509_PUBKEY(certificate), &i2d_X509_PUBKEY);
 }
 
-ChainCheck failure(X509_STORE_CTX* context) {
-    const int error = X509_STORE_CTX_get_error(context);
-    const bool outside =
-        error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
-    const bool leaf = X509_STORE_CTX_get_error_depth(context) == 0;
-    ChainCheck check;
-    check.leaf_outside = outside && leaf;
-    check.issuer_outside = outside && !leaf;
-    check.why = X509_verify_cert_error_string(error);
-    return check;
+using Failure = ChainCheck::Failure;
+
+Failure kind_of(int error, bool leaf) {
+    switch (error) {
+        case X509_V_ERR_CERT_HAS_EXPIRED:
+        case X509_V_ERR_CERT_NOT_YET_VALID:
+            return leaf ? Failure::leaf_outside : Failure::issuer_outside;
+        case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+        case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+        case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+        case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+        case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT: return Failure::unknown_issuer;
+        default: return Failure::broken;
+    }
 }
 
-// Which of two failed attempts says more.
-int weight(const ChainCheck& check) {
-    return check.leaf_outside ? 2 : check.issuer_outside ? 1 : 0;
+ChainCheck failure(X509_STORE_CTX* context) {
+    const int error = X509_STORE_CTX_get_error(context);
+    const bool leaf = X509_STORE_CTX_get_error_depth(context) == 0;
+    return {.failure = kind_of(error, leaf), .why = X509_verify_cert_error_string(error)};
 }
 
 [[noreturn]] void refuse(const ChainCheck& best, const Certificate& leaf, const TrustedRoot& root,
                          Time at) {
-    if (best.leaf_outside) {
+    if (best.failure == Failure::leaf_outside) {
         const auto period = leaf.validity();
         throw Refusal(Reason::invalid, "its certificate, valid from " + format_time(period.start) +
                                            " to " + format_time(*period.end) +
                                            ", was not valid when it signed, at " + format_time(at));
+    }
+    if (best.failure == Failure::broken) {
+        throw Refusal(Reason::invalid, "its certificate does not hold: " + best.why);
     }
     throw Refusal(Reason::root_too_old,
                   "no certificate authority of " + root.description() +
@@ -61,13 +69,13 @@ ChainCheck check_chain(const Certificate& leaf, const std::vector<Certificate>& 
     const CertificateStack between(sk_X509_new_null());
     if (!store || !context || !between || chain.empty() ||
         X509_STORE_add_cert(store.get(), raw(chain.back())) != 1) {
-        return {.why = "out of memory"};
+        return {.failure = Failure::broken, .why = "out of memory"};
     }
     for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
         sk_X509_push(between.get(), raw(chain[i]));
     }
     if (X509_STORE_CTX_init(context.get(), store.get(), raw(leaf), between.get()) != 1) {
-        return {.why = "out of memory"};
+        return {.failure = Failure::broken, .why = "out of memory"};
     }
     auto* param = X509_STORE_CTX_get0_param(context.get());
     X509_VERIFY_PARAM_set_time(param, static_cast<std::time_t>(to_seconds(at)));
@@ -79,7 +87,7 @@ ChainCheck check_chain(const Certificate& leaf, const std::vector<Certificate>& 
     }
     const STACK_OF(X509)* built = X509_STORE_CTX_get0_chain(context.get());
     if (sk_X509_num(built) < 2) {
-        return {.why = "the certificate is its own authority"};
+        return {.failure = Failure::broken, .why = "the certificate is its own authority"};
     }
     return {.valid = true, .issuer_spki = spki_of(sk_X509_value(built, 1))};
 }
@@ -92,7 +100,7 @@ std::string verify_chain(const Certificate& leaf, const TrustedRoot& root, Time 
     for (const auto& authority : root.authorities) {
         auto check = check_chain(leaf, authority.chain, at);
         if (check.valid && !authority.valid.contains(at)) {
-            check = {.issuer_outside = true,
+            check = {.failure = Failure::issuer_outside,
                      .why = "the time of " + authority.name + " there is from " +
                             format_time(authority.valid.start) +
                             (authority.valid.end ? " to " + format_time(*authority.valid.end)
@@ -100,12 +108,13 @@ std::string verify_chain(const Certificate& leaf, const TrustedRoot& root, Time 
         } else if (check.valid &&
                    !std::all_of(authority.chain.begin(), authority.chain.end(),
                                 [](const auto& one) { return one.allows(XKU_CODE_SIGN); })) {
-            check = {.why = "that authority is not one for signing code"};
+            check = {.failure = Failure::broken,
+                     .why = "that authority is not one for signing code"};
         }
         if (check.valid) {
             return check.issuer_spki;
         }
-        if (weight(check) > weight(best)) {
+        if (check.failure > best.failure) {
             best = std::move(check);
         }
     }

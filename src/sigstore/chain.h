@@ -16,11 +16,16 @@ std::string verify_chain(const Certificate& leaf, const TrustedRoot& root, Time 
 
 // The chain from `leaf` to the last certificate of `chain`, with those between as help, at a time.
 struct ChainCheck {
+    enum class Failure {
+        unknown_issuer,  // nobody in the chain issued it
+        issuer_outside,  // somebody above the leaf was not valid at that time …
+        leaf_outside,    // … or the leaf was not
+        broken,          // the issuer's signature, or another rule
+    };
     bool valid = false;
-    bool leaf_outside = false;     // the leaf was not valid at that time …
-    bool issuer_outside = false;   // … or one above it
-    std::string issuer_spki = {};  // where valid
-    std::string why = {};          // where not, in OpenSSL's words
+    Failure failure = Failure::unknown_issuer;  // where not valid
+    std::string why = {};                       // where not valid, in OpenSSL's words
+    std::string issuer_spki = {};               // where valid
 };
 ChainCheck check_chain(const Certificate& leaf, const std::vector<Certificate>& chain, Time at);
 
