@@ -37,9 +37,9 @@ enum class Redirects {
 
 struct Request {
     std::string method = "GET";  // or HEAD
-    std::string url;
-    std::vector<std::pair<std::string, std::string>> headers;  // further ones
-    std::optional<ByteRange> range;
+    std::string url{};
+    std::vector<std::pair<std::string, std::string>> headers{};  // further ones
+    std::optional<ByteRange> range{};
     Redirects redirects = Redirects::follow;
     bool compressed = false;  // may the answer be? never for files
     bool download = false;    // patience and buffers as for a large file
@@ -124,12 +124,12 @@ struct Response {
 };
 
 struct HttpOptions {
-    RetryPolicy retry;
-    Clock* clock = nullptr;                       // the system's
-    const std::atomic<bool>* stop = nullptr;      // true: everything ends within 100 ms
-    std::function<void(const std::string&)> log;  // one line per attempt, redacted
-    int connections_per_host = 16;                // HTTP/1.1
-    int streams_per_host = 64;                    // HTTP/2
+    RetryPolicy retry{};
+    Clock* clock = nullptr;                         // the system's
+    const std::atomic<bool>* stop = nullptr;        // true: everything ends within 100 ms
+    std::function<void(const std::string&)> log{};  // one line per attempt, redacted
+    int connections_per_host = 16;                  // HTTP/1.1
+    int streams_per_host = 64;                      // HTTP/2
 };
 
 class Http {

@@ -68,6 +68,7 @@ TransferId Http::Engine::start(Transfer transfer) {
                                            .why = "",
                                            .hint = ""});
     }
+    job->left_hub = job->origin != endpoint_origin_;
     enqueue(*job, job->transfer.urgent);
     jobs_.emplace(id, std::move(job));
     return id;
@@ -120,7 +121,8 @@ void Http::Engine::work() {
     int running = 0;
     apply_requests();
     curl_multi_perform(multi_, &running);
-    if (!handle_ended() && resumed_.empty() && cancelled_.empty()) {
+    const bool any_ended = handle_ended();
+    if (!end_silent() && !any_ended && resumed_.empty() && cancelled_.empty()) {
         wait();
     }
 }
@@ -220,6 +222,25 @@ bool Http::Engine::handle_ended() {
         }
     }
     return any;
+}
+
+// curl's own measure of speed is an average over seconds; this one is exact.
+bool Http::Engine::end_silent() {
+    const Time now = std::chrono::steady_clock::now();
+    if (now - silence_checked_ < longest_sleep) {
+        return false;
+    }
+    silence_checked_ = now;
+    const auto silent = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+        return entry.second->exchange && entry.second->exchange->is_silent(now);
+    });
+    if (silent == jobs_.end()) {
+        return false;
+    }
+    // The others in the next round: what a callback does may end them.
+    silence_checked_ = {};
+    ended(*silent->second, CURLE_OPERATION_TIMEDOUT);
+    return true;
 }
 
 void Http::Engine::wait() {
@@ -379,7 +400,7 @@ bool Http::Engine::again(Job& job, const Outcome& outcome) {
     job.due = now + *delay;
     job.url = job.transfer.request.url;
     job.origin = origin_of(job.url).value_or(job.origin);
-    job.left_hub = false;
+    job.left_hub = job.origin != endpoint_origin_;
     job.hops = 0;
     return true;
 }

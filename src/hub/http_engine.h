@@ -64,6 +64,7 @@ private:
     void take_posted();
     void apply_requests();
     bool handle_ended();
+    bool end_silent();
     void ended(Job& job, CURLcode code);
     // The first two are true if that was the end of the transfer, the last if it is tried again.
     bool judge(Job& job, Outcome& outcome);
@@ -92,6 +93,7 @@ private:
     TransferId next_id_ = 1;
     std::uint64_t requests_ = 0;
     int on_wire_ = 0;
+    Time silence_checked_{};
     bool running_ = false;
 };
 

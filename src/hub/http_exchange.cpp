@@ -105,11 +105,12 @@ void Exchange::set_up_patience(const Request& request) {
     CURL* const easy = easy_.get();
     const auto patience = request.download ? settings_.download_timeout : settings_.etag_timeout;
     set(easy, CURLOPT_CONNECTTIMEOUT, static_cast<long>(settings_.etag_timeout.count()));
-    set(easy, CURLOPT_LOW_SPEED_LIMIT, request.download ? 100L : 1L);
-    set(easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(patience.count()));
-    if (!request.download) {
-        // A byte a second is no answer either.
-        set(easy, CURLOPT_TIMEOUT, static_cast<long>(6 * patience.count()));
+    // Silence is seen by is_silent(); a few bytes a second are no answer either.
+    if (request.download) {
+        set(easy, CURLOPT_LOW_SPEED_LIMIT, 100L);
+        set(easy, CURLOPT_LOW_SPEED_TIME, 3 * static_cast<long>(patience.count()));
+    } else {
+        set(easy, CURLOPT_TIMEOUT, 6 * static_cast<long>(patience.count()));
     }
 }
 
@@ -126,7 +127,6 @@ void Exchange::set_up_connection() {
 #endif
     set(easy, CURLOPT_FOLLOWLOCATION, 0L);
     set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-    set(easy, CURLOPT_PIPEWAIT, 1L);
     set(easy, CURLOPT_NOSIGNAL, 1L);
     set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
@@ -141,6 +141,9 @@ void Exchange::set_up_connection() {
     }
     // Set even where there is none: curl would read the process's environment.
     const bool tls = head_.url.starts_with("https:");
+    // A second request waits for what the first TLS handshake offers: HTTP/2 takes both. Without
+    // TLS there is nothing to wait for.
+    set(easy, CURLOPT_PIPEWAIT, tls ? 1L : 0L);
     set(easy, CURLOPT_PROXY, (tls ? settings_.proxies.https : settings_.proxies.http).c_str());
     set(easy, CURLOPT_NOPROXY, settings_.proxies.none.c_str());
 }
@@ -166,6 +169,7 @@ std::size_t Exchange::body_entry(char* data, std::size_t, std::size_t size, void
 }
 
 bool Exchange::take_header(std::string_view line) {
+    last_sign_ = std::chrono::steady_clock::now();
     if (head_complete_) {
         return true;  // a trailer
     }
@@ -217,6 +221,7 @@ bool Exchange::end_of_head() {
 }
 
 std::size_t Exchange::take_body(std::string_view bytes) {
+    last_sign_ = std::chrono::steady_clock::now();
     if (!is_success(head_.status)) {
         const auto room = kept_body - std::min(kept_body, body_.size());
         body_.append(bytes.substr(0, room));
@@ -232,6 +237,17 @@ std::size_t Exchange::take_body(std::string_view bytes) {
     }
 }
 
+bool Exchange::is_silent(std::chrono::steady_clock::time_point now) const {
+    const bool download = transfer_.request.download;
+    auto patience = download ? settings_.download_timeout : settings_.etag_timeout;
+    curl_off_t connected = 0;
+    curl_easy_getinfo(easy_.get(), CURLINFO_PRETRANSFER_TIME_T, &connected);
+    if (connected == 0) {
+        patience += settings_.etag_timeout;  // to connect, which curl watches
+    }
+    return !paused_ && now - last_sign_ > patience;
+}
+
 void Exchange::finish(CURLcode code) {
     curl_off_t microseconds = 0;
     curl_easy_getinfo(easy_.get(), CURLINFO_TOTAL_TIME_T, &microseconds);
@@ -243,8 +259,8 @@ void Exchange::finish(CURLcode code) {
     failure_ = report.failure;
     reason_ = report.reason;
     if (failure_ == Failure::none && !head_complete_) {
-        failure_ = Failure::protocol;
-        reason_ = "it does not speak HTTP properly";
+        failure_ = Failure::broken;
+        reason_ = "the connection was closed within the headers";
     }
 }
 

@@ -32,13 +32,19 @@ public:
     // curl has ended it: fills what is known only then.
     void finish(CURLcode code);
 
+    // Has nothing come for longer than the settings allow?
+    bool is_silent(std::chrono::steady_clock::time_point now) const;
+
     // Of the answer, once finished or seen by a callback:
     const Head& head() const { return head_; }
     const std::string& body() const { return body_; }  // of answers that are not 2xx
     std::uint64_t received() const { return received_; }
     bool stopped() const { return stopped_; }  // by a callback
     bool paused() const { return paused_; }
-    void set_running() { paused_ = false; }
+    void set_running() {
+        paused_ = false;
+        last_sign_ = std::chrono::steady_clock::now();
+    }
     Failure failure() const { return failure_; }
     const std::string& reason() const { return reason_; }
     std::exception_ptr thrown() const { return thrown_; }
@@ -69,6 +75,7 @@ private:
     bool stopped_ = false;
     bool paused_ = false;
     std::uint64_t received_ = 0;
+    std::chrono::steady_clock::time_point last_sign_ = std::chrono::steady_clock::now();
     Failure failure_ = Failure::none;
     std::string reason_;
     std::exception_ptr thrown_;
