@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "kernel/elf_strings.h"
+#include "binary/constant_strings.h"
 #include "kernel/schema.h"
 
 namespace twinkle::kernel {
@@ -36,13 +36,21 @@ std::set<std::string> called_names(const PackageSources& sources) {
 
 std::vector<MappedOperator> find_operators(const std::filesystem::path& library,
                                            std::string_view op_namespace) {
+    const binary::FileSource source(library);
+    const auto layout = binary::ElfLayout::read(source);
+    return layout ? find_operators(*layout, op_namespace) : std::vector<MappedOperator>();
+}
+
+std::vector<MappedOperator> find_operators(const binary::ElfLayout& library,
+                                           std::string_view op_namespace) {
     std::map<std::string, std::string> found;
-    for_each_constant_string(library, ") -> ", longest_schema, [&](std::string_view text) {
+    const auto visit = [&](std::string_view text) {
         const auto schema = parse_schema(text);
         if (schema && (schema->op_namespace.empty() || schema->op_namespace == op_namespace)) {
             found.emplace(schema->name, schema->text);
         }
-    });
+    };
+    binary::for_each_constant_string(library, ") -> ", longest_schema, visit);
     std::vector<MappedOperator> operators;
     for (const auto& [name, text] : found) {
         operators.push_back({name, text});

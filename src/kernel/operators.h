@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "binary/elf_layout.h"
 #include "kernel/layers.h"
 #include "twinkle/mapping.h"
 
@@ -15,6 +16,8 @@ namespace twinkle::kernel {
 // another namespace than `op_namespace` are left out. A file that is no ELF library, or a broken
 // one, has none.
 std::vector<MappedOperator> find_operators(const std::filesystem::path& library,
+                                           std::string_view op_namespace);
+std::vector<MappedOperator> find_operators(const binary::ElfLayout& library,
                                            std::string_view op_namespace);
 
 // Linkers store a string that is the end of another one only inside that one: "norm(…)" in

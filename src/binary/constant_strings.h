@@ -1,17 +1,17 @@
 #pragma once
 // Constant strings of a shared library.
 
-#include <filesystem>
 #include <functional>
 #include <string_view>
 
-namespace twinkle::kernel {
+#include "binary/elf_layout.h"
+
+namespace twinkle::binary {
 
 // Calls `visit` for every NUL-terminated string in read-only data that contains `marker` and is no
 // longer than `longest`. Nothing in the file is trusted: what is out of bounds is skipped. Device
 // code is not searched.
-void for_each_constant_string(const std::filesystem::path& library, std::string_view marker,
-                              std::size_t longest,
+void for_each_constant_string(const ElfLayout& layout, std::string_view marker, std::size_t longest,
                               const std::function<void(std::string_view)>& visit);
 
-}  // namespace twinkle::kernel
+}  // namespace twinkle::binary

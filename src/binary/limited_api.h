@@ -1,0 +1,13 @@
+#pragma once
+// Which functions of CPython's C API are in its limited API: what a library may use that serves
+// every Python from 3.9 on.
+
+#include <string_view>
+
+namespace twinkle::binary {
+
+bool in_limited_api(std::string_view symbol);  // of Python 3.9
+
+extern const std::string_view limited_api_names;
+
+}  // namespace twinkle::binary
