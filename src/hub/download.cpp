@@ -21,12 +21,19 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// Each has a lock and a file open. More than the Hub answers at once, so that it never waits.
+// Each has a lock and a file open. More than the Hub answers at once, so that it never waits; but
+// who has just begun does not know how fast it is, and what it takes, other processes cannot.
+constexpr std::size_t first_active = 24;
 constexpr std::size_t most_active = 64;
 // More would only make each of them slower.
 constexpr std::size_t most_large = 4;
-constexpr auto poll_interval = milliseconds(50);
-constexpr std::size_t polled_at_once = 256;
+// How often blobs that others write are looked at: seldom while nothing changes, since many
+// processes may be waiting. A lock is tried less often than its blob is looked for: it is only free
+// where its holder has failed.
+constexpr auto shortest_poll = milliseconds(50);
+constexpr auto longest_poll = milliseconds(400);
+constexpr auto lock_interval = milliseconds(500);
+constexpr std::size_t polled_at_once = 1024;
 // Worth a look for left-overs that appeared after the start.
 constexpr std::uint64_t worth_resuming = 1u << 20;
 constexpr auto worth_mentioning = std::chrono::seconds(1);
@@ -89,7 +96,7 @@ public:
                 throw_interrupted();
             }
             // Nothing is on the wire: hashes are missing, or others have the locks.
-            mailbox_->empty(poll_interval);
+            mailbox_->empty(shortest_poll);
             poll();
         }
     }
@@ -98,6 +105,7 @@ private:
     struct Waiting {
         WantedBlob blob;
         Clock::time_point since = Clock::now();
+        Clock::time_point tried = since;
         bool mentioned = false;
     };
 
@@ -111,7 +119,8 @@ private:
     }
 
     bool has_room(bool large) const {
-        return active_.size() < most_active && (!large || active_large_ < most_large);
+        return active_.size() < std::min(most_active, first_active + finished_) &&
+               (!large || active_large_ < most_large);
     }
 
     // A blob that is complete at once ends within start(): the loop goes on, not deeper.
@@ -146,6 +155,7 @@ private:
         const auto download =
             std::make_shared<BlobDownload>(context_, blob, std::move(*lock), [this, key, large] {
                 active_.erase(key);
+                ++finished_;
                 active_large_ -= large ? 1 : 0;
                 fill();
             });
@@ -176,26 +186,41 @@ private:
     // Looks for blobs that others have finished, or left.
     void poll() {
         const auto now = Clock::now();
-        if (now - polled_ < poll_interval) {
+        if (now - polled_ < poll_interval_) {
             return;
         }
         polled_ = now;
-        for (std::size_t left = std::min(waiting_.size(), polled_at_once); left > 0; --left) {
+        const std::size_t before = waiting_.size();
+        for (std::size_t left = std::min(before, polled_at_once); left > 0; --left) {
             Waiting entry = std::move(waiting_.front());
             waiting_.pop_front();
-            if (take_from_cache(entry.blob) ||
-                (has_room(entry.blob.size > BlobDownload::large) && start(entry.blob))) {
-                continue;
+            if (!settle(entry, now)) {
+                waiting_.push_back(std::move(entry));
             }
-            if (!entry.mentioned && now - entry.since > worth_mentioning) {
-                entry.mentioned = true;
-                context_.observer.file_waiting(
-                    entry.blob.name(),
-                    cache::lock_holder(context_.cache, entry.blob.repo_id, entry.blob.etag));
-            }
-            waiting_.push_back(std::move(entry));
         }
+        const bool changed = waiting_.size() != before;
+        poll_interval_ = changed ? shortest_poll : std::min(2 * poll_interval_, longest_poll);
         fill();
+    }
+
+    // True: it need not be waited for any more.
+    bool settle(Waiting& entry, Clock::time_point now) {
+        if (take_from_cache(entry.blob)) {
+            return true;
+        }
+        if (now - entry.tried > lock_interval && has_room(entry.blob.size > BlobDownload::large)) {
+            entry.tried = now;
+            if (start(entry.blob)) {
+                return true;
+            }
+        }
+        if (!entry.mentioned && now - entry.since > worth_mentioning) {
+            entry.mentioned = true;
+            context_.observer.file_waiting(
+                entry.blob.name(),
+                cache::lock_holder(context_.cache, entry.blob.repo_id, entry.blob.etag));
+        }
+        return false;
     }
 
     FileHasher hasher_;
@@ -206,8 +231,10 @@ private:
     std::deque<Waiting> waiting_;
     std::map<std::string, std::shared_ptr<BlobDownload>> active_;
     std::size_t active_large_ = 0;
+    std::size_t finished_ = 0;
     bool filling_ = false;
     Clock::time_point polled_ = Clock::now();
+    milliseconds poll_interval_ = shortest_poll;
 };
 
 void link_present(const cache::Cache& cache, const std::vector<WantedBlob>& blobs) {

@@ -160,7 +160,7 @@ TEST_CASE("a server that ignores ranges sends everything again", "[download]") {
         }
     });
     const TempFolder folder;
-    for (const std::size_t size : {300'000u, 2'000'000u, 80u << 20}) {
+    for (const std::size_t size : {300'000u, 2'000'000u, 66u << 20}) {
         whole = bytes_of(size);
         const std::string name = "f" + std::to_string(size);
         const auto& file = hub.add(name, whole, true);
@@ -277,7 +277,7 @@ TEST_CASE("a large file arrives in ranges, and is resumed in all of them", "[dow
         }
     });
     const TempFolder folder;
-    const std::size_t size = (100u << 20) + 12345;
+    const std::size_t size = (70u << 20) + 12345;
     const std::string bytes = bytes_of(size);
     hub.add("large", bytes, true);
     {
@@ -313,7 +313,7 @@ TEST_CASE("a large file arrives in ranges, and is resumed in all of them", "[dow
 }
 
 TEST_CASE("ranges go straight to where the Hub sent the first one", "[download]") {
-    const std::string bytes = bytes_of(80u << 20);
+    const std::string bytes = bytes_of(66u << 20);
     FileHub far;
     far.add("large", bytes, true);
     std::atomic<int> refused{0};
@@ -336,7 +336,7 @@ TEST_CASE("ranges go straight to where the Hub sent the first one", "[download]"
 }
 
 TEST_CASE("an address that has expired is asked for again", "[download]") {
-    const std::string bytes = bytes_of(80u << 20);
+    const std::string bytes = bytes_of(66u << 20);
     std::atomic<int> good{1};
     FileHub far([&](const Received&, FileAnswer& reply) {
         if (good-- <= 0) {
