@@ -95,6 +95,7 @@ void Http::Engine::run() {
         throw std::logic_error("Http::run() within a callback of itself");
     }
     running_ = true;
+    silence_checked_ = std::chrono::steady_clock::now();
     try {
         do {
             while (!jobs_.empty()) {
@@ -140,11 +141,11 @@ void Http::Engine::take_posted() {
 
 void Http::Engine::requeue_due() {
     const Time now = clock_.now();
-    for (auto& [id, job] : jobs_) {
-        if (job->due && *job->due <= now) {
-            job->due.reset();
-            enqueue(*job, true);
+    while (!due_.empty() && due_.begin()->first <= now) {
+        if (const auto found = jobs_.find(due_.begin()->second); found != jobs_.end()) {
+            enqueue(*found->second, true);
         }
+        due_.erase(due_.begin());
     }
 }
 
@@ -227,10 +228,20 @@ bool Http::Engine::handle_ended() {
 // curl's own measure of speed is an average over seconds; this one is exact.
 bool Http::Engine::end_silent() {
     const Time now = std::chrono::steady_clock::now();
-    if (now - silence_checked_ < longest_sleep) {
+    const auto unseen = now - silence_checked_;
+    if (unseen < longest_sleep) {
         return false;
     }
     silence_checked_ = now;
+    // A callback that took long, or a machine that was asleep, is not the host's fault.
+    if (unseen > 10 * longest_sleep) {
+        for (auto& [id, job] : jobs_) {
+            if (job->exchange) {
+                job->exchange->pardon(unseen);
+            }
+        }
+        return false;
+    }
     const auto silent = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
         return entry.second->exchange && entry.second->exchange->is_silent(now);
     });
@@ -238,7 +249,7 @@ bool Http::Engine::end_silent() {
         return false;
     }
     // The others in the next round: what a callback does may end them.
-    silence_checked_ = {};
+    silence_checked_ = now - longest_sleep;
     ended(*silent->second, CURLE_OPERATION_TIMEDOUT);
     return true;
 }
@@ -255,10 +266,8 @@ void Http::Engine::wait() {
             next = time;
         }
     };
-    for (const auto& [id, job] : jobs_) {
-        if (job->due) {
-            consider(*job->due);
-        }
+    if (!due_.empty()) {
+        consider(due_.begin()->first);
     }
     for (const auto& [origin, host] : hosts_) {
         if (!host.waiting.empty()) {
@@ -397,7 +406,7 @@ bool Http::Engine::again(Job& job, const Outcome& outcome) {
         host.closed_until = std::max(host.closed_until, now + *delay);
     }
     // From the start: where it was redirected to may be valid for a moment only.
-    job.due = now + *delay;
+    due_.emplace(now + *delay, job.id);
     job.url = job.transfer.request.url;
     job.origin = origin_of(job.url).value_or(job.origin);
     job.left_hub = job.origin != endpoint_origin_;
@@ -432,6 +441,7 @@ void Http::Engine::abandon() {
     }
     jobs_.clear();
     hosts_.clear();
+    due_.clear();
     resumed_.clear();
     cancelled_.clear();
 }

@@ -52,7 +52,6 @@ private:
         std::uint64_t received = 0;
         Headers hub_headers;
         std::unique_ptr<Exchange> exchange;
-        std::optional<Time> due;
     };
 
     void enqueue(Job& job, bool first);
@@ -87,6 +86,7 @@ private:
     std::vector<Easy> spare_;
     std::map<TransferId, std::unique_ptr<Job>> jobs_;
     std::map<std::string, Host> hosts_;
+    std::multimap<Time, TransferId> due_;
     std::vector<TransferId> resumed_, cancelled_;
     std::mutex posted_mutex_;
     std::vector<std::function<void()>> posted_;

@@ -34,6 +34,7 @@ public:
 
     // Has nothing come for longer than the settings allow?
     bool is_silent(std::chrono::steady_clock::time_point now) const;
+    void pardon(std::chrono::steady_clock::duration time) { last_sign_ += time; }
 
     // Of the answer, once finished or seen by a callback:
     const Head& head() const { return head_; }

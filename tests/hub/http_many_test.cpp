@@ -157,6 +157,31 @@ TEST_CASE("a transfer pauses until another thread has room for more") {
     CHECK(outcome->received == body.size());
 }
 
+TEST_CASE("a callback that takes long is not the silence of others") {
+    LoopbackServer server([](const Received& received) {
+        Answer late = answer(200, "0123456789");
+        late.before = std::chrono::milliseconds(received.target == "/slow" ? 100 : 0);
+        return late;
+    });
+    Client client(server.origin(), [](Settings& settings) { settings.etag_timeout = 1s; });
+    for (const char* path : {"/first", "/slow", "/other"}) {
+        Transfer transfer = to(server.origin() + path);
+        transfer.on_data = [path](std::string_view) {
+            if (path == std::string_view("/first")) {
+                std::this_thread::sleep_for(1300ms);
+            }
+            return Flow::more;
+        };
+        transfer.on_done = [](const Outcome& outcome) {
+            CHECK(outcome.kind == Outcome::Kind::done);
+            CHECK(outcome.attempts == 1);
+        };
+        client.http.start(std::move(transfer));
+    }
+    client.http.run();
+    CHECK(server.requests().size() == 3);
+}
+
 TEST_CASE("transfers end where a callback or cancel() says so") {
     LoopbackServer server([](const Received& received) {
         return received.target == "/stall" ? stalling() : answer(200, "0123456789");
