@@ -50,6 +50,38 @@ bool granted(const TS_RESP* response) {
     return value == TS_STATUS_GRANTED || value == TS_STATUS_GRANTED_WITH_MODS;
 }
 
+bool is_signature_algorithm(const X509_ALGOR* algorithm) {
+    const ASN1_OBJECT* object = nullptr;
+    X509_ALGOR_get0(&object, nullptr, nullptr, algorithm);
+    switch (OBJ_obj2nid(object)) {
+        case NID_ecdsa_with_SHA256:
+        case NID_ecdsa_with_SHA384:
+        case NID_ecdsa_with_SHA512:
+        case NID_X9_62_id_ecPublicKey:
+        case NID_rsaEncryption:
+        case NID_sha256WithRSAEncryption:
+        case NID_sha384WithRSAEncryption:
+        case NID_sha512WithRSAEncryption: return true;
+        default: return false;
+    }
+}
+
+// The words of a signature that it does not cover, and that OpenSSL does not look at, are those
+// that belong to this certificate: one signer, named as the certificate names its issuer.
+bool names_signer(PKCS7* token, const X509* leaf) {
+    const auto* signers = PKCS7_get_signer_info(token);
+    if (signers == nullptr || sk_PKCS7_SIGNER_INFO_num(signers) != 1) {
+        return false;
+    }
+    const PKCS7_SIGNER_INFO* signer = sk_PKCS7_SIGNER_INFO_value(signers, 0);
+    const auto name_der = [](const X509_NAME* name) {
+        return to_der<const X509_NAME>(name, &i2d_X509_NAME);
+    };
+    return ASN1_INTEGER_get(signer->version) == 1 &&
+           is_signature_algorithm(signer->digest_enc_alg) &&
+           name_der(signer->issuer_and_serial->issuer) == name_der(X509_get_issuer_name(leaf));
+}
+
 // OpenSSL's check of the token's signature also looks at the certificates: trust and time come from
 // this store.
 StorePointer store_for(const CertificateAuthority& authority, Time at) {
@@ -71,7 +103,9 @@ StorePointer store_for(const CertificateAuthority& authority, Time at) {
 Timestamp Timestamp::parse(std::string_view bytes) {
     const ErrorQueue errors;
     auto response = from_der<Response>(bytes, &d2i_TS_RESP);
-    if (!response || !granted(response.get()) || TS_RESP_get_token(response.get()) == nullptr ||
+    // Other spellings of the same response (BER) are refused.
+    if (!response || to_der<const TS_RESP>(response.get(), &i2d_TS_RESP) != bytes ||
+        !granted(response.get()) || TS_RESP_get_token(response.get()) == nullptr ||
         TS_RESP_get_tst_info(response.get()) == nullptr) {
         malformed("is no granted RFC 3161 response");
     }
@@ -117,30 +151,32 @@ bool Timestamp::signed_by(const CertificateAuthority& authority, std::string& wh
     const bool holds =
         store && known && TS_RESP_verify_signature(token, known.get(), store.get(), &signer) == 1;
     const X509Pointer owned(signer);
-    if (!holds || signer == nullptr || X509_cmp(signer, static_cast<X509*>(leaf.x509())) != 0) {
+    const auto* expected = static_cast<const X509*>(leaf.x509());
+    if (!holds || signer == nullptr || X509_cmp(signer, expected) != 0 ||
+        !names_signer(token, expected)) {
         why = "it is not signed by " + authority.name;
         return false;
     }
     return true;
 }
 
-bool Timestamp::verify(std::string_view message, const TrustedRoot& root, std::string& why) const {
+Timestamp::Check Timestamp::verify(std::string_view message, const TrustedRoot& root) const {
     const ErrorQueue errors;
     if (TS_TST_INFO_get_version(info_of(response_)) != 1 || !is_over(message)) {
-        why = "a timestamp in it is over something else";
-        return false;
+        return {.why = "a timestamp in it is over something else"};
     }
-    why = "the trusted root has no authority for timestamps";
+    Check check{.why = "the trusted root has no authority for timestamps"};
     for (const auto& authority : root.timestamp_authorities) {
-        if (!signed_by(authority, why)) {
+        if (!signed_by(authority, check.why)) {
             continue;
         }
         if (authority.valid.contains(time_)) {
-            return true;
+            return {.holds = true};
         }
-        why = "the trusted root does not vouch for " + authority.name + " at " + format_time(time_);
+        check.root_too_old = true;
+        check.why = "it does not vouch for " + authority.name + " at " + format_time(time_);
     }
-    return false;
+    return check;
 }
 
 }  // namespace twinkle::sigstore

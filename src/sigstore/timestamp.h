@@ -17,10 +17,15 @@ public:
 
     Time time() const { return time_; }  // as it says; not to be believed before verify()
 
-    // By an authority of the root, at a time at which the root vouches for it, over `message`. Else
-    // none, and `why` says why. The leaf of the authority's chain in the root is what must have
-    // signed: certificates that come with the timestamp are not believed.
-    bool verify(std::string_view message, const TrustedRoot& root, std::string& why) const;
+    struct Check {
+        bool holds = false;
+        bool root_too_old = false;  // it holds, but the root does not vouch for the authority then
+        std::string why = {};       // where it does not hold
+    };
+    // By an authority of the root, at a time at which the root vouches for it, over `message`. The
+    // leaf of the authority's chain in the root is what must have signed: certificates that come
+    // with the timestamp are not believed.
+    Check verify(std::string_view message, const TrustedRoot& root) const;
 
 private:
     Timestamp() = default;

@@ -23,32 +23,46 @@ struct Material {
 
 // Every timestamp must be well-formed; those by authorities that the root does not know prove
 // nothing and do no harm, as long as another time is proved.
-void add_timestamps(const Bundle& bundle, const TrustedRoot& root, std::vector<VerifiedTime>& times,
-                    std::string& why) {
+std::vector<VerifiedTime> verify_timestamps(const Bundle& bundle, const TrustedRoot& root,
+                                            Timestamp::Check& failed) {
+    std::vector<VerifiedTime> times;
     for (const auto& bytes : bundle.timestamps) {
         const auto timestamp = Timestamp::parse(bytes);
-        if (timestamp.verify(bundle.signature(), root, why)) {
+        auto check = timestamp.verify(bundle.signature(), root);
+        if (check.holds) {
             times.push_back({VerifiedTime::Source::timestamp_authority, timestamp.time()});
+        } else if (!failed.root_too_old) {
+            failed = std::move(check);
         }
     }
+    return times;
+}
+
+[[noreturn]] void no_time(const Timestamp::Check& failed, const TrustedRoot& root) {
+    if (failed.root_too_old) {
+        throw Refusal(
+            Reason::root_too_old,
+            "nothing proves to " + root.description() + " when it was signed: " + failed.why,
+            newer_root_hint(root));
+    }
+    throw Refusal(Reason::invalid, "nothing proves when it was signed" +
+                                       (failed.why.empty() ? "" : ": " + failed.why));
 }
 
 std::vector<VerifiedTime> verify_times(const Bundle& bundle, const TransparencyLog& log,
                                        const TrustedRoot& root) {
-    std::vector<VerifiedTime> times;
-    std::string why;
     if (!bundle.timestamps.empty() && root.timestamp_authorities.empty()) {
         throw Refusal(Reason::root_too_old,
                       root.description() + " has no authority for its timestamps",
                       newer_root_hint(root));
     }
-    add_timestamps(bundle, root, times, why);
+    Timestamp::Check failed;
+    auto times = verify_timestamps(bundle, root, failed);
     if (const auto promised = verify_promise(bundle.entry, log, root)) {
         times.push_back({VerifiedTime::Source::log, *promised});
     }
     if (times.empty()) {
-        throw Refusal(Reason::invalid,
-                      "nothing proves when it was signed" + (why.empty() ? "" : ": " + why));
+        no_time(failed, root);
     }
     for (const auto& [source, time] : times) {
         expect_valid_log(log, time, root);

@@ -392,7 +392,7 @@ void add_roots(Cases& cases) {
         "it believes an authority after its end";
     root = {};
     root.timestamp_end = "2026-03-01T11:59:59Z";
-    cases.add("root-timestamps-ended", Reason::invalid, v2, root);
+    cases.add("root-timestamps-ended", Reason::root_too_old, v2, root);
     root = {};
     root.certificate_log_end = "2026-03-01T11:00:00Z";
     cases.add("root-certificate-log-ended", Reason::root_too_old, {}, root).reference_differs =

@@ -175,12 +175,12 @@ std::string statement_over(std::string_view artifact) {
 
 Instance::Instance()
     : authority_key_(SigningKey::make("P-384")),
-      between_key_(SigningKey::make("P-384")),
+      between_key_(SigningKey::make("P-256")),
       certificate_log_(SigningKey::make("P-256")),
       rekor1_(SigningKey::make("P-256")),
       rekor2_(SigningKey::make("ED25519")),
-      stamp_root_key_(SigningKey::make("P-384")),
-      stamp_key_(SigningKey::make("P-384")),
+      stamp_root_key_(SigningKey::make("P-256")),
+      stamp_key_(SigningKey::make("P-256")),
       managed_(SigningKey::make("P-256")),
       foreign_key_(SigningKey::make("P-256")) {
     authority_ = MadeCertificate::make(authority_spec("ca-root", ""), authority_key_, nullptr,
