@@ -304,6 +304,11 @@ Flow BlobDownload::on_data(const Stream& stream, std::string_view bytes) {
     } else {
         context_.hasher.advance(hash_task_, partial_->front());
     }
+    // As soon as it is known that one stream is slow, not when its segment ends.
+    if (probed_ && now - widened_ > measured_for) {
+        widened_ = now;
+        fetch_more();
+    }
     context_.observer.file_progress(name_, partial_->written());
     context_.tick();
     return Flow::more;

@@ -113,6 +113,7 @@ private:
     std::uint64_t received_ = 0;
     Time first_byte_{};
     Time refreshed_{};
+    Time widened_{};  // when it was last asked whether more streams are worth it
 };
 
 }  // namespace twinkle::hub
