@@ -22,7 +22,7 @@ Mapping read_or_resolve_mapping(const Arguments& arguments, Console& console) {
     if (const auto file = arguments.text("map")) {
         return Mapping::load(existing_file(*file, "mapping"));
     }
-    auto resolution = resolve_now(console, {}, false);
+    auto resolution = resolve_now(console, {});
     console.note(resolution.manifest
                      ? "kernels as " + base::display_path(*resolution.manifest) + " says"
                      : "no manifest here: the bundled kernels are used");

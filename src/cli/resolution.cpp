@@ -2,13 +2,16 @@
 
 namespace twinkle::cli {
 
-project::Resolution resolve_now(Console& console, const std::optional<std::string>& target,
-                                bool strict) {
+project::Resolution resolve_now(Console& console, const ResolveChoices& choices) {
     project::ResolveOptions options;
     options.project = console.globals().project;
     options.start = std::filesystem::current_path();
-    options.target = target;
-    options.strict = strict;
+    options.target = choices.target;
+    if (choices.lockfile) {
+        options.lockfile = *choices.lockfile;
+    }
+    options.locked = choices.locked;
+    options.strict = choices.strict;
     auto resolution = project::resolve(options);
     for (const auto& note : resolution.notes) {
         console.detail(note);

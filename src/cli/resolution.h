@@ -10,7 +10,13 @@
 
 namespace twinkle::cli {
 
-project::Resolution resolve_now(Console& console, const std::optional<std::string>& target,
-                                bool strict);
+struct ResolveChoices {
+    std::optional<std::string> target;
+    std::optional<std::string> lockfile;
+    bool locked = false;
+    bool strict = false;
+};
+
+project::Resolution resolve_now(Console& console, const ResolveChoices& choices);
 
 }  // namespace twinkle::cli

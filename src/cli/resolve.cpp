@@ -3,8 +3,10 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/hub_command.h"
 #include "cli/interrupt.h"
 #include "cli/resolution.h"
+#include "project/bundle.h"
 
 namespace twinkle::cli {
 namespace {
@@ -34,23 +36,34 @@ void print_table(const std::vector<Decision>& decisions, Console& console) {
     console.result(table);
 }
 
+[[noreturn]] void fail_both(std::string what) {
+    throw Error(ErrorCode::malformed,
+                {.what = std::move(what), .where = {}, .why = {}, .hint = "leave one of them out"});
+}
+
 int run(const Arguments& arguments, Console& console) {
-    const auto output = arguments.text("output").value_or("twinkle.map.json");
-    const bool to_stdout = output == "-";
-    if (to_stdout && console.json()) {
-        throw Error(ErrorCode::malformed, {.what = "--json and -o - both want standard output",
-                                           .where = {},
-                                           .why = {},
-                                           .hint = "leave one of them out"});
+    const auto bundle = arguments.text("bundle");
+    if (bundle && arguments.text("output")) {
+        fail_both("--bundle and -o both say where to write: the mapping of a bundle is inside it");
     }
-    const auto resolution =
-        resolve_now(console, arguments.text("target"), arguments.flag("strict"));
+    const auto output = bundle.value_or(arguments.text("output").value_or("twinkle.map.json"));
+    const bool to_stdout = !bundle && output == "-";
+    if (to_stdout && console.json()) {
+        fail_both("--json and -o - both want standard output");
+    }
+    const auto resolution = resolve_now(console, {.target = arguments.text("target"),
+                                                  .lockfile = arguments.text("lockfile"),
+                                                  .locked = arguments.flag("locked"),
+                                                  .strict = arguments.flag("strict")});
     const auto& decisions = resolution.mapping.decisions;
     if (to_stdout) {
         console.result(resolution.mapping.to_json());
         return 0;
     }
-    {
+    if (bundle) {
+        const InterruptFlag interrupt;
+        project::write_bundle(resolution.mapping, *bundle, &interrupt.stop());
+    } else {
         const InterruptDelay whole_file;
         base::write_file_atomically(output, resolution.mapping.to_json());
     }
@@ -77,10 +90,10 @@ Command resolve_command() {
             "Reads the manifest (twinkle.toml or pyproject.toml) and writes a mapping: for every "
             "layer "
             "the kernels that may replace it on the target, with the hashes of their files and the "
-            "reason "
-            "for every choice. Without a manifest, the bundled kernels are used. Nothing is "
-            "fetched and no "
-            "kernel is loaded.",
+            "reason for every choice. Without a manifest, the bundled kernels are used. With a "
+            "lock, kernels are the commits that it names, and a build of which any byte differs "
+            "from it is refused (exit status 4). Nothing is fetched and no kernel is loaded: what "
+            "is missing is exit status 3, with the command that gets it.",
         .arguments = {},
         .options =
             {{.names = "-o,--output",
@@ -94,6 +107,15 @@ Command resolve_command() {
                       "manifest, a "
                       "file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…",
               .kind = ValueKind::file},
+             {.names = "--bundle",
+              .value = "DIR",
+              .help = "Write a folder with the mapping and its kernels beside it, for machines "
+                      "without network",
+              .kind = ValueKind::folder},
+             {.names = "--locked",
+              .value = "",
+              .help = "Exit status 7 where there is no lock, or it does not fit the manifest"},
+             lockfile_option(),
              {.names = "--strict",
               .value = "",
               .help = "Fail where the target cannot have what the manifest asks for"}},
@@ -101,6 +123,8 @@ Command resolve_command() {
             {{"The mapping of the project in this folder, for this machine", "twinkle resolve"},
              {"For another machine",
               "twinkle resolve --target torch=2.11,backend=cu130,arch=9.0 -o prod.map.json"},
+             {"A folder to copy to a machine without network",
+              "twinkle resolve --target prod --bundle deploy/kernels"},
              {"The reasons, for a script", "twinkle resolve --json | jq '.decisions[]'"}},
         .run = run};
 }

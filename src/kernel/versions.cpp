@@ -170,6 +170,15 @@ std::vector<VariantChoice> list(const fs::path& kernel_dir, const Target& target
     return in_order(std::move(candidates), target);
 }
 
+std::vector<VariantChoice> rank(std::span<const OfferedVariant> offered, const Target& target,
+                                std::optional<std::string_view> device) {
+    std::vector<Candidate> candidates;
+    for (const OfferedVariant& variant : offered) {
+        candidates.push_back(judge(variant, target, device));
+    }
+    return in_order(std::move(candidates), target);
+}
+
 }  // namespace
 
 std::vector<VariantChoice> list_variants(const fs::path& kernel_dir, const Target& target) {
@@ -183,11 +192,12 @@ std::vector<VariantChoice> list_variants(const fs::path& kernel_dir, const Targe
 
 std::vector<VariantChoice> rank_variants(std::span<const OfferedVariant> offered,
                                          const Target& target) {
-    std::vector<Candidate> candidates;
-    for (const OfferedVariant& variant : offered) {
-        candidates.push_back(judge(variant, target, std::nullopt));
-    }
-    return in_order(std::move(candidates), target);
+    return rank(offered, target, std::nullopt);
+}
+
+std::vector<VariantChoice> rank_variants(std::span<const OfferedVariant> offered,
+                                         const Target& target, std::string_view device) {
+    return rank(offered, target, device);
 }
 
 }  // namespace twinkle::kernel

@@ -36,12 +36,14 @@ struct OfferedVariant {
 // Accepted before rejected, preferred first; equal input gives equal order.
 std::vector<VariantChoice> rank_variants(std::span<const OfferedVariant> offered,
                                          const target::Target& target);
+// The same for one device: noarch builds are judged for it, builds of other backends are rejected.
+std::vector<VariantChoice> rank_variants(std::span<const OfferedVariant> offered,
+                                         const target::Target& target, std::string_view device);
 
 // The same for a folder on this machine. One that is no kernel: Error(malformed | not_found).
 std::vector<VariantChoice> list_variants(const std::filesystem::path& kernel_dir,
                                          const target::Target& target);
 
-// The same for one device: noarch builds are judged for it, builds of other backends are rejected.
 std::vector<VariantChoice> list_variants(const std::filesystem::path& kernel_dir,
                                          const target::Target& target, std::string_view device);
 

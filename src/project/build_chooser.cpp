@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "kernel/variant.h"
+#include "project/locked_build.h"
+#include "project/newer_version.h"
 #include "twinkle/error.h"
 
 namespace fs = std::filesystem;
@@ -45,6 +48,18 @@ void refuse_broken(const KernelSource& source, const std::vector<VariantChoice>&
     }
 }
 
+// Every file that the lock has of a Hub kernel's build is there, right or wrong.
+bool is_complete(const KernelSource& source, const std::string& variant) {
+    const fs::path folder = source.folder / "build" / variant;
+    std::error_code error;
+    const LockedVariant* locked = source.locked->find(variant);
+    return fs::is_directory(folder, error) &&
+           (locked == nullptr ||
+            std::all_of(locked->files.begin(), locked->files.end(), [&](const LockedFile& file) {
+                return fs::exists(folder / file.path, error);
+            }));
+}
+
 bool has_library(const kernel::Build& build) {
     return std::any_of(build.files.begin(), build.files.end(),
                        [](const MappedFile& file) { return file.path.ends_with(".so"); });
@@ -52,18 +67,108 @@ bool has_library(const kernel::Build& build) {
 
 }  // namespace
 
+// What the lock knows is chosen from all builds that there are, be they on this machine or not.
+std::vector<VariantChoice> BuildChooser::choices(const KernelSource& source,
+                                                 const std::string& device) const {
+    const bool all_known =
+        source.locked != nullptr && !source.locked->is_local() && !source.locked->variants.empty();
+    if (!all_known) {
+        return kernel::list_variants(source.folder, target_, device);
+    }
+    std::vector<kernel::OfferedVariant> offered;
+    for (const LockedVariant& variant : source.locked->variants) {
+        offered.push_back({variant.name, [&variant, &source] {
+                               if (!variant.concat_hash.empty()) {
+                                   return kernel::read_metadata(source.folder / "build" /
+                                                                variant.name / "metadata.json")
+                                       .archs;
+                               }
+                               return variant.archs;
+                           }});
+    }
+    return kernel::rank_variants(offered, target_, device);
+}
+
 fs::path BuildChooser::folder_of(const KernelSource& source, const VariantChoice& choice) const {
+    if (source.locked != nullptr && !source.locked->is_local()) {
+        fs::path folder = source.folder / "build" / choice.name;
+        if (!is_complete(source, choice.name)) {
+            throw Error(ErrorCode::not_found, {.what = "the build " + choice.name + " of " +
+                                                       source.name + " is not in the cache",
+                                               .where = base::display_path(source.folder),
+                                               .why = "",
+                                               .hint = locator_.fetch_command() + " gets it"});
+        }
+        return folder;
+    }
     const kernel::KernelFolder folder = kernel::open_kernel_folder(source.folder);
     return folder.kind == kernel::FolderKind::repository ? folder.builds / choice.name
                                                          : source.folder;
 }
 
-const BuildChooser::Loaded& BuildChooser::load(const fs::path& folder, const std::string& name) {
+// The build's entry in the lock; none: the lock has no hashes. Its metadata decides how the rest is
+// read, so it is held against the lock before anybody looks into it.
+const LockedVariant* BuildChooser::locked_variant(const KernelSource& source,
+                                                  const VariantChoice& choice,
+                                                  const fs::path& folder) {
+    if (source.locked == nullptr) {
+        return nullptr;
+    }
+    const LockedKernel& locked = *source.locked;
+    if (locked.variants.empty()) {
+        warnings_.push_back(source.name + " is pinned by kernels.lock, which has no hashes");
+        return nullptr;
+    }
+    const bool whole = locked.is_local() && folder == source.folder;
+    const LockedVariant* variant = locked.find(whole ? "." : choice.name);
+    if (variant == nullptr) {
+        throw Error(ErrorCode::verification,
+                    {.what = "the build " + choice.name + " of " + source.name + " is not locked",
+                     .where = base::display_path(folder),
+                     .why = "it was not there when the kernel was locked",
+                     .hint = "run twinkle lock"});
+    }
+    if (!variant->metadata_sha256.empty() &&
+        base::hash_file(folder / "metadata.json").sha256 != variant->metadata_sha256) {
+        throw Error(ErrorCode::verification,
+                    {.what = "the metadata of " + source.name + " is not what was locked",
+                     .where = base::display_path(folder / "metadata.json"),
+                     .why = "its SHA-256 differs",
+                     .hint = repair_hint(source)});
+    }
+    return variant;
+}
+
+std::string BuildChooser::repair_hint(const KernelSource& source) const {
+    return source.locked->is_local() ? "run twinkle lock if that is what it should be"
+                                     : "twinkle cache verify finds damaged files, " +
+                                           locator_.fetch_command() + " gets them again";
+}
+
+void BuildChooser::check_files(const KernelSource& source, const LockedVariant& variant,
+                               const kernel::Build& build) {
+    if (variant.concat_hash.empty()) {
+        check_locked_build(variant, build.path, build.files, source.name, repair_hint(source));
+    } else if (!check_concat_hash(*source.locked, variant, locator_.cache(), build.path,
+                                  build.files)) {
+        warnings_.push_back("the hash that kernels.lock has of " + source.name +
+                            " was not checked: the cache does not say which files are in LFS");
+    }
+}
+
+const BuildChooser::Loaded& BuildChooser::load(const KernelSource& source,
+                                               const VariantChoice& choice) {
+    const fs::path folder = folder_of(source, choice);
     if (const auto found = loaded_.find(folder); found != loaded_.end()) {
         return found->second;
     }
+    const LockedVariant* locked = locked_variant(source, choice, folder);
     Loaded loaded{kernel::read_build(folder), {}};
+    if (locked != nullptr) {
+        check_files(source, *locked, loaded.build);
+    }
     loaded.layers = kernel::read_layers(loaded.build.sources);
+    const std::string& name = source.name;
     const auto& metadata = loaded.build.metadata;
     if (metadata && metadata->provenance && metadata->provenance->dirty()) {
         warnings_.push_back(name + " was built from a source tree with uncommitted changes");
@@ -79,24 +184,48 @@ const BuildChooser::Loaded& BuildChooser::load(const fs::path& folder, const std
     return loaded_.emplace(folder, std::move(loaded)).first->second;
 }
 
+void BuildChooser::add_dependencies(const KernelSource& source, const kernel::Build& build,
+                                    const std::string& device) {
+    if (!build.metadata) {
+        return;
+    }
+    chain_.push_back(source.name);
+    for (const kernel::KernelDependency& needed : build.metadata->kernel_depends) {
+        const LockedDependency dependency = locked_dependency(needed);
+        const std::string where = source.name + " depends on " + dependency.text();
+        if (std::find(chain_.begin(), chain_.end(), dependency.text()) != chain_.end()) {
+            throw Error(ErrorCode::refused,
+                        {.what = "the dependencies of a kernel lead back to itself",
+                         .where = base::display_path(build.path),
+                         .why = base::join(chain_, " → ") + " → " + dependency.text(),
+                         .hint = "tell its publisher"});
+        }
+        const KernelSource found = locator_.locate(dependency, where);
+        if (choose(found, device) == nullptr) {
+            fail(found, {device}, where);
+        }
+    }
+    chain_.pop_back();
+}
+
 const ChosenBuild* BuildChooser::choose(const KernelSource& source, const std::string& device) {
     const auto key = std::pair(source.name, device);
     if (const auto found = chosen_.find(key); found != chosen_.end()) {
         return found->second.get();
     }
-    const auto choices = kernel::list_variants(source.folder, target_, device);
-    refuse_broken(source, choices);
-    mapping_.decisions.push_back(decide(source, device, choices));
-    auto& slot = chosen_[key];
-    if (choices.empty() || !choices.front().preferred) {
+    const auto all = choices(source, device);
+    refuse_broken(source, all);
+    mapping_.decisions.push_back(decide(source, device, all));
+    if (all.empty() || !all.front().preferred) {
+        chosen_[key] = nullptr;
         return nullptr;
     }
-    const VariantChoice& best = choices.front();
-    const Loaded& loaded = load(folder_of(source, best), source.name);
-    slot = std::make_unique<ChosenBuild>();
-    slot->layers = loaded.layers;
-    slot->package = base::display_path(loaded.build.package);
-    MappedKernel& kernel = slot->kernel;
+    const VariantChoice& best = all.front();
+    const Loaded& loaded = load(source, best);
+    auto chosen = std::make_unique<ChosenBuild>();
+    chosen->layers = loaded.layers;
+    chosen->package = base::display_path(loaded.build.package);
+    MappedKernel& kernel = chosen->kernel;
     kernel.name = source.name;
     kernel.repo_id = source.repo_id;
     kernel.commit = source.commit;
@@ -115,24 +244,33 @@ const ChosenBuild* BuildChooser::choose(const KernelSource& source, const std::s
     if (std::none_of(mapping_.kernels.begin(), mapping_.kernels.end(), same)) {
         mapping_.kernels.push_back(kernel);
     }
-    return slot.get();
+    add_dependencies(source, loaded.build, device);
+    return (chosen_[key] = std::move(chosen)).get();
 }
 
 void BuildChooser::fail(const KernelSource& source, const std::vector<std::string>& devices,
                         const std::string& where) const {
     std::vector<std::string> reasons;
     for (const std::string& device : devices) {
-        for (const VariantChoice& choice : kernel::list_variants(source.folder, target_, device)) {
+        for (const VariantChoice& choice : choices(source, device)) {
             const std::string prefix = devices.size() > 1 ? device + ": " : "";
             reasons.push_back(prefix + base::printable(choice.name) + ": " + choice.reason);
         }
     }
+    const auto newer = source.repo_id.empty()
+                           ? std::nullopt
+                           : newer_version_that_fits(locator_.cache(), source.repo_id, source.pin,
+                                                     target_, devices);
     throw Error(
         ErrorCode::not_found,
         {.what = "no build of " + source.name + " runs on the target (" + target_.text() + ")",
          .where = where.empty() ? base::display_path(source.folder) : where,
          .why = base::join(reasons, "\n         "),
-         .hint = "twinkle versions lists them; --target chooses for another machine"});
+         .hint = newer ? "version " + std::to_string(newer->version) + " has a build that fits (" +
+                             newer->build + "): twinkle add " + source.repo_id + "@" +
+                             std::to_string(newer->version)
+                       : "twinkle versions lists them; --target chooses for another "
+                         "machine"});
 }
 
 }  // namespace twinkle::project

@@ -23,11 +23,13 @@ struct ChosenBuild {
 
 class BuildChooser {
 public:
-    BuildChooser(const target::Target& target, Mapping& mapping)
-        : target_(target), mapping_(mapping) {}
+    BuildChooser(const target::Target& target, KernelLocator& locator, Mapping& mapping)
+        : target_(target), locator_(locator), mapping_(mapping) {}
 
     // None: no build for this device; the decision says why. The first answer for a kernel and
-    // device is added to the mapping.
+    // device is added to the mapping, with all that the build depends on. Throws Error(not_found)
+    // where the build is not on this machine, Error(verification) where it is not the locked one,
+    // Error(refused) for dependencies that lead back to themselves.
     const ChosenBuild* choose(const KernelSource& source, const std::string& device);
 
     // Why nothing fits on any of these devices, with every build that there is.
@@ -41,12 +43,24 @@ private:
         kernel::Build build;
         kernel::LayerList layers;
     };
-    const Loaded& load(const std::filesystem::path& folder, const std::string& name);
+    std::vector<kernel::VariantChoice> choices(const KernelSource& source,
+                                               const std::string& device) const;
     std::filesystem::path folder_of(const KernelSource& source,
                                     const kernel::VariantChoice& choice) const;
+    const Loaded& load(const KernelSource& source, const kernel::VariantChoice& choice);
+    const LockedVariant* locked_variant(const KernelSource& source,
+                                        const kernel::VariantChoice& choice,
+                                        const std::filesystem::path& folder);
+    void check_files(const KernelSource& source, const LockedVariant& variant,
+                     const kernel::Build& build);
+    std::string repair_hint(const KernelSource& source) const;
+    void add_dependencies(const KernelSource& source, const kernel::Build& build,
+                          const std::string& device);
 
     const target::Target& target_;
+    KernelLocator& locator_;
     Mapping& mapping_;
+    std::vector<std::string> chain_;  // the kernels whose dependencies are being chosen
     std::map<std::pair<std::string, std::string>, std::unique_ptr<ChosenBuild>> chosen_;
     std::map<std::filesystem::path, Loaded> loaded_;
     std::vector<std::string> warnings_;

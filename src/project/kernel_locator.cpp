@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cache/snapshot.h"
+#include "project/requests.h"
 #include "twinkle/error.h"
 
 namespace fs = std::filesystem;
@@ -48,39 +49,24 @@ std::optional<std::string> ref_of(const Pin& pin) {
     return pin.revision.empty() ? "main" : pin.revision;
 }
 
-std::string pinned_name(const std::string& repo_id, const Pin& pin) {
-    return pin.empty() ? repo_id + "@main" : repo_id + "@" + pin.text();
-}
-
 }  // namespace
 
-KernelLocator::KernelLocator(const Manifest& manifest, fs::path bundled,
+KernelLocator::KernelLocator(const Manifest& manifest, LocatorOptions options,
                              const target::Machine& machine)
     : manifest_(manifest),
-      bundled_(std::move(bundled)),
+      options_(std::move(options)),
       cache_(cache::cache_of(machine)),
       overrides_(local_overrides(machine)) {}
 
 KernelSource KernelLocator::locate(const LayerBinding& binding) {
     if (!binding.repo_id.empty()) {
-        return locate_hub(binding.repo_id, pin_from_kernels(binding), binding.where);
+        return locate_hub(binding.repo_id, pin_of(manifest_, binding), binding.where);
     }
     if (binding.repo_path.empty()) {
         return locate_bundled();
     }
-    // A package in a repository of several, or the repository of a single one.
-    std::error_code error;
-    const fs::path package = binding.repo_path / binding.package_name;
-    const bool inside = !binding.package_name.empty() && fs::is_directory(package, error);
-    const fs::path folder = inside ? package : binding.repo_path;
-    for (const KernelRequest& request : manifest_.kernels) {
-        if (!request.path.empty() && request.path == folder) {
-            return locate(request);
-        }
-    }
-    // Named as seen from the manifest, so that the mapping does not depend on the current folder.
-    const fs::path home = fs::absolute(manifest_.file).parent_path().lexically_normal();
-    return locate_local(folder.lexically_relative(home).generic_string(), folder, binding.where);
+    const fs::path folder = local_folder(binding.repo_path, binding.package_name);
+    return locate_local(local_name(manifest_, folder), folder, binding.where);
 }
 
 KernelSource KernelLocator::locate(const KernelRequest& request) {
@@ -88,8 +74,12 @@ KernelSource KernelLocator::locate(const KernelRequest& request) {
                                 : locate_local(request.key, request.path, request.where);
 }
 
+KernelSource KernelLocator::locate(const LockedDependency& dependency, const std::string& where) {
+    return locate_hub(dependency.repo_id, dependency.pin, where);
+}
+
 KernelSource KernelLocator::locate_bundled() const {
-    const fs::path folder = bundled_ / pack_name;
+    const fs::path folder = options_.bundled / pack_name;
     std::error_code error;
     if (!fs::is_directory(folder, error)) {
         throw Error(ErrorCode::not_found,
@@ -98,7 +88,7 @@ KernelSource KernelLocator::locate_bundled() const {
                      .why = "this twinkle was built or installed without them",
                      .hint = "build with -DTWINKLE_RUNTIME=ON, or name a kernel with repo_path"});
     }
-    return {pack_name, "", "", fs::absolute(folder).lexically_normal()};
+    return {pack_name, "", "", fs::absolute(folder).lexically_normal(), {}, nullptr};
 }
 
 KernelSource KernelLocator::locate_local(const std::string& name, const fs::path& folder,
@@ -111,61 +101,60 @@ KernelSource KernelLocator::locate_local(const std::string& name, const fs::path
                      .why = "there is no such folder",
                      .hint = "paths in a manifest are relative to its own folder"});
     }
-    return {name, "", "", folder};
+    const Lock* lock = options_.lock;
+    return {name, "", "", folder, {}, lock != nullptr ? lock->find_local(name) : nullptr};
 }
 
-KernelSource KernelLocator::locate_hub(const std::string& repo_id, const Pin& pin,
+KernelSource KernelLocator::locate_hub(const std::string& repo_id, Pin pin,
                                        const std::string& where) {
-    const std::string name = pinned_name(repo_id, pin);
-    if (const auto found = overrides_.find(repo_id); found != overrides_.end()) {
-        warn(repo_id + " is taken from " + base::display_path(found->second) + " (LOCAL_KERNELS)");
-        return locate_local(name, fs::absolute(found->second).lexically_normal(), where);
-    }
     if (pin.empty()) {
         warn(where + ": " + repo_id + " has neither version nor revision: its branch main is used");
+        pin.revision = "main";
+    }
+    const std::string name = repo_id + "@" + pin.text();
+    if (const auto found = overrides_.find(repo_id); found != overrides_.end()) {
+        warn(repo_id + " is taken from " + base::display_path(found->second) + " (LOCAL_KERNELS)");
+        KernelSource source =
+            locate_local(name, fs::absolute(found->second).lexically_normal(), where);
+        source.locked = nullptr;
+        return source;
+    }
+    const LockedKernel* locked =
+        options_.lock != nullptr ? options_.lock->find(repo_id, pin) : nullptr;
+    if (locked != nullptr) {
+        return locate_locked(*locked, name, where);
     }
     const auto ref = ref_of(pin);
     const auto snapshot = ref ? cache::find_snapshot(cache_, repo_id, *ref) : std::nullopt;
     if (!snapshot) {
-        throw Error(ErrorCode::not_found,
-                    {.what = "the kernel " + base::printable(name) + " is not in the cache",
-                     .where = where,
-                     .why = "nothing is fetched here, and this version of twinkle has no Hub "
-                            "commands yet; looked in " +
-                            base::display_path(cache_.root()),
-                     .hint = "fetch it with the Python tool: kernels download, or name a local "
-                             "copy: LOCAL_KERNELS=" +
-                             repo_id + "=PATH"});
+        fail_missing(name, repo_id, where);
     }
     const auto& trusted = manifest_.trust;
     if (std::find(trusted.begin(), trusted.end(), repo_id) == trusted.end()) {
         warn(repo_id + " comes from the cache; its publisher was not checked");
     }
-    return {name, repo_id, snapshot->commit, snapshot->folder};
+    return {name, repo_id, snapshot->commit, snapshot->folder, pin, nullptr};
 }
 
-// A layer without a version has the one that [kernels] gives to its repository.
-Pin KernelLocator::pin_from_kernels(const LayerBinding& binding) const {
-    if (!binding.pin.empty()) {
-        return binding.pin;
+// Whom to trust was decided when it was locked.
+KernelSource KernelLocator::locate_locked(const LockedKernel& locked, const std::string& name,
+                                          const std::string& where) const {
+    const fs::path folder = cache_.snapshot(locked.name, locked.commit);
+    std::error_code error;
+    if (!fs::is_directory(folder, error)) {
+        fail_missing(name, locked.name, where);
     }
-    std::vector<Pin> pins;
-    std::vector<std::string> texts;
-    for (const KernelRequest& request : manifest_.kernels) {
-        if (request.key == binding.repo_id && request.path.empty()) {
-            pins.push_back(request.pin);
-            texts.push_back(request.pin.text());
-        }
-    }
-    if (pins.size() > 1) {
-        throw Error(ErrorCode::malformed,
-                    {.what = "the layer \"" + binding.kernel_name +
-                             "\" does not say which version of " + binding.repo_id + " it is from",
-                     .where = binding.where,
-                     .why = "[kernels] has several: " + base::join(texts, ", "),
-                     .hint = "add version = …"});
-    }
-    return pins.empty() ? Pin{} : pins.front();
+    return {name, locked.name, locked.commit, folder, locked.pin, &locked};
+}
+
+void KernelLocator::fail_missing(const std::string& name, const std::string& repo_id,
+                                 const std::string& where) const {
+    throw Error(ErrorCode::not_found,
+                {.what = "the kernel " + base::printable(name) + " is not in the cache",
+                 .where = where,
+                 .why = "looked in " + base::display_path(cache_.root()),
+                 .hint = options_.fetch_command +
+                         " gets it; or name a copy: LOCAL_KERNELS=" + repo_id + "=PATH"});
 }
 
 void KernelLocator::warn(std::string text) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cache/layout.h"
+#include "project/lock.h"
 #include "project/manifest.h"
 #include "target/machine.h"
 
@@ -17,29 +18,43 @@ struct KernelSource {
     std::string repo_id;
     std::string commit;
     std::filesystem::path folder;
+    Pin pin;                               // of a Hub kernel
+    const LockedKernel* locked = nullptr;  // none: not locked, or taken from somewhere else
+};
+
+struct LocatorOptions {
+    std::filesystem::path bundled;                // where the bundled kernels are
+    const Lock* lock = nullptr;                   // none: what the cache says a version is
+    std::string fetch_command = "twinkle fetch";  // that gets what is missing
 };
 
 class KernelLocator {
 public:
-    KernelLocator(const Manifest& manifest, std::filesystem::path bundled,
-                  const target::Machine& machine);
+    KernelLocator(const Manifest& manifest, LocatorOptions options, const target::Machine& machine);
 
     // Throws Error(not_found) where the kernel is not on this machine.
     KernelSource locate(const LayerBinding& binding);
     KernelSource locate(const KernelRequest& request);
+    // What the build of another kernel depends on; `where` says whose.
+    KernelSource locate(const LockedDependency& dependency, const std::string& where);
 
+    const cache::Cache& cache() const { return cache_; }
+    const std::string& fetch_command() const { return options_.fetch_command; }
     const std::vector<std::string>& warnings() const { return warnings_; }
 
 private:
     KernelSource locate_bundled() const;
     KernelSource locate_local(const std::string& name, const std::filesystem::path& folder,
                               const std::string& where) const;
-    KernelSource locate_hub(const std::string& repo_id, const Pin& pin, const std::string& where);
-    Pin pin_from_kernels(const LayerBinding& binding) const;
+    KernelSource locate_hub(const std::string& repo_id, Pin pin, const std::string& where);
+    KernelSource locate_locked(const LockedKernel& locked, const std::string& name,
+                               const std::string& where) const;
+    [[noreturn]] void fail_missing(const std::string& name, const std::string& repo_id,
+                                   const std::string& where) const;
     void warn(std::string text);
 
     const Manifest& manifest_;
-    std::filesystem::path bundled_;
+    LocatorOptions options_;
     cache::Cache cache_;
     std::map<std::string, std::filesystem::path> overrides_;  // LOCAL_KERNELS
     std::vector<std::string> warnings_;

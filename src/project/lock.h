@@ -72,7 +72,9 @@ enum class LockFormat { twinkle, kernels, kernels_old };
 
 struct Lock {
     LockFormat format = LockFormat::twinkle;
-    std::vector<LockedKernel> kernels;  // Hub kernels by repository and pin, and local ones by name
+    std::filesystem::path file = {};  // where it was read from
+    std::vector<LockedKernel> kernels =
+        {};  // Hub kernels by repository and pin, and local ones by name
 
     const LockedKernel* find(std::string_view repo_id, const Pin& pin) const;
     const LockedKernel* find_local(std::string_view name) const;

@@ -248,11 +248,10 @@ Lock read_lock(const fs::path& file) {
     const auto first = text.find_first_not_of(" \t\r\n");
     const bool json = first != std::string::npos && (text[first] == '[' || text[first] == '{') &&
                       text.compare(first, 2, "[[") != 0;
-    if (json) {
-        refuse_conflicts(text, origin);
-        return parse_kernels_lock(text, origin);
-    }
-    return parse_lock(text, origin);
+    refuse_conflicts(text, origin);
+    Lock lock = json ? parse_kernels_lock(text, origin) : parse_lock(text, origin);
+    lock.file = file;
+    return lock;
 }
 
 }  // namespace twinkle::project

@@ -5,6 +5,7 @@
 #include "project/find_project.h"
 #include "project/kernel_locator.h"
 #include "project/layer_candidates.h"
+#include "project/lock_files.h"
 #include "project/manifest.h"
 #include "target/runtime.h"
 #include "target/target.h"
@@ -43,6 +44,51 @@ void add_functions(const Manifest& manifest, bool strict, Resolution& resolution
     }
 }
 
+// The project's lock, if it has one; what does not fit the manifest is said, or refused.
+std::optional<Lock> use_lock(const ResolveOptions& options, const Manifest& manifest,
+                             Resolution& resolution) {
+    const LockFiles files = lock_files(manifest, options.lockfile);
+    const auto lock = read_project_lock(files);
+    const auto reasons = lock ? lock_mismatches(manifest, *lock)
+                              : std::vector{"there is no " + base::display_path(files.lock)};
+    if (options.locked && !reasons.empty()) {
+        fail_out_of_date(files, reasons);
+    }
+    if (lock) {
+        resolution.notes.push_back("lock: " + base::display_path(lock->file));
+        for (const std::string& reason : reasons) {
+            resolution.warnings.push_back("the lock does not fit the manifest: " + reason +
+                                          "; run twinkle lock");
+        }
+    }
+    return lock;
+}
+
+std::string quoted(const std::string& word) {
+    const bool plain =
+        !word.empty() && word.find_first_of(" \t\n\"'\\$`<>|&;*?()[]{}~#!") == std::string::npos;
+    std::string text = "'";
+    for (const char c : word) {
+        text += c == '\'' ? "'\\''" : std::string(1, c);
+    }
+    return plain ? word : text + "'";
+}
+
+// What a person has to type to get what this resolution needs.
+std::string fetch_command(const ResolveOptions& options) {
+    std::string command = "twinkle fetch";
+    const auto add = [&](const char* option, const std::optional<std::string>& value) {
+        command += value ? std::string(" ") + option + " " + quoted(*value) : "";
+    };
+    const auto text = [](const std::optional<std::filesystem::path>& path) {
+        return path ? std::optional(path->string()) : std::nullopt;
+    };
+    add("--project", text(options.project));
+    add("--lockfile", text(options.lockfile));
+    add("--target", options.target);
+    return command;
+}
+
 void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
     to.insert(to.end(), from.begin(), from.end());
 }
@@ -74,8 +120,11 @@ Resolution resolve(const ResolveOptions& options) {
     resolution.notes.push_back("target: " + target.text());
 
     resolution.mapping.target = target.to_map();
-    KernelLocator locator(manifest, options.kernels_dir.value_or(installed.kernels), machine);
-    BuildChooser chooser(target, resolution.mapping);
+    const auto lock = project ? use_lock(options, manifest, resolution) : std::optional<Lock>();
+    const LocatorOptions where{options.kernels_dir.value_or(installed.kernels),
+                               lock ? &*lock : nullptr, fetch_command(options)};
+    KernelLocator locator(manifest, where, machine);
+    BuildChooser chooser(target, locator, resolution.mapping);
     add_kernels(manifest, target, locator, chooser);
     const LayerRules rules{target, presets, options.strict};
     add_layers(manifest, rules, locator, chooser, resolution.mapping);

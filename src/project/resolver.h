@@ -18,6 +18,8 @@ struct ResolveOptions {
     std::optional<std::string> target;                 // --target
     std::optional<std::filesystem::path> kernels_dir;  // of the bundled pack; none: as installed
     std::optional<std::filesystem::path> presets_dir;  // none: as installed
+    std::optional<std::filesystem::path> lockfile;     // none: the project's own
+    bool locked = false;  // no lock, or one that does not fit the manifest, is an error
     bool strict = false;  // what the target cannot have is an error instead of a decision
     const target::Machine* machine = nullptr;  // none: this one
 };
@@ -29,8 +31,8 @@ struct Resolution {
     std::optional<std::filesystem::path> manifest;  // none: the bundled pack with its preset
 };
 
-// Throws Error: malformed manifest, kernel or layer not found, no variant for the target, a digest
-// that differs, …
+// Throws Error: malformed manifest or lock, kernel or layer not found, no variant for the target, a
+// digest or locked hash that differs, a lock that does not fit the manifest, …
 Resolution resolve(const ResolveOptions& options);
 
 }  // namespace twinkle::project

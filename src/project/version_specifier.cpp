@@ -48,6 +48,13 @@ bool same_base(const Release& a, const Release& b) {
     return compare_public(base_a, base_b) == 0;
 }
 
+bool is_post_release_of(Release release, const Release& of) {
+    const bool post = release.post.has_value() && !of.post;
+    release.post.reset();
+    release.dev.reset();
+    return post && compare_public(release, of) == 0;
+}
+
 bool is_plain(const Release& release) {
     return !release.pre && !release.post && !release.dev && release.local.empty();
 }
@@ -134,10 +141,7 @@ bool VersionSpecifier::fits(const Clause& clause, const Release& release) {
                    (wanted.is_prerelease() || !release.is_prerelease() ||
                     !same_base(release, wanted));
         case Operator::more:
-            // ">1.0" means neither 1.0.post1 nor 1.0+local.
-            return compare_public(release, wanted) > 0 &&
-                   (wanted.post || !release.post || !same_base(release, wanted)) &&
-                   (release.local.empty() || !same_base(release, wanted));
+            return compare_public(release, wanted) > 0 && !is_post_release_of(release, wanted);
     }
     return false;
 }

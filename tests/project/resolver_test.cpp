@@ -1,51 +1,18 @@
 #include "project/resolver.h"
 
 #include "base/json.h"
-#include "base/throws.h"
 #include "catch.h"
-#include "kernel/kernel_folder.h"
-#include "target/virtual_machine.h"
+#include "project/world.h"
 
 using namespace twinkle;
 using namespace twinkle::project;
 using test::error_of;
+using test::World;
 namespace fs = std::filesystem;
 
 namespace {
 
-const std::string pack = "pack/twinkle-pack/build/torch-cpu";
-
-// An installed twinkle with a bundled kernel, a preset, and one project.
-struct World {
-    test::TempFolder folder;
-    test::VirtualMachine machine;
-    ResolveOptions options;
-
-    World() {
-        machine.program = folder / "bin/twinkle";
-        machine.variables = {{"HF_HOME", (folder / "hf").string()}};
-        test::write_build(folder, pack, "twinkle-pack", "cpu");
-        folder.write("presets/transformers.toml",
-                     "[[layers.Norm]]\nclasses = [\"t.Norm\"]\nmode = \"inference\"\n"
-                     "[[layers.Gate]]\nclasses = [\"t.Gate\"]\nwhen_submodule = { a = [\"S\"] }\n");
-        fs::create_directories(folder / "empty");
-        options = {.project = std::nullopt,
-                   .start = folder / "empty",
-                   .target = "torch=2.13,backend=cpu",
-                   .kernels_dir = folder / "pack",
-                   .presets_dir = folder / "presets",
-                   .strict = false,
-                   .machine = &machine};
-    }
-    Resolution resolve(std::string_view manifest) {
-        folder.write("project/twinkle.toml", manifest);
-        options.project = folder / "project";
-        return project::resolve(options);
-    }
-    std::optional<Error> fails(std::string_view manifest) {
-        return error_of([&] { resolve(manifest); });
-    }
-};
+const std::string& pack = test::bundled_pack;
 
 bool mentions(const Error& error, std::string_view words) {
     INFO(error.what());
