@@ -90,7 +90,7 @@ void Hub::require_online(const std::string& repo_id) const {
         throw Error(
             ErrorCode::unreachable,
             {.what = repo_id + " is not asked for: offline",
-             .where = redacted_url(settings_.endpoint),
+             .where = base::printable(settings_.endpoint),
              .why = "--offline or HF_HUB_OFFLINE forbids to reach the Hub, and the cache does "
                     "not hold all that is needed",
              .hint = "`twinkle fetch` gets it once the Hub may be reached"});

@@ -44,7 +44,8 @@ TEST_CASE("the endpoint is the public Hub, or what HF_ENDPOINT says") {
     home.set("HF_ENDPOINT", "http://127.0.0.1:8080/hub//");
     CHECK(home.settings().endpoint == "http://127.0.0.1:8080/hub");
     for (const char* text : {"huggingface.co", "ftp://h", "file:///x", "https://u:p@h",
-                             "https://h/?a=b", "https://h/#f", "https://", "https://h\n.example"}) {
+                             "https://h/?a=b", "https://h/#f", "https://", "https://h\n.example",
+                             "http://:80", "https:///x", "http://h\\x"}) {
         home.set("HF_ENDPOINT", text);
         const auto error = error_of([&] { home.settings(); });
         REQUIRE(error);
