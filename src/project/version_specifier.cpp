@@ -38,16 +38,15 @@ bool has_prefix(const Release& release, const Release& prefix, std::size_t size)
     return true;
 }
 
-bool same_base(const Release& a, const Release& b) {
-    Release base_a;
-    Release base_b;
-    base_a.epoch = a.epoch;
-    base_a.numbers = a.numbers;
-    base_b.epoch = b.epoch;
-    base_b.numbers = b.numbers;
-    return compare_public(base_a, base_b) == 0;
+// "<1.0" does not mean 1.0rc1, unless it names a pre-release itself.
+Release first_of(Release release) {
+    if (!release.is_prerelease()) {
+        release.dev = 0;
+    }
+    return release;
 }
 
+// ">1.0" does not mean 1.0.post1.
 bool is_post_release_of(Release release, const Release& of) {
     const bool post = release.post.has_value() && !of.post;
     release.post.reset();
@@ -135,11 +134,7 @@ bool VersionSpecifier::fits(const Clause& clause, const Release& release) {
         case Operator::compatible:
             return compare_public(release, wanted) >= 0 &&
                    has_prefix(release, wanted, wanted.numbers.size() - 1);
-        case Operator::less:
-            // "<1.0" does not mean 1.0rc1, unless it names a pre-release itself.
-            return compare_public(release, wanted) < 0 &&
-                   (wanted.is_prerelease() || !release.is_prerelease() ||
-                    !same_base(release, wanted));
+        case Operator::less: return compare_public(release, first_of(wanted)) < 0;
         case Operator::more:
             return compare_public(release, wanted) > 0 && !is_post_release_of(release, wanted);
     }
