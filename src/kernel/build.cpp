@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "kernel/digest.h"
+#include "kernel/dispatch_keys.h"
 #include "kernel/operators.h"
 #include "kernel/variant.h"
 #include "twinkle/error.h"
@@ -34,56 +35,39 @@ std::vector<std::string> folders_in(const fs::path& path) {
 bool is_source(std::string_view path) {
     return path.ends_with(".py");
 }
-bool is_library(std::string_view path) {
-    return path.ends_with(".so");
+// One pass over a file: its size and SHA-256, the hash of the digest, and the text of sources.
+void read_one_file(const fs::path& folder, const std::string& path, bool with_sha512,
+                   BuildFiles& result) {
+    base::EvpDigest sha256(base::DigestKind::sha256);
+    std::optional<base::EvpDigest> sha512;
+    if (with_sha512) {
+        sha512.emplace(base::DigestKind::sha512);
+    }
+    std::string text;
+    const bool keep = is_source(path);
+    const auto size =
+        base::stream_file(folder / path, "file of a kernel", [&](std::string_view bytes) {
+            sha256.update(bytes);
+            if (sha512) {
+                sha512->update(bytes);
+            }
+            if (keep && text.size() <= largest_source) {
+                text += bytes;
+            }
+        });
+    const std::string hash = sha256.finish();
+    result.files.push_back({path, size, base::to_hex(hash)});
+    result.digests.emplace(path, sha512 ? sha512->finish() : hash);
+    if (keep && text.size() <= largest_source) {
+        result.sources.emplace(path, std::move(text));
+    }
 }
 
-// One pass over a file: its size and SHA-256, the hash of the digest, and the text of sources.
-class FileReader {
-public:
-    FileReader(Build& build, bool with_sha512) : build_(build), with_sha512_(with_sha512) {}
-
-    void read(const std::string& path) {
-        base::EvpDigest sha256(base::DigestKind::sha256);
-        std::optional<base::EvpDigest> sha512;
-        if (with_sha512_) {
-            sha512.emplace(base::DigestKind::sha512);
-        }
-        std::string text;
-        const bool keep = is_source(path);
-        const auto size =
-            base::stream_file(build_.path / path, "file of a kernel", [&](std::string_view bytes) {
-                sha256.update(bytes);
-                if (sha512) {
-                    sha512->update(bytes);
-                }
-                if (keep && text.size() <= largest_source) {
-                    text += bytes;
-                }
-            });
-        const std::string hash = sha256.finish();
-        build_.files.push_back({path, size, base::to_hex(hash)});
-        digests_.emplace(path, sha512 ? sha512->finish() : hash);
-        if (keep && text.size() <= largest_source) {
-            texts_.emplace(path, std::move(text));
-        }
-    }
-
-    const std::map<std::string, std::string>& digests() const { return digests_; }
-    const std::map<std::string, std::string>& texts() const { return texts_; }
-
-private:
-    Build& build_;
-    bool with_sha512_;
-    std::map<std::string, std::string> digests_;
-    std::map<std::string, std::string> texts_;
-};
-
-void check_digest(const Build& build, const FileReader& reader) {
+void check_digest(const Build& build, const BuildFiles& files) {
     if (!build.metadata || !build.metadata->digest) {
         return;
     }
-    const auto violations = digest_violations(*build.metadata->digest, reader.digests());
+    const auto violations = digest_violations(*build.metadata->digest, files.digests);
     if (!violations.empty()) {
         throw Error(ErrorCode::verification,
                     {.what = "the files of a kernel are not those of its digest",
@@ -93,14 +77,10 @@ void check_digest(const Build& build, const FileReader& reader) {
     }
 }
 
-// The package is the build itself, or, in older builds, a folder in it with the kernel's name.
-std::string find_package(const Build& build, const FileReader& reader) {
-    if (reader.texts().contains("__init__.py")) {
-        return "";
-    }
-    const std::string name = build.metadata ? build.metadata->package_name() : "";
-    if (!name.empty() && reader.texts().contains(name + "/__init__.py")) {
-        return name + "/";
+std::string find_package(const Build& build, const BuildFiles& files) {
+    if (const auto prefix =
+            package_prefix(files.sources, build.metadata ? build.metadata->package_name() : "")) {
+        return *prefix;
     }
     throw Error(ErrorCode::malformed, {.what = "a build of a kernel has no Python package",
                                        .where = base::display_path(build.path),
@@ -149,6 +129,59 @@ KernelFolder open_kernel_folder(const fs::path& path) {
                  .hint = ""});
 }
 
+BuildFiles read_build_files(const fs::path& folder, bool with_sha512) {
+    BuildFiles files;
+    for (const std::string& path : base::list_files(folder)) {
+        if (!is_bytecode(path)) {
+            read_one_file(folder, path, with_sha512, files);
+        }
+    }
+    return files;
+}
+
+bool is_library(std::string_view path) {
+    return path.ends_with(".so");
+}
+
+std::optional<std::string> package_prefix(const PackageSources& sources, const std::string& name) {
+    if (sources.contains("__init__.py")) {
+        return "";
+    }
+    if (!name.empty() && sources.contains(name + "/__init__.py")) {
+        return name + "/";
+    }
+    return std::nullopt;
+}
+
+PackageSources package_sources(const PackageSources& sources, const std::string& prefix) {
+    PackageSources result;
+    for (const auto& [path, text] : sources) {
+        if (path.starts_with(prefix)) {
+            result.emplace(path.substr(prefix.size()), text);
+        }
+    }
+    return result;
+}
+
+void read_library_of(Build& build, const std::string& path) {
+    const binary::FileSource source(build.path / path);
+    const auto layout = binary::ElfLayout::read(source);
+    auto library = binary::read_library(source);
+    if (!layout || !library) {
+        return;
+    }
+    BuildLibrary added{path, std::move(*library), {}, {}};
+    if (build.metadata) {
+        for (const MappedOperator& op : find_operators(*layout, build.metadata->id)) {
+            added.whole_schemas.push_back(op.name);
+            build.operators.push_back(op);
+        }
+    }
+    added.dispatch_keys = find_dispatch_keys(*layout, added.library);
+    add_python_needs(build.python_needs, path, added.library);
+    build.libraries.push_back(std::move(added));
+}
+
 Build read_build(const fs::path& folder) {
     Build build;
     build.path = folder;
@@ -158,27 +191,18 @@ Build read_build(const fs::path& folder) {
     }
     const bool sha512 =
         build.metadata && build.metadata->digest && build.metadata->digest->algorithm == "sha512";
-    FileReader reader(build, sha512);
-    for (const std::string& path : base::list_files(folder)) {
-        if (!is_bytecode(path)) {
-            reader.read(path);
-        }
-    }
-    check_digest(build, reader);
-    const std::string prefix = find_package(build, reader);
+    BuildFiles files = read_build_files(folder, sha512);
+    build.files = std::move(files.files);
+    check_digest(build, files);
+    const std::string prefix = find_package(build, files);
     build.package = prefix.empty() ? folder : folder / prefix.substr(0, prefix.size() - 1);
-    for (const auto& [path, text] : reader.texts()) {
-        if (path.starts_with(prefix)) {
-            build.sources.emplace(path.substr(prefix.size()), text);
+    build.sources = package_sources(files.sources, prefix);
+    for (const MappedFile& file : build.files) {
+        if (is_library(file.path)) {
+            read_library_of(build, file.path);
         }
     }
     if (build.metadata) {
-        for (const MappedFile& file : build.files) {
-            if (is_library(file.path)) {
-                const auto found = find_operators(folder / file.path, build.metadata->id);
-                build.operators.insert(build.operators.end(), found.begin(), found.end());
-            }
-        }
         add_merged_operators(build.operators, build.sources);
     }
     return build;

@@ -9,6 +9,7 @@
 
 #include "kernel/layers.h"
 #include "kernel/metadata.h"
+#include "kernel/verdict.h"
 #include "twinkle/mapping.h"
 
 namespace twinkle::kernel {
@@ -29,6 +30,13 @@ struct KernelFolder {
 // Throws Error(not_found) if there is no such folder, Error(malformed) if it is none of the three.
 KernelFolder open_kernel_folder(const std::filesystem::path& path);
 
+struct BuildLibrary {
+    std::string path;  // relative to the build
+    binary::Library library;
+    std::vector<std::string> whole_schemas;  // names of operators whose schema stands in it
+    std::vector<std::string> dispatch_keys;  // for some of which they are registered
+};
+
 // A build whose every file was read once: hashed, held against the digest, searched for operators.
 struct Build {
     std::filesystem::path path;
@@ -37,10 +45,26 @@ struct Build {
     std::vector<MappedFile> files;     // sorted by path; without bytecode
     PackageSources sources;            // of the package
     std::vector<MappedOperator> operators;
+    std::vector<BuildLibrary> libraries;  // without files that only look like one
+    PythonNeeds python_needs;             // of the libraries
 };
 
 // Throws Error(verification) with every violation where a digest does not fit, Error(malformed) for
 // broken metadata or a build without a package.
 Build read_build(const std::filesystem::path& folder);
+
+// The parts of read_build, for those who go on where something is wrong.
+struct BuildFiles {
+    std::vector<MappedFile> files;               // sorted by path; without bytecode
+    std::map<std::string, std::string> digests;  // raw, by SHA-256 or, if asked for, SHA-512
+    PackageSources sources;                      // every .py, by its path in the build
+};
+BuildFiles read_build_files(const std::filesystem::path& folder, bool with_sha512);
+// The folder of the package in a build: "" for the build itself or, in older ones, "name/".
+std::optional<std::string> package_prefix(const PackageSources& sources, const std::string& name);
+PackageSources package_sources(const PackageSources& sources, const std::string& prefix);
+bool is_library(std::string_view path);
+// Adds what a library is, its operators and what it needs of Python.
+void read_library_of(Build& build, const std::string& path);
 
 }  // namespace twinkle::kernel

@@ -1,5 +1,6 @@
 #include "kernel/layer_reader.h"
 
+#include "kernel/usage.h"
 #include "python/walk.h"
 
 #include <algorithm>
@@ -122,6 +123,7 @@ std::optional<LayerSource> LayerReader::read(const std::string& name,
     layer.name = name;
     layer.file = definition.module->file;
     layer.line = static_cast<int>(definition.node->span.line);
+    layer.bases = found.bases;
     for (const auto& cls : found.classes) {
         read_members(cls, layer);
     }
@@ -150,11 +152,15 @@ LayerReader::Lineage LayerReader::lineage(const Definition& definition) {
         const PackageModule& module = *open[i].module;
         out.classes.push_back(open[i]);
         for (const auto& base : cls->bases) {
-            if (const auto parent = modules_.find(module, *base)) {
+            const auto parent = modules_.find(module, *base);
+            const auto external = modules_.external_name(module, *base);
+            if (i == 0) {
+                out.bases.push_back(!external.empty() ? external : source_text(module, base.get()));
+            }
+            if (parent) {
                 open.push_back(*parent);
                 continue;
             }
-            const auto external = modules_.external_name(module, *base);
             out.is_module = out.is_module || is_nn_module(external);
             out.is_autograd_function = out.is_autograd_function || is_autograd_function(external);
         }
@@ -245,6 +251,7 @@ void LayerReader::read_forward(const PackageModule& module, const FunctionDef& f
         return true;
     };
     for (const auto& statement : forward.body) walk(*statement, look);
+    layer.usage = UsageReader(modules_).read(module, forward, self);
     layer.host_attributes.assign(reads.begin(), reads.end());
     layer.host_writes.assign(writes.begin(), writes.end());
 }

@@ -27,6 +27,7 @@ private:
     // The class, then the classes of the package that it inherits from, as Python looks names up.
     struct Lineage {
         std::vector<Definition> classes;
+        std::vector<std::string> bases;  // of the class itself
         bool is_module = false;
         bool is_autograd_function = false;
     };

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "kernel/layer_reader.h"
 #include "kernel/package_modules.h"
+#include "kernel/usage.h"
 #include "python/parser.h"
 #include "twinkle/error.h"
 
@@ -94,6 +95,7 @@ FunctionList read_functions(const PackageSources& package) {
             for (const auto& decorator : node->decorator_list) {
                 function.decorators.push_back(source_text(*found->module, decorator.get()));
             }
+            function.usage = UsageReader(modules).read(*found->module, *node, "");
             out.functions.push_back(std::move(function));
         }
     }

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/reason.h"
+
 namespace twinkle::kernel {
 
 enum class ParameterKind {
@@ -45,6 +47,7 @@ struct LayerSource {
     std::string name;
     std::string file;  // relative to the package
     int line = 0;
+    std::vector<std::string> bases;  // "torch.nn.Module", "Norm"
     bool has_backward = true;
     bool can_torch_compile = false;
     std::vector<Parameter> parameters;         // of forward, without self
@@ -53,6 +56,7 @@ struct LayerSource {
     std::vector<std::string> host_writes;      // self.X that forward assigns or deletes, sorted
     std::vector<HostCall> host_calls;          // in the order of the source
     std::vector<Problem> problems;             // empty: a valid layer
+    Usage usage;                               // of forward
 };
 
 struct FunctionSource {
@@ -63,6 +67,7 @@ struct FunctionSource {
     std::vector<Parameter> parameters;
     std::string returns;
     std::vector<std::string> decorators;
+    Usage usage;
 };
 
 // A package as its source files: POSIX paths relative to it ("__init__.py", "layers/norm.py").

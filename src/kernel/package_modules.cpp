@@ -116,6 +116,10 @@ void PackageModules::bind_import_from(PackageModule& module, const ImportFrom& n
         Binding binding;
         if (node.level == 0) {
             binding.external = node.module + "." + alias.name;
+        } else if (!source && node.module == "_ops") {
+            binding.external = std::string(own_operators) + "." + alias.name;
+        } else if (!source && node.module.empty() && alias.name == "_ops") {
+            binding.external = own_operators;
         } else if (source) {
             binding.module_file = *source;
             binding.symbol = alias.name;
@@ -229,6 +233,13 @@ std::optional<Definition> PackageModules::find(const PackageModule& module,
 
 std::string PackageModules::external_name(const PackageModule& module, const Expr& expression) {
     return resolve(module, expression, 0).external;
+}
+
+std::string PackageModules::own_namespace() {
+    const PackageModule* written = module("_ops.py");
+    const std::string name = written ? resolve(*written, "ops", 0).external : std::string();
+    constexpr std::string_view prefix = "torch.ops.";
+    return name.starts_with(prefix) ? name.substr(prefix.size()) : std::string();
 }
 
 std::vector<std::string> PackageModules::public_names(const PackageModule& module) {

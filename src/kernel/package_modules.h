@@ -34,6 +34,10 @@ struct PackageModule {
     mutable std::optional<std::vector<const PackageModule*>> star_modules;
 };
 
+// The module that a build writes, as an external name: `_ops` and what is in it, where the package
+// is read without it. "<ops>.ops.norm" is the operator norm.
+inline constexpr std::string_view own_operators = "<ops>";
+
 // A class or function and the module that it stands in.
 struct Definition {
     const PackageModule* module = nullptr;
@@ -57,6 +61,9 @@ public:
 
     // The full name of something outside: "torch.nn.Module" for `nn.Module`. Empty if unknown.
     std::string external_name(const PackageModule& module, const python::Expr& expression);
+
+    // The operators' namespace that `_ops.py` names: "_activation_1a2b"; empty without one.
+    std::string own_namespace();
 
     const std::vector<Problem>& problems() const { return problems_; }
 

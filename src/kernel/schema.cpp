@@ -52,6 +52,7 @@ public:
             return std::nullopt;
         }
         schema.text = text_.substr(start);
+        schema.mutates = std::move(mutates_);
         return schema;
     }
 
@@ -111,8 +112,18 @@ private:
                 }
                 continue;
             }
-            if (!type(0) || !word_next() || !default_value()) {
+            const std::size_t start = at_;
+            if (!type(0)) {
                 return false;
+            }
+            const bool written = text_.substr(start, at_ - start).find('!') != std::string::npos;
+            std::string name;
+            spaces();
+            if (!word(name) || !default_value()) {
+                return false;
+            }
+            if (written) {
+                mutates_.push_back(std::move(name));
             }
         } while (take_next(","));
         return take_next(")");
@@ -268,6 +279,7 @@ private:
 
     std::string_view text_;
     std::size_t at_ = 0;
+    std::vector<std::string> mutates_;
 };
 
 }  // namespace

@@ -4,15 +4,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace twinkle::kernel {
 
 inline constexpr std::size_t longest_schema = 8192;
 
 struct OperatorSchema {
-    std::string op_namespace;  // empty where the text has none
-    std::string name;          // with overload: "add.out"
-    std::string text;          // without namespace: "add.out(Tensor x, …) -> Tensor"
+    std::string op_namespace;          // empty where the text has none
+    std::string name;                  // with overload: "add.out"
+    std::string text;                  // without namespace: "add.out(Tensor x, …) -> Tensor"
+    std::vector<std::string> mutates;  // names of arguments that it writes to: "Tensor! out"
 };
 
 // None: the text is not exactly one complete schema with arguments and returns.
