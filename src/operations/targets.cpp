@@ -10,13 +10,14 @@
 namespace twinkle::operations {
 namespace {
 
+// For one device, as resolve will ask: a build for every backend serves each of them.
 std::vector<kernel::VariantChoice> rank(const project::LockedKernel& kernel,
-                                        const target::Target& target) {
+                                        const target::Target& target, const std::string& device) {
     std::vector<kernel::OfferedVariant> offered;
     for (const auto& variant : kernel.variants) {
         offered.push_back({variant.name, [&variant] { return variant.archs; }});
     }
-    return kernel::rank_variants(offered, target);
+    return kernel::rank_variants(offered, target, device);
 }
 
 [[noreturn]] void no_build(const project::LockedKernel& kernel, const target::Target& target,
@@ -56,16 +57,16 @@ std::vector<std::string> builds_for(const project::LockedKernel& kernel,
                                     std::span<const target::Target> targets) {
     std::vector<std::string> names;
     for (const auto& target : targets) {
-        const auto choices = rank(kernel, target);
         bool fits = false;
-        for (const auto& choice : choices) {
-            if (choice.preferred) {
+        for (const auto& device : target.devices()) {
+            const auto choices = rank(kernel, target, device);
+            if (!choices.empty() && choices.front().preferred) {
                 fits = true;
-                names.push_back(choice.name);
+                names.push_back(choices.front().name);
             }
         }
         if (!fits) {
-            no_build(kernel, target, choices);
+            no_build(kernel, target, rank(kernel, target, target.backend.device()));
         }
     }
     std::sort(names.begin(), names.end());
