@@ -9,6 +9,7 @@ namespace twinkle::hub {
 namespace {
 
 constexpr std::string_view blank = " \t";
+constexpr std::chrono::seconds longest_wait{1 << 30};  // anything beyond is "never"
 
 std::string lower(std::string_view text) {
     std::string result(text);
@@ -102,7 +103,7 @@ std::optional<std::chrono::seconds> retry_after(std::string_view value,
                                                 std::chrono::system_clock::time_point now) {
     value = trimmed(value);
     if (const auto seconds = number_of(value)) {
-        return std::chrono::seconds(std::min<std::uint64_t>(*seconds, 1u << 30));
+        return std::chrono::seconds(std::min<std::uint64_t>(*seconds, longest_wait.count()));
     }
     // A date has letters; anything else would be guessed at.
     const std::string text(value);
@@ -113,9 +114,10 @@ std::optional<std::chrono::seconds> retry_after(std::string_view value,
     if (date == -1) {
         return std::nullopt;
     }
-    const auto wait =
-        std::chrono::ceil<std::chrono::seconds>(std::chrono::system_clock::from_time_t(date) - now);
-    return std::max(wait, std::chrono::seconds(0));
+    // In seconds: a date in the far future does not fit into the clock's own unit.
+    const auto wait = std::chrono::seconds(date) -
+                      std::chrono::floor<std::chrono::seconds>(now.time_since_epoch());
+    return std::clamp(wait, std::chrono::seconds(0), longest_wait);
 }
 
 std::optional<std::chrono::seconds> exhausted_for(std::string_view ratelimit) {
@@ -132,7 +134,7 @@ std::optional<std::chrono::seconds> exhausted_for(std::string_view ratelimit) {
             }
         }
         if (remaining == std::uint64_t{0} && reset) {
-            return std::chrono::seconds(std::min<std::uint64_t>(*reset, 1u << 30));
+            return std::chrono::seconds(std::min<std::uint64_t>(*reset, longest_wait.count()));
         }
     }
     return std::nullopt;

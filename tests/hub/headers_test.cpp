@@ -42,6 +42,7 @@ TEST_CASE("Retry-After is a number of seconds or a date") {
     CHECK(retry_after(" 0 ", now) == seconds(0));
     CHECK(retry_after("Sun, 06 Nov 1994 08:50:07 GMT", now) == seconds(30));
     CHECK(retry_after("Sun, 06 Nov 1994 08:00:00 GMT", now) == seconds(0));
+    CHECK(retry_after("Sun, 06 Nov 9999 08:50:07 GMT", now) == seconds(1 << 30));
     CHECK(retry_after("99999999999999999999", now) == std::nullopt);
     CHECK(retry_after("18446744073709551615", now) == seconds(1 << 30));
     for (const char* text : {"", "soon", "-3", "1.5", "12 s", "0x10", ":", "::::"}) {
