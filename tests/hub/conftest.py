@@ -41,8 +41,8 @@ class Finished:
 
     @property
     def error(self) -> dict:
-        """The one JSON object that --json puts on stderr."""
-        return json.loads(self.err)["error"]
+        """The JSON object that --json puts on stderr, after warnings."""
+        return json.loads(self.err[("\n" + self.err).rindex("\n{") :])["error"]
 
 
 def all_files(folder: pathlib.Path) -> dict[str, bytes]:

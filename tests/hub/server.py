@@ -13,6 +13,7 @@ import gzip
 import json
 import pathlib
 import re
+import ssl
 import sys
 import threading
 import time
@@ -61,7 +62,7 @@ def content(request: Request, file: File, etag: str, headers: dict[str, str]) ->
 class Hub:
     """Two hosts: the Hub itself, and the one that large files are redirected to ("files")."""
 
-    def __init__(self, port: int = 0, files_address: str = "127.0.0.1") -> None:
+    def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         self.repositories: dict[str, Repository] = {}
         self.trusted: dict[str, bool] = {}  # organizations
         self.tokens: dict[str, set[str]] = {}  # token → repositories that it opens; "*" all
@@ -72,8 +73,8 @@ class Hub:
         self.rules: list[Rule] = []
         self.log: list[Entry] = []
         self.signature = "5ecre7"  # what a location at the second host must carry
-        self.hub = Host("hub", self.answer, self.log, port=port)
-        self.files = Host("files", self.answer, self.log, files_address)
+        self.hub = Host("hub", self.answer, self.log, port=port, tls=tls)
+        self.files = Host("files", self.answer, self.log, tls=tls)
 
     # --- what there is ----------------------------------------------------------------------------
 
@@ -124,6 +125,8 @@ class Hub:
     # --- answers ----------------------------------------------------------------------------------
 
     def answer(self, request: Request) -> Response:
+        if request.authority == f"{self.files.address}:{self.files.port}":
+            request.host = "files"
         faults = [rule.fault for rule in list(self.rules) if rule.applies(request)]
         for fault in faults:
             if fault.ask:

@@ -5,6 +5,7 @@ import io
 import os
 import pathlib
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -26,7 +27,12 @@ class Request:
     headers: dict[str, str]  # names in lower case
     host: str = ""  # which of the server's hosts was asked: its name, not its address
 
+    authority: str | None = None  # whom a proxy was asked for
+
     def __post_init__(self) -> None:
+        if self.target.startswith("http://"):  # as one asks a proxy
+            self.authority, slash, rest = self.target.removeprefix("http://").partition("/")
+            self.target = slash + rest
         self.path, _, query = self.target.partition("?")
         self.query = dict(urllib.parse.parse_qsl(query))
 
@@ -182,7 +188,12 @@ class Connection:
         with open(part.path, "rb") as file:
             end = part.offset + part.length
             while (position := part.offset + entry.sent) < end:
-                count = os.sendfile(self.socket.fileno(), file.fileno(), position, min(end - position, 16 << 20))
+                length = min(end - position, 16 << 20)
+                if isinstance(self.socket, ssl.SSLSocket):
+                    file.seek(position)
+                    count = self.socket.send(file.read(min(length, BLOCK)))
+                else:
+                    count = os.sendfile(self.socket.fileno(), file.fileno(), position, length)
                 if count == 0:
                     raise Gone
                 entry.sent += count
@@ -205,11 +216,12 @@ class Connection:
 
 
 class Host:
-    """One listening address. A thread per connection; every request goes to `handle`, and into `log`."""
+    """One listening address, with TLS or without. A thread per connection; every request goes to `handle`, and into
+    `log`."""
 
     def __init__(self, name: str, handle: Callable[[Request], Response], log: list[Entry],
-                 address: str = "127.0.0.1", port: int = 0) -> None:
-        self.name, self.handle, self.log = name, handle, log
+                 address: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> None:
+        self.name, self.handle, self.log, self.tls = name, handle, log, tls
         self.closing = threading.Event()
         self.lock = threading.Lock()
         self.connections: set[socket.socket] = set()
@@ -219,7 +231,7 @@ class Host:
 
     @property
     def origin(self) -> str:
-        return f"http://{self.address}:{self.port}"
+        return f"{'https' if self.tls else 'http'}://{self.address}:{self.port}"
 
     def accept(self) -> None:
         while True:
@@ -234,6 +246,11 @@ class Host:
     def serve(self, connection: socket.socket) -> None:
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.tls:
+                plain, connection = connection, self.tls.wrap_socket(connection, server_side=True)
+                with self.lock:
+                    self.connections.discard(plain)
+                    self.connections.add(connection)
             stream = connection.makefile("rb")
             peer = Connection(connection, self.closing)
             while not self.closing.is_set() and (request := read_request(stream)):
