@@ -36,6 +36,7 @@ Bound bind(CLI::App& app, const Argument& declared) {
     auto* option = app.add_option(declared.name, [](const CLI::results_t&) { return true; });
     option->type_size(1)->required(declared.required);
     option->expected(1, declared.repeatable ? CLI::detail::expected_max_vector_size : 1);
+    option->allow_extra_args(declared.repeatable);
     return {declared.name, option, false};
 }
 

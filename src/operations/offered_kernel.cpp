@@ -62,24 +62,51 @@ void set_metadata(const OfferedKernel& kernel, OfferedBuild& build, std::string 
     build.metadata = kernel::parse_metadata(build.metadata_text, origin_of(kernel, build));
 }
 
-// Equal files (as they often are between builds) are asked for once.
+// What was fetched before, if every byte of it is right.
+std::optional<std::string> cached_text(const Workplace& place, const OfferedKernel& kernel,
+                                       const cache::TreeFile& file) {
+    const auto& cache = place.cache();
+    if (file.size > metadata_limit ||
+        !cache::has_file(cache, kernel.repo_id, kernel.commit, file.path, file.size)) {
+        return std::nullopt;
+    }
+    try {
+        auto text = base::read_file(cache.file(kernel.repo_id, kernel.commit, file.path),
+                                    "metadata of a kernel", metadata_limit);
+        const auto wanted = file.hash();
+        return cache::hash_bytes(text, wanted.kind) == wanted.hex ? std::optional(std::move(text))
+                                                                  : std::nullopt;
+    } catch (const Error&) {
+        return std::nullopt;  // the Hub has it
+    }
+}
+
+// Equal files (as they often are between builds) are asked for once, and not at all where the
+// cache has them.
 void read_metadata(Workplace& place, std::vector<OfferedKernel>& kernels) {
+    std::map<std::pair<std::string, std::string>, std::string> known;  // repository, etag
     std::vector<hub::FileRequest> requests;
-    std::map<std::pair<std::string, std::string>, std::size_t> asked;  // repository, etag
     for (const auto& kernel : kernels) {
         for (const auto& build : kernel.builds) {
             const auto* file = metadata_file(build);
-            if (file != nullptr &&
-                asked.try_emplace({kernel.repo_id, file->etag()}, requests.size()).second) {
+            if (file == nullptr || known.contains({kernel.repo_id, file->etag()})) {
+                continue;
+            }
+            auto text = cached_text(place, kernel, *file);
+            if (!text) {
                 requests.push_back({kernel.repo_id, kernel.commit, *file});
             }
+            known[{kernel.repo_id, file->etag()}] = text ? std::move(*text) : std::string();
         }
     }
-    const auto texts = place.hub().read_files(requests, metadata_limit);
+    auto texts = place.hub().read_files(requests, metadata_limit);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        known[{requests[i].repo_id, requests[i].file.etag()}] = std::move(texts[i]);
+    }
     for (auto& kernel : kernels) {
         for (auto& build : kernel.builds) {
             if (const auto* file = metadata_file(build)) {
-                set_metadata(kernel, build, texts[asked.at({kernel.repo_id, file->etag()})]);
+                set_metadata(kernel, build, known.at({kernel.repo_id, file->etag()}));
             } else {
                 kernel.warnings.push_back(kernel.repo_id + ": the build " + build.variant +
                                           " has no metadata.json");
@@ -97,7 +124,10 @@ std::vector<std::string> archs_of(Workplace& place, const OfferedKernel& kernel,
     if (file == nullptr || place.offline()) {
         return {};
     }
-    const auto text = place.hub().read_file(kernel.repo_id, kernel.commit, *file, metadata_limit);
+    const auto cached = cached_text(place, kernel, *file);
+    const auto text =
+        cached ? *cached
+               : place.hub().read_file(kernel.repo_id, kernel.commit, *file, metadata_limit);
     return kernel::parse_metadata(text, origin_of(kernel, build)).archs;
 }
 
