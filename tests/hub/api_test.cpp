@@ -161,8 +161,8 @@ TEST_CASE("a folder of a tree, files and folders apart") {
 TEST_CASE("trees that would write where they should not") {
     Fixture fixture;
     for (const std::string path : {"../evil.py", "build/../../evil.py", "/tmp/evil.py",
-                                    "build\\\\evil.py", "build/evil\\u0000.py", "build/./evil.py",
-                                    "build//evil.py", "build/a\\nb.py", "..", "", ".", "build/"}) {
+                                   "build\\\\evil.py", "build/evil\\u0000.py", "build/./evil.py",
+                                   "build//evil.py", "build/a\\nb.py", "..", "", ".", "build/"}) {
         CHECK(tree_error(fixture, "[" + entry(path) + "]").code() == ErrorCode::unreachable);
         CHECK(tree_error(fixture, "[" + folder(path) + "]").code() == ErrorCode::unreachable);
     }
