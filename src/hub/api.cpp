@@ -207,22 +207,28 @@ std::vector<bool> Hub::are_trusted_publishers(std::span<const std::string> orgs)
     return result;
 }
 
-std::optional<Redirect> Hub::redirect(const std::string& repo_id, const std::string& revision) {
-    require_online(repo_id);
-    Request request = file_request(repo_id, revision, "kernel-status.toml");
-    request.download = false;
-    const std::string url = request.url;
-    std::optional<Redirect> result;
-    http_.start(small_transfer(std::move(request), largest_status_file,
-                               [&](const Outcome& outcome, const std::string& body) {
-                                   if (outcome.kind == Outcome::Kind::done) {
-                                       result = read_kernel_status(body, redacted_url(url));
-                                   } else if (!is_missing(outcome)) {
-                                       throw file_error(repo_id, revision, "kernel-status.toml",
-                                                        outcome);
-                                   }
-                               }));
-    http_.run();
+std::vector<std::optional<Redirect>> Hub::redirects(std::span<const Revision> revisions) {
+    std::vector<std::optional<Redirect>> result(revisions.size());
+    std::vector<Transfer> questions;
+    for (std::size_t i = 0; i < revisions.size(); ++i) {
+        const auto& [repo_id, revision] = revisions[i];
+        require_online(repo_id);
+        Request request = file_request(repo_id, revision, "kernel-status.toml");
+        request.download = false;
+        const std::string url = request.url;
+        questions.push_back(small_transfer(std::move(request), largest_status_file,
+                                           [this, url, wanted = revisions[i], &answer = result[i]](
+                                               const Outcome& outcome, const std::string& body) {
+                                               if (outcome.kind == Outcome::Kind::done) {
+                                                   answer =
+                                                       read_kernel_status(body, redacted_url(url));
+                                               } else if (!is_missing(outcome)) {
+                                                   throw file_error(wanted.repo_id, wanted.revision,
+                                                                    "kernel-status.toml", outcome);
+                                               }
+                                           }));
+    }
+    run_all(http_, questions);
     return result;
 }
 
@@ -281,6 +287,11 @@ std::vector<std::string> Hub::read_files(const std::string& repo_id, const std::
         wanted.push_back({repo_id, commit, file});
     }
     return read_files(wanted, limit);
+}
+
+std::optional<Redirect> Hub::redirect(const std::string& repo_id, const std::string& revision) {
+    const Revision wanted{repo_id, revision};
+    return std::move(redirects(std::span(&wanted, 1)).front());
 }
 
 bool Hub::is_trusted_publisher(const std::string& org) {

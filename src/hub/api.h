@@ -97,6 +97,8 @@ public:
     std::optional<Redirect> redirect(const std::string& repo_id,
                                      const std::string& revision = "main");
 
+    std::vector<std::optional<Redirect>> redirects(std::span<const Revision> revisions);
+
     // Throws Error(unreachable) when offline. Every call above does it first.
     void require_online(const std::string& repo_id) const;
 

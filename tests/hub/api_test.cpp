@@ -287,6 +287,10 @@ TEST_CASE("repositories that have moved") {
     CHECK(hub.redirect("org/name")->revision == "main");
     fixture.on(url, "kind = \"redirect\"\ndestination = \"new/name\"\nrevision = \"v2\"\n");
     CHECK(hub.redirect("org/name")->revision == "v2");
+    const std::vector<Revision> both{{"org/other", "main"}, {"org/name", "main"}};
+    const auto redirects = hub.redirects(both);
+    CHECK_FALSE(redirects.at(0));
+    CHECK(redirects.at(1)->repo_id == "new/name");
     for (const char* text : {"", "kind = \"gone\"", "kind = \"redirect\"", "= 1", "kind = 1",
                              "kind = \"redirect\"\ndestination = \"../../x\"",
                              "kind = \"redirect\"\ndestination = \"a/b\"\nrevision = \"../x\""}) {
