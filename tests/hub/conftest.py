@@ -87,9 +87,12 @@ class Machine:
         return subprocess.Popen([str(PROGRAM), *map(str, arguments)], cwd=self.project, stdin=subprocess.DEVNULL,
                                 env=environment(**{**self.env, **(env or {})}), **options)
 
-    def kernels(self, *arguments, **options) -> Finished:
-        """The reference's program."""
-        return self.run([sys.executable, "-c", "from kernels.cli import main; main()", *arguments], **options)
+    def kernels(self, *arguments, then: str = "", **options) -> Finished:
+        """The reference's program; several commands, separated by "+", and more Python run in one process, since it
+        takes long to start."""
+        program = ("import sys\nfrom kernels.cli import main\nwords = sys.argv[1:] + ['+']\nwhile words:\n"
+                   "    end = words.index('+')\n    sys.argv[1:], words = words[:end], words[end + 1:]\n    main()\n")
+        return self.run([sys.executable, "-c", program + then, *arguments], **options)
 
     def python(self, program: str, **options) -> Finished:
         return self.run([sys.executable, "-c", program], **options)

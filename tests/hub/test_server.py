@@ -235,15 +235,13 @@ def test_kernels(hub, machine):
     norm.commit(kernel("norm", VARIANTS), branch="v1")
     second = norm.commit(kernel("norm", VARIANTS, version=2, depends=[("acme/base", 1)], outside=False), branch="v2")
     machine.write("pyproject.toml", '[tool.kernels.dependencies]\n"acme/norm" = 2\n')
-    assert (locked := machine.kernels("lock", ".")).code == 0, locked
+    shown = machine.kernels("lock", ".", "+", "download", ".", "--all-variants", "+", "versions", "acme/norm",
+                            then=KERNELS_CLIENT)
+    assert shown.code == 0 and "Version 1:" in shown.out and "torch-universal" in shown.out, shown
+    assert shown.out.endswith("\nnorm 2 base\n"), shown
     lock = json.loads((machine.project / "kernels.lock").read_text())
     assert [(entry["dependency"]["repo-id"], entry["lock"]["commit"]) for entry in lock] == [
         ("acme/base", base.id), ("acme/norm", second.id)]
-    assert (done := machine.kernels("download", ".", "--all-variants")).code == 0, done
-    shown = machine.kernels("versions", "acme/norm")
-    assert shown.code == 0 and "Version 1:" in shown.out and "torch-universal" in shown.out, shown
-    loaded = machine.python(KERNELS_CLIENT)
-    assert (loaded.code, loaded.out) == (0, "norm 2 base\n"), loaded
     hub.forget()
     offline = machine.python(OFFLINE_CLIENT, env={"HF_HUB_OFFLINE": "1"})
     assert (offline.code, offline.out) == (0, "norm 2 base\n"), offline
