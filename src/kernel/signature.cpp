@@ -111,8 +111,13 @@ bool verify_metadata(const std::string& bundle, const std::string& metadata,
         }
     };
     try {
-        const auto verified = sigstore::verify(sigstore::parse_bundle(bundle, origin),
-                                               sigstore::ArtifactBytes(metadata), root, policy);
+        const auto parsed = sigstore::parse_bundle(bundle, origin);
+        if (!std::holds_alternative<sigstore::MessageSignature>(parsed.content)) {
+            throw Refusal(Reason::unsupported,
+                          "it is over a statement, and not over the bytes of metadata.json");
+        }
+        const auto verified =
+            sigstore::verify(parsed, sigstore::ArtifactBytes(metadata), root, policy);
         verdict.time = verified.times.front().time;
         return true;
     } catch (const Refusal& refusal) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "sigstore/proto_json.h"
 #include "sigstore/refusal.h"
 
@@ -128,10 +129,10 @@ LogEntry read_entry(ProtoMessage message) {
     entry.body = message.bytes("canonicalizedBody");
     message.done();
     if (!is_known(entry)) {
-        throw Refusal(
-            Reason::unsupported,
-            "its log entry is of kind '" + entry.kind + "', version '" + entry.version + "'",
-            "a newer twinkle may know it");
+        throw Refusal(Reason::unsupported,
+                      "its log entry is of kind '" + base::printable(entry.kind) + "', version '" +
+                          base::printable(entry.version) + "'",
+                      "a newer twinkle may know it");
     }
     return entry;
 }

@@ -119,6 +119,9 @@ LoggedSignature read_v2_signature(const Json& signature) {
     logged.signature = decode(text(signature, "content"));
     const auto& verifier = member(signature, "verifier");
     logged.key_details = text(verifier, "keyDetails");
+    if (logged.key_details.empty()) {
+        malformed("does not say of what kind the key is");
+    }
     logged.certificate = verifier.contains("x509Certificate");
     if (logged.certificate && verifier.contains("publicKey")) {
         malformed("has both certificate and key");

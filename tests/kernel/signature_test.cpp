@@ -123,6 +123,12 @@ TEST_CASE("other signers are named and refused") {
     CHECK(state(SignedBuild(spec).check()) == "signed-by-other");
 }
 
+TEST_CASE("a statement about metadata.json is no signature of it") {
+    auto spec = by(community, workflow);
+    spec.dsse = true;
+    CHECK(state(SignedBuild(spec).check()) == "bundle-malformed");
+}
+
 TEST_CASE("builds without signature, metadata or digest are told apart") {
     SignedBuild build;
     const auto metadata = build.metadata();

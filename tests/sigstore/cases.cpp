@@ -1,6 +1,6 @@
 #include "cases.h"
 
-#include "base/base64.h"
+#include "case_maker.h"
 
 namespace twinkle::test {
 namespace {
@@ -10,75 +10,6 @@ using Log = SignatureSpec::Log;
 using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
-
-constexpr const char* signed_text = "what is signed\n";
-
-// A place in a bundle: "verificationMaterial/tlogEntries/0/logIndex".
-Json& place(Json& bundle, const std::string& path) {
-    return bundle[Json::json_pointer("/" + path)];
-}
-
-const std::string entry = "verificationMaterial/tlogEntries/0";
-const std::string proof = entry + "/inclusionProof";
-const std::string stamps = "verificationMaterial/timestampVerificationData/rfc3161Timestamps";
-
-std::function<void(Json&)> set(const std::string& path, Json value) {
-    return [=](Json& bundle) { place(bundle, path) = value; };
-}
-
-std::function<void(Json&)> remove(const std::string& path, const std::string& key) {
-    return [=](Json& bundle) { (path.empty() ? bundle : place(bundle, path)).erase(key); };
-}
-
-// One bit of the middle byte of a base64 value.
-std::function<void(Json&)> flip(const std::string& path) {
-    return [=](Json& bundle) {
-        auto bytes = base::from_base64(place(bundle, path).get<std::string>()).value();
-        bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
-        place(bundle, path) = base::to_base64(bytes);
-    };
-}
-
-// One bit of the third byte from the end: in the value of a signature, not in its form.
-std::function<void(Json&)> flip_near_end(const std::string& path) {
-    return [=](Json& bundle) {
-        auto bytes = base::from_base64(place(bundle, path).get<std::string>()).value();
-        bytes[bytes.size() - 3] = static_cast<char>(bytes[bytes.size() - 3] ^ 1);
-        place(bundle, path) = base::to_base64(bytes);
-    };
-}
-
-class Cases {
-public:
-    explicit Cases(const Instance& instance) : instance_(instance) {}
-
-    SignatureCase& add(const std::string& name, std::optional<Reason> refused,
-                       const SignatureSpec& spec, const RootSpec& root = {}) {
-        auto& made = cases_.emplace_back();
-        made.name = name;
-        made.refused = refused;
-        made.bundle = instance_.sign(signed_text, spec);
-        made.root = instance_.trusted_root(root);
-        if (spec.with_key) {
-            made.key = instance_.managed_key().pem();
-        }
-        return made;
-    }
-
-    // Every base, right, with one change to the finished bundle.
-    void edit(const std::string& name, std::optional<Reason> refused, const SignatureSpec& base,
-              std::function<void(Json&)> change) {
-        auto spec = base;
-        spec.edit_bundle = std::move(change);
-        add(name, refused, spec);
-    }
-
-    std::vector<SignatureCase> take() { return std::move(cases_); }
-
-private:
-    const Instance& instance_;
-    std::vector<SignatureCase> cases_;
-};
 
 void add_accepted(Cases& cases) {
     cases.add("message-v1", {}, {});
@@ -120,8 +51,9 @@ void add_keys(Cases& cases) {
         "it takes no keys";
     cases.add("key-wrong", Reason::invalid, {.with_key = true}).key =
         SigningKey::make("P-256").pem();
-    cases.add("key-for-certificate", Reason::signed_by_other, {}).key =
-        SigningKey::make("P-256").pem();
+    auto& both = cases.add("key-for-certificate", Reason::signed_by_other, {});
+    both.key = SigningKey::make("P-256").pem();
+    both.reference_differs = "it takes no keys, and looks at the identity";
     cases.add("certificate-for-key", Reason::signed_by_other, {.with_key = true}).key.clear();
     for (const auto& [kind, hash, name] :
          {std::tuple{"P-384", "SHA384", "sha384"}, std::tuple{"P-521", "SHA512", "sha512"},
@@ -218,121 +150,19 @@ void add_times(Cases& cases) {
     cases.add("timestamp-by-stranger", Reason::invalid, foreign);
     foreign.embed_certificate = true;
     cases.add("timestamp-by-stranger-with-certificate", Reason::invalid, foreign);
-    cases.edit("timestamp-twice", Reason::malformed, v2,
-               [](Json& bundle) { place(bundle, stamps).push_back(place(bundle, stamps + "/0")); });
+    cases.edit("timestamp-twice", Reason::malformed, v2, [](Json& bundle) {
+        place(bundle, stamps_place).push_back(place(bundle, stamps_place + "/0"));
+    });
     cases.edit("timestamp-flipped", Reason::invalid, v2,
-               flip_near_end(stamps + "/0/signedTimestamp"));
+               flip_near_end(stamps_place + "/0/signedTimestamp"));
     cases.edit("timestamp-no-der", Reason::malformed, {},
                set("verificationMaterial/timestampVerificationData",
                    {{"rfc3161Timestamps", Json::array({Json{{"signedTimestamp", "AAAA"}}})}}));
     cases.edit("timestamps-33", Reason::malformed, v2, [](Json& bundle) {
         for (int i = 0; i < 32; ++i) {
-            place(bundle, stamps).push_back(place(bundle, stamps + "/0"));
+            place(bundle, stamps_place).push_back(place(bundle, stamps_place + "/0"));
         }
     });
-}
-
-void add_log(Cases& cases) {
-    const SignatureSpec v1;
-    const SignatureSpec v2{.log = Log::v2};
-    for (const auto* spec : {&v1, &v2}) {
-        const std::string name = spec == &v1 ? "v1-" : "v2-";
-        cases.edit(name + "signature-flipped", Reason::invalid, *spec,
-                   flip("messageSignature/signature"));
-        cases.edit(name + "proof-hash-flipped", Reason::invalid, *spec, flip(proof + "/hashes/1"));
-        cases.edit(name + "proof-root-flipped", Reason::invalid, *spec, flip(proof + "/rootHash"));
-        cases.edit(name + "proof-too-short", Reason::invalid, *spec,
-                   [](Json& bundle) { place(bundle, proof + "/hashes").erase(0); });
-        cases.edit(name + "proof-too-long", Reason::invalid, *spec, [](Json& bundle) {
-            place(bundle, proof + "/hashes").push_back(place(bundle, proof + "/hashes/0"));
-        });
-        cases.edit(name + "proof-index", Reason::invalid, *spec, set(proof + "/logIndex", "5"));
-        cases.edit(name + "proof-index-outside", Reason::malformed, *spec,
-                   set(proof + "/logIndex", "11"));
-        cases.edit(name + "no-proof", Reason::malformed, *spec, remove(entry, "inclusionProof"));
-        cases.edit(name + "no-checkpoint", Reason::malformed, *spec, remove(proof, "checkpoint"));
-        cases.edit(name + "no-entry", Reason::malformed, *spec,
-                   set("verificationMaterial/tlogEntries", Json::array()));
-        cases.edit(name + "two-entries", Reason::malformed, *spec, [](Json& bundle) {
-            auto& all = place(bundle, "verificationMaterial/tlogEntries");
-            all.push_back(all[0]);
-        });
-        cases.edit(name + "unknown-log", Reason::root_too_old, *spec, flip(entry + "/logId/keyId"));
-        cases.edit(name + "body-flipped", Reason::invalid, *spec,
-                   flip(entry + "/canonicalizedBody"));
-        cases.edit(name + "unknown-kind", Reason::unsupported, *spec,
-                   set(entry + "/kindVersion/version", "0.0.3"));
-        cases.edit(name + "other-kind", Reason::malformed, *spec,
-                   set(entry + "/kindVersion/kind", "dsse"));
-        auto changed = *spec;
-        changed.edit_checkpoint = [](std::string& text) {
-            text.replace(text.find("\n11\n"), 4, "\n12\n");
-        };
-        cases.add(name + "checkpoint-other-size", Reason::invalid, changed).reference_differs =
-            "it compares the root hash only";
-        changed.edit_checkpoint = [](std::string& text) {
-            const auto at_hash = text.find("\n11\n") + 4;
-            text[at_hash] = text[at_hash] == 'A' ? 'B' : 'A';
-        };
-        cases.add(name + "checkpoint-other-root", Reason::invalid, changed);
-        changed.edit_checkpoint = [](std::string& text) {
-            text = text.substr(text.find('\n') + 1);
-        };
-        cases.add(name + "checkpoint-no-origin", Reason::malformed, changed);
-        cases.edit(name + "checkpoint-flipped", Reason::invalid, *spec, [](Json& bundle) {
-            auto text = place(bundle, proof + "/checkpoint/envelope").get<std::string>();
-            auto signature = base::from_base64(text.substr(text.rfind(' ') + 1,
-                                                           text.size() - text.rfind(' ') - 2))
-                                 .value();
-            signature.back() = static_cast<char>(signature.back() ^ 1);
-            place(bundle, proof + "/checkpoint/envelope") =
-                text.substr(0, text.rfind(' ') + 1) + base::to_base64(signature) + "\n";
-        });
-        cases.edit(name + "checkpoint-unsigned", Reason::malformed, *spec, [](Json& bundle) {
-            auto text = place(bundle, proof + "/checkpoint/envelope").get<std::string>();
-            place(bundle, proof + "/checkpoint/envelope") = text.substr(0, text.find("\n\n") + 2);
-        });
-        cases.edit(name + "digest-of-other", Reason::content_differs, *spec,
-                   flip("messageSignature/messageDigest/digest"));
-        cases.add(name + "other-artifact", Reason::content_differs, *spec).artifact += "x";
-    }
-    cases.edit("promise-flipped", Reason::invalid, v1,
-               flip(entry + "/inclusionPromise/signedEntryTimestamp"));
-    cases.edit("promise-other-time", Reason::invalid, v1,
-               set(entry + "/integratedTime", "1772366401"));
-    cases.edit("promise-other-index", Reason::invalid, v1, set(entry + "/logIndex", "1005"));
-    cases.edit("0.1-without-promise", Reason::malformed, {.version = "0.1", .timestamp = true},
-               remove(entry, "inclusionPromise"));
-    cases.edit("v2-other-index", Reason::invalid, v2, set(entry + "/logIndex", "5"));
-}
-
-void add_bodies(Cases& cases) {
-    const auto body = [&](const char* name, Reason reason, SignatureSpec spec,
-                          const std::string& path, const Json& value) -> SignatureCase& {
-        spec.edit_body = [=](Json& made) { made[Json::json_pointer(path)] = value; };
-        return cases.add(name, reason, spec);
-    };
-    const std::string zeros(64, '0');
-    const std::string other = base::to_base64(SigningKey::make("P-256").sign("x"));
-    const std::string pem = base::to_base64(SigningKey::make("P-256").pem());
-    body("entry-of-other-artifact", Reason::content_differs, {}, "/spec/data/hash/value", zeros);
-    body("entry-of-other-signature", Reason::invalid, {}, "/spec/signature/content", other);
-    body("entry-of-other-key", Reason::invalid, {}, "/spec/signature/publicKey/content", pem);
-    body("entry-without-data", Reason::malformed, {}, "/spec/data", nullptr);
-    const SignatureSpec v2{.log = Log::v2};
-    const std::string record = "/spec/hashedRekordV002";
-    body("v2-entry-of-other-artifact", Reason::content_differs, v2, record + "/data/digest",
-         base::to_base64(std::string(32, '\0')));
-    body("v2-entry-of-other-signature", Reason::invalid, v2, record + "/signature/content", other);
-    body("v2-entry-of-other-kind-of-key", Reason::invalid, v2,
-         record + "/signature/verifier/keyDetails", "PKIX_ECDSA_P384_SHA_384");
-    const SignatureSpec dsse{.dsse = true};
-    body("dsse-entry-of-other-payload", Reason::invalid, dsse, "/spec/payloadHash/value", zeros);
-    body("dsse-entry-of-other-signature", Reason::invalid, dsse, "/spec/signatures/0/signature",
-         other);
-    body("dsse-entry-without-signature", Reason::invalid, dsse, "/spec/signatures", Json::array());
-    body("intoto-entry-of-other-payload", Reason::invalid, {.dsse = true, .log = Log::v1_intoto},
-         "/spec/content/payloadHash/value", zeros);
 }
 
 void add_envelopes(Cases& cases) {
@@ -368,8 +198,8 @@ void add_forms(Cases& cases) {
     cases.edit("unknown-field", Reason::malformed, {}, set("surprise", 1));
     cases.edit("unknown-version", Reason::malformed, {},
                set("mediaType", "application/vnd.dev.sigstore.bundle.v0.9+json"));
-    cases.edit("negative-index", Reason::malformed, {}, set(entry + "/logIndex", "-1"));
-    cases.edit("index-as-number", Reason::malformed, {}, set(entry + "/logIndex", 1006));
+    cases.edit("negative-index", Reason::malformed, {}, set(entry_place + "/logIndex", "-1"));
+    cases.edit("index-as-number", Reason::malformed, {}, set(entry_place + "/logIndex", 1006));
     cases.edit("bad-base64", Reason::malformed, {}, set("messageSignature/signature", "A*=="));
     cases.edit("empty-signature", Reason::malformed, {}, set("messageSignature/signature", ""));
     cases.add("not-json", Reason::malformed, {}).bundle = "{\"mediaType\": ";
@@ -431,8 +261,7 @@ std::vector<SignatureCase> signature_cases(const Instance& instance) {
     add_who(cases);
     add_certificates(cases);
     add_times(cases);
-    add_log(cases);
-    add_bodies(cases);
+    add_log_cases(cases);
     add_envelopes(cases);
     add_forms(cases);
     add_roots(cases);

@@ -1,12 +1,11 @@
 #include "instance.h"
 
-#include <openssl/ts.h>
-
 #include "base/base64.h"
+#include "log_tree.h"
 #include "sigstore/dsse.h"
 #include "sigstore/hash.h"
-#include "sigstore/openssl.h"
 #include "sigstore/public_key.h"
+#include "timestamping.h"
 
 namespace twinkle::test {
 namespace {
@@ -32,36 +31,6 @@ std::string number(std::uint64_t value, int octets) {
         bytes += static_cast<char>(value >> shift & 0xff);
     }
     return bytes;
-}
-
-// The definition of RFC 6962, 2.1, in place of the proofs that verifiers compute.
-std::string tree_hash(const std::vector<std::string>& entries, std::size_t from, std::size_t to) {
-    if (to - from == 1) {
-        return sha256(std::string(1, '\0') + entries[from]);
-    }
-    std::size_t split = 1;
-    while (split * 2 < to - from) {
-        split *= 2;
-    }
-    return sha256("\x01" + tree_hash(entries, from, from + split) +
-                  tree_hash(entries, from + split, to));
-}
-
-std::vector<std::string> audit_path(const std::vector<std::string>& entries, std::size_t index,
-                                    std::size_t from, std::size_t to) {
-    if (to - from == 1) {
-        return {};
-    }
-    std::size_t split = 1;
-    while (split * 2 < to - from) {
-        split *= 2;
-    }
-    const bool left = index < from + split;
-    auto path = left ? audit_path(entries, index, from, from + split)
-                     : audit_path(entries, index, from + split, to);
-    path.push_back(left ? tree_hash(entries, from + split, to)
-                        : tree_hash(entries, from, from + split));
-    return path;
 }
 
 bool is_v2(const SignatureSpec& spec) {
@@ -123,36 +92,6 @@ void add_to_log(MadeCertificate& leaf, const SignerSpec& spec, Time time,
     const std::string counted = number(timestamp.size(), 2) + timestamp;
     leaf.add({"1.3.6.1.4.1.11129.2.4.2", der_octets(number(counted.size(), 2) + counted)},
              issuer_key);
-}
-
-int give_time(TS_RESP_CTX*, void* data, long* seconds, long* microseconds) {
-    *seconds = static_cast<long>(to_seconds(*static_cast<Time*>(data)));
-    *microseconds = 0;
-    return 1;
-}
-
-ASN1_INTEGER* give_serial(TS_RESP_CTX*, void*) {
-    ASN1_INTEGER* serial = ASN1_INTEGER_new();
-    ASN1_INTEGER_set(serial, 4711);
-    return serial;
-}
-
-std::string timestamp_request(std::string_view message, bool with_certificate) {
-    using Algorithm = std::unique_ptr<X509_ALGOR, FreeWith<X509_ALGOR_free>>;
-    using Imprint = std::unique_ptr<TS_MSG_IMPRINT, FreeWith<TS_MSG_IMPRINT_free>>;
-    using Request = std::unique_ptr<TS_REQ, FreeWith<TS_REQ_free>>;
-    const Request request(TS_REQ_new());
-    const Imprint imprint(TS_MSG_IMPRINT_new());
-    const Algorithm algorithm(X509_ALGOR_new());
-    X509_ALGOR_set0(algorithm.get(), OBJ_nid2obj(NID_sha256), V_ASN1_NULL, nullptr);
-    auto digest = sha256(message);
-    TS_MSG_IMPRINT_set_algo(imprint.get(), algorithm.get());
-    TS_MSG_IMPRINT_set_msg(imprint.get(), reinterpret_cast<unsigned char*>(digest.data()),
-                           static_cast<int>(digest.size()));
-    TS_REQ_set_version(request.get(), 1);
-    TS_REQ_set_msg_imprint(request.get(), imprint.get());
-    TS_REQ_set_cert_req(request.get(), with_certificate ? 1 : 0);
-    return to_der<const TS_REQ>(request.get(), &i2d_TS_REQ);
 }
 
 }  // namespace
@@ -365,28 +304,10 @@ Json Instance::log_entry(const SignatureSpec& spec, const Signed& made) const {
 }
 
 std::string Instance::timestamp(const SignatureSpec& spec, const std::string& signature) const {
-    using Context = std::unique_ptr<TS_RESP_CTX, FreeWith<TS_RESP_CTX_free>>;
-    using Response = std::unique_ptr<TS_RESP, FreeWith<TS_RESP_free>>;
-    using Stream = std::unique_ptr<BIO, FreeWith<BIO_free_all>>;
-    Time time = spec.timestamp_time.value_or(spec.time);
-    const Context context(TS_RESP_CTX_new());
-    const auto& leaf = spec.foreign_timestamp ? *foreign_stamp_ : *stamp_;
-    const auto& key = spec.foreign_timestamp ? foreign_key_ : stamp_key_;
-    TS_RESP_CTX_set_signer_cert(context.get(), static_cast<X509*>(leaf.get()));
-    TS_RESP_CTX_set_signer_key(context.get(), static_cast<EVP_PKEY*>(key.get()));
-    TS_RESP_CTX_set_signer_digest(context.get(), EVP_sha256());
-    TS_RESP_CTX_set_ess_cert_id_digest(context.get(), EVP_sha256());
-    const std::unique_ptr<ASN1_OBJECT, FreeWith<ASN1_OBJECT_free>> policy(
-        OBJ_txt2obj("1.3.6.1.4.1.57264.2", 1));
-    TS_RESP_CTX_set_def_policy(context.get(), policy.get());
-    TS_RESP_CTX_add_md(context.get(), EVP_sha256());
-    TS_RESP_CTX_set_serial_cb(context.get(), give_serial, nullptr);
-    TS_RESP_CTX_set_time_cb(context.get(), give_time, &time);
-    const auto request =
-        timestamp_request(spec.timestamped.value_or(signature), spec.embed_certificate);
-    const Stream stream(BIO_new_mem_buf(request.data(), static_cast<int>(request.size())));
-    const Response response(TS_RESP_create_response(context.get(), stream.get()));
-    return to_der<const TS_RESP>(response.get(), &i2d_TS_RESP);
+    return make_timestamp(
+        spec.timestamped.value_or(signature), spec.timestamp_time.value_or(spec.time),
+        spec.foreign_timestamp ? *foreign_stamp_ : *stamp_,
+        spec.foreign_timestamp ? foreign_key_ : stamp_key_, spec.embed_certificate);
 }
 
 std::string Instance::sign(std::string_view artifact, const SignatureSpec& spec) const {
