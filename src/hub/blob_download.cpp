@@ -1,11 +1,7 @@
 #include "hub/blob_download.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "base/text.h"
-#include "cache/blob_store.h"
 #include "hub/headers.h"
 #include "hub/url.h"
 #include "twinkle/error.h"
@@ -13,8 +9,6 @@
 namespace twinkle::hub {
 namespace {
 
-// Hashed at once, between two pieces: a thread would cost more.
-constexpr std::uint64_t small = 1u << 20;
 constexpr std::uint64_t shortest_segment = 32u << 20;
 constexpr std::uint64_t longest_segment = 256u << 20;
 constexpr std::uint64_t wanted_segments = 256;
@@ -34,25 +28,7 @@ std::uint64_t segment_size(std::uint64_t size) {
                : std::clamp(size / wanted_segments, shortest_segment, longest_segment);
 }
 
-std::string bytes_text(std::uint64_t count) {
-    return std::to_string(count) + " bytes";
-}
-
 }  // namespace
-
-void throw_interrupted() {
-    throw Error(ErrorCode::interrupted,
-                {.what = "interrupted",
-                 .where = "",
-                 .why = "",
-                 .hint = "what was fetched is kept; the next fetch goes on from there"});
-}
-
-bool link_places(const DownloadContext& context, const WantedBlob& blob) {
-    return std::all_of(blob.places.begin(), blob.places.end(), [&](const auto& place) {
-        return cache::link_into_snapshot(context.cache, blob.repo_id, place.commit, place.file);
-    });
-}
 
 BlobDownload::BlobDownload(DownloadContext& context, WantedBlob blob, cache::BlobLock lock,
                            std::function<void()> finished)
@@ -81,29 +57,6 @@ void BlobDownload::start(const std::vector<std::filesystem::path>& leftovers) {
     } else if (small_hasher_) {
         check_hash(small_hasher_->finish_hex());
     }
-}
-
-// What is there already is read once.
-void BlobDownload::begin_hash() {
-    if (blob_.size > small) {
-        // The thread of the hasher must not be the one that destroys this.
-        const auto report = [weak = weak_from_this(), generation = generation_,
-                             post = context_.post](const std::string& hex,
-                                                   std::exception_ptr error) {
-            post([weak, generation, hex, error] {
-                if (const auto self = weak.lock()) {
-                    self->on_hash(generation, hex, error);
-                }
-            });
-        };
-        hash_task_ = context_.hasher.add(*partial_, blob_.hash.kind, report);
-        context_.hasher.advance(hash_task_, partial_->front());
-        return;
-    }
-    small_hasher_.emplace(blob_.hash.kind, blob_.size);
-    std::string prefix(partial_->front(), '\0');
-    partial_->read(0, prefix.data(), prefix.size());
-    small_hasher_->update(prefix);
 }
 
 unsigned BlobDownload::most_streams() const {
@@ -180,52 +133,13 @@ void BlobDownload::fetch(std::size_t segment) {
     streams_.push_back(std::move(stream));
 }
 
-// Is it the file that the tree of the commit has?
-std::optional<BlobDownload::Flaw> BlobDownload::identity_flaw(const Head& head) const {
-    const auto commit = head.hub_headers.get("x-repo-commit");
-    if (commit && cache::is_commit(*commit) && *commit != name_.commit) {
-        return Flaw{"the commit " + name_.commit, "the commit " + std::string(*commit)};
-    }
-    auto etag = head.hub_headers.get("x-linked-etag");
-    if (!etag) {
-        etag = head.hub_headers.get("etag");
-    }
-    // Mirrors may have ETags of their own making.
-    const std::string plain = etag ? plain_etag(*etag) : "";
-    if (cache::is_etag(plain) && plain != blob_.etag) {
-        return Flaw{"the ETag " + blob_.etag, "the ETag " + plain};
-    }
-    return std::nullopt;
-}
-
-std::optional<BlobDownload::Flaw> BlobDownload::range_flaw(const Stream& stream,
-                                                           const Head& head) const {
-    if (head.status == 206) {
-        const cache::Segment& segment = partial_->segments()[stream.segment];
-        const auto header = head.headers.get("content-range");
-        const auto range = header ? content_range(*header) : std::nullopt;
-        if (!stream.ranged || !range || range->first != segment.next() ||
-            range->last >= segment.end) {
-            return Flaw{fmt::format("the bytes {}-{}", segment.next(), segment.end - 1),
-                        header ? "Content-Range: " + base::printable(*header) : "no Content-Range"};
-        }
-    } else if (head.status != 200) {
-        return Flaw{"status 200", "status " + std::to_string(head.status)};
-    }
-    const auto total = head.total_size();
-    if (total && *total != blob_.size) {
-        return Flaw{bytes_text(blob_.size), bytes_text(*total)};
-    }
-    return std::nullopt;
-}
-
 Flow BlobDownload::on_head(Stream& stream, const Head& head) {
     if (stream.generation != generation_ || flaw_) {
         return Flow::stop;
     }
-    flaw_ = identity_flaw(head);
+    flaw_ = identity_flaw(head, name_.commit, blob_.etag);
     if (!flaw_) {
-        flaw_ = range_flaw(stream, head);
+        flaw_ = size_flaw(head, stream.ranged, partial_->segments()[stream.segment], blob_.size);
     }
     if (flaw_) {
         return Flow::stop;
@@ -261,19 +175,6 @@ void BlobDownload::stop_streams(const Stream* but) {
         context_.hub.http().cancel(stream->id);
         return true;
     });
-}
-
-void BlobDownload::start_over() {
-    ++generation_;
-    if (hash_task_) {
-        context_.hasher.drop(hash_task_);
-        hash_task_.reset();
-    }
-    small_hasher_.reset();
-    resumed_ = 0;
-    partial_->restart();
-    begin_hash();
-    context_.observer.file_progress(name_, 0);
 }
 
 Flow BlobDownload::on_data(const Stream& stream, std::string_view bytes) {
@@ -368,63 +269,6 @@ void BlobDownload::on_incomplete(const StreamPtr& stream, const Outcome& outcome
     } else {
         throw context_.hub.file_error(name_.repo_id, name_.commit, name_.path, outcome);
     }
-}
-
-void BlobDownload::on_hash(unsigned generation, const std::string& hex, std::exception_ptr error) {
-    if (generation != generation_) {
-        return;
-    }
-    hash_task_.reset();
-    if (error) {
-        std::rethrow_exception(error);
-    }
-    check_hash(hex);
-}
-
-void BlobDownload::check_hash(const std::string& hex) {
-    if (hex == blob_.hash.hex) {
-        finish();
-        return;
-    }
-    const char* const kind =
-        blob_.hash.kind == cache::HashKind::sha256 ? "SHA-256 " : "git blob id ";
-    flaw_ = Flaw{kind + blob_.hash.hex, kind + hex};
-    begin_again();
-}
-
-std::string BlobDownload::where() const {
-    return base::printable(name_.repo_id + "@" + name_.commit + "/" + name_.path);
-}
-
-// Once: what was resumed may have been at fault, or a proxy on the way. Twice is an answer.
-void BlobDownload::begin_again() {
-    const Flaw flaw = *std::exchange(flaw_, std::nullopt);
-    stop_streams(nullptr);
-    if (again_) {
-        partial_->discard();
-        throw Error(ErrorCode::verification,
-                    {.what = "the Hub sent something else than the file of this commit",
-                     .where = where(),
-                     .why = "expected " + flaw.expected + ", got " + flaw.got +
-                            " (asked twice, the second time from the start)",
-                     .hint = "nothing of it was kept; if a proxy or mirror is between here and "
-                             "the Hub, look there first"});
-    }
-    again_ = true;
-    probed_ = false;
-    direct_url_.clear();
-    start_over();
-    fetch(0);
-}
-
-void BlobDownload::finish() {
-    partial_->finish();
-    ++context_.result.files_downloaded;
-    context_.result.bytes_resumed += resumed_;
-    link_places(context_, blob_);
-    context_.observer.file_done(name_, false);
-    const auto finished = std::move(finished_);
-    finished();
 }
 
 }  // namespace twinkle::hub

@@ -13,6 +13,7 @@
 
 #include "cache/blob_lock.h"
 #include "cache/partial_file.h"
+#include "hub/download_answer.h"
 #include "hub/download_plan.h"
 #include "hub/file_hasher.h"
 
@@ -63,12 +64,6 @@ private:
     };
     using StreamPtr = std::shared_ptr<Stream>;
 
-    // What is wrong with the bytes that the Hub sends.
-    struct Flaw {
-        std::string expected;
-        std::string got;
-    };
-
     void begin_hash();
     void fetch_more();
     void fetch(std::size_t segment);
@@ -82,8 +77,6 @@ private:
     void on_incomplete(const StreamPtr& stream, const Outcome& outcome);
     void on_hash(unsigned generation, const std::string& hex, std::exception_ptr error);
 
-    std::optional<Flaw> identity_flaw(const Head& head) const;
-    std::optional<Flaw> range_flaw(const Stream& stream, const Head& head) const;
     void take_whole(Stream& stream);
     void start_over();
     void begin_again();
