@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/toml.h"
 #include "project/kernels_lock.h"
+#include "project/lock_text.h"
 #include "project/manifest_sections.h"
 #include "twinkle/error.h"
 
@@ -16,7 +17,6 @@ namespace twinkle::project {
 namespace {
 
 constexpr std::uint64_t largest_manifest = 4u << 20;
-constexpr std::uint64_t largest_kernels_lock = 16u << 20;
 
 bool is_there(const fs::path& file) {
     std::error_code error;
@@ -61,7 +61,7 @@ void add_kernels_lock_mismatches(const Lock& lock, const LockFiles& files,
     }
     if (!is_there(*files.kernels_lock)) {
         reasons.push_back("there is no " + name);
-    } else if (base::read_file(*files.kernels_lock, "lock", largest_kernels_lock) !=
+    } else if (base::read_file(*files.kernels_lock, "lock", largest_lock) !=
                kernels_lock_text(lock, files)) {
         reasons.push_back(name + " does not say the same as " + base::display_path(files.lock));
     }
@@ -98,6 +98,14 @@ std::optional<Lock> read_project_lock(const LockFiles& files) {
 std::vector<fs::path> write_lock_files(const Lock& lock, const LockFiles& files) {
     std::vector<fs::path> written;
     const auto write = [&](const fs::path& file, const std::string& text) {
+        if (text.size() > largest_lock) {
+            throw Error(ErrorCode::failed,
+                        {.what = "the lock would be too large to be read again",
+                         .where = base::display_path(file),
+                         .why = "it has " + std::to_string(text.size()) + " bytes, the limit is " +
+                                std::to_string(largest_lock),
+                         .hint = "lock fewer kernels in one project"});
+        }
         if (!is_there(file) || base::read_file(file, "lock", UINT64_MAX) != text) {
             base::write_file_atomically(file, text);
             written.push_back(file);

@@ -23,7 +23,6 @@ namespace {
 using base::Node;
 using base::TableReader;
 
-constexpr std::uint64_t largest_lock = 64u << 20;
 constexpr std::size_t longest_path = 1024;
 
 bool is_hex(std::string_view text, std::size_t size) {

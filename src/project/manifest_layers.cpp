@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/text.h"
+#include "project/attribute_table.h"
 #include "project/manifest_sections.h"
 
 namespace twinkle::project {
@@ -34,37 +35,6 @@ std::pair<int, int> parse_capability(const TableReader& reader, const Node& valu
                                " is more than " + std::to_string(*most));
     }
     return {*least, *most};
-}
-
-std::map<std::string, AttributeValue> read_attributes(TableReader& reader, std::string_view key) {
-    std::map<std::string, AttributeValue> result;
-    const Node* table = reader.find(key);
-    if (table == nullptr) {
-        return result;
-    }
-    for (const auto& [name, at, value] : reader.as_table(*table, key).members) {
-        switch (value.kind) {
-            case Node::Kind::boolean: result[name] = value.boolean; break;
-            case Node::Kind::integer: result[name] = value.integer; break;
-            case Node::Kind::number: result[name] = value.number; break;
-            case Node::Kind::string: result[name] = value.text; break;
-            default:
-                reader.fail(value, "\"" + base::printable(name) + "\" is " +
-                                       std::string(base::kind_name(value.kind)) +
-                                       ", not a truth value, number or string");
-        }
-    }
-    return result;
-}
-
-std::map<std::string, std::vector<std::string>> read_submodules(TableReader& reader) {
-    std::map<std::string, std::vector<std::string>> result;
-    if (const Node* table = reader.find("when_submodule")) {
-        for (const auto& [name, at, value] : reader.as_table(*table, "when_submodule").members) {
-            result[name] = reader.as_strings(value, name);
-        }
-    }
-    return result;
 }
 
 void refuse_empty(TableReader& reader, std::string_view key) {
@@ -99,7 +69,7 @@ LayerBinding read_binding(const std::string& kernel_name, const Node& value,
     refuse_empty(reader, "classes");
     refuse_empty(reader, "modules");
     binding.when = read_attributes(reader, "when");
-    binding.when_submodule = read_submodules(reader);
+    binding.when_submodule = read_string_lists(reader, "when_submodule");
     binding.attributes = read_attributes(reader, "attributes");
     reader.finish();
     return binding;

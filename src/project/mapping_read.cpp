@@ -6,6 +6,7 @@
 
 #include "base/document.h"
 #include "base/file.h"
+#include "project/attribute_table.h"
 #include "project/modes.h"
 #include "target/backend.h"
 #include "twinkle/error.h"
@@ -163,24 +164,6 @@ private:
         return *device;
     }
 
-    std::map<std::string, AttributeValue> attributes(TableReader& reader, std::string_view key) {
-        std::map<std::string, AttributeValue> result;
-        const Node* table = reader.find(key);
-        if (table == nullptr) {
-            return result;
-        }
-        for (const auto& [name, at, value] : reader.as_table(*table, key).members) {
-            switch (value.kind) {
-                case Node::Kind::boolean: result[name] = value.boolean; break;
-                case Node::Kind::integer: result[name] = value.integer; break;
-                case Node::Kind::number: result[name] = value.number; break;
-                case Node::Kind::string: result[name] = value.text; break;
-                default: reader.fail(value, "an attribute is a truth value, number or string");
-            }
-        }
-        return result;
-    }
-
     LayerCandidate candidate(const Node& item) {
         TableReader reader(item, origin_, "a candidate");
         LayerCandidate candidate;
@@ -222,14 +205,9 @@ private:
         layer.kernel_name = reader.required_string("kernel_name");
         layer.classes = reader.strings("classes");
         layer.modules = reader.strings("modules");
-        layer.when = attributes(reader, "when");
-        if (const Node* table = reader.find("when_submodule")) {
-            for (const auto& [name, at, value] :
-                 reader.as_table(*table, "when_submodule").members) {
-                layer.when_submodule[name] = reader.as_strings(value, name);
-            }
-        }
-        layer.attributes = attributes(reader, "attributes");
+        layer.when = project::read_attributes(reader, "when");
+        layer.when_submodule = project::read_string_lists(reader, "when_submodule");
+        layer.attributes = project::read_attributes(reader, "attributes");
         for (const Node& entry : items(reader, "candidates")) {
             layer.candidates.push_back(candidate(entry));
         }

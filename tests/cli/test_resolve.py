@@ -128,3 +128,38 @@ def test_no_version_fits(project, tmp_path):
     assert done.code == 3 and done.error["code"] == "not-found"
     assert not done.json["versions"][0]["variants"][0]["accepted"]
     assert project("versions", "none").code == 3
+
+
+def test_a_lock_holds_local_kernels_to_what_they_were(project, tmp_path):
+    target = ("--target", TARGET)
+    unlocked = project("resolve", *target, "--locked", "--json")
+    assert unlocked.code == 7 and unlocked.error["hint"] == "run twinkle lock"
+    assert project("lock").code == 0
+    assert project("resolve", *target, "--locked").code == 0
+    assert project("lock", "--check").code == 0
+    layers = tmp_path / "my_kernels/layers.py"
+    layers.write_text(LAYERS.replace("return x", "return 2 * x"))
+    changed = project("resolve", *target, "--json")
+    assert changed.code == 4
+    assert "layers.py has" in changed.error["why"] or "layers.py differs" in changed.error["why"]
+    assert project("lock", "--check").code == 7
+    assert project("lock").code == 0
+    assert project("resolve", *target, "--locked", "--lockfile", "twinkle.lock").code == 0
+    assert project("resolve", *target, "--lockfile", "nowhere.lock").code == 3
+    (tmp_path / "twinkle.lock").write_text("<<<<<<< HEAD\nversion = 1\n")
+    conflict = project("resolve", *target, "--json")
+    assert conflict.code == 2 and conflict.error["where"] == "twinkle.lock:1:1"
+
+
+def test_a_bundle_works_where_nothing_else_is(project, tmp_path):
+    done = project("resolve", "--target", TARGET, "--bundle", "out/bundle", "--json")
+    assert done.code == 0, done.err
+    assert done.json["output"] == "out/bundle"
+    mapping = json.loads((tmp_path / "out/bundle/twinkle.map.json").read_text())
+    assert [kernel["path"] for kernel in mapping["kernels"]] == ["kernels/my_kernels"]
+    assert (tmp_path / "out/bundle/kernels/my_kernels/layers.py").read_text() == LAYERS
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["bundle"]
+    assert project("resolve", "--target", TARGET, "--bundle", "out/bundle").code == 0
+    refused = project("resolve", "--target", TARGET, "--bundle", "my_kernels", "--json")
+    assert refused.code == 6 and (tmp_path / "my_kernels/layers.py").exists()
+    assert project("resolve", "--target", TARGET, "--bundle", "b", "-o", "m.json").code == 2

@@ -1,9 +1,11 @@
 // Answers questions about src/project and src/kernel for the tests that compare them with Python's
 // own tools: one JSON object a line on standard input, one a line on standard output.
 
+#include <algorithm>
 #include <iostream>
 
 #include "base/json.h"
+#include "base/sha256.h"
 #include "kernel/versions.h"
 #include "project/kernels_lock.h"
 #include "project/lock.h"
@@ -86,6 +88,36 @@ Json read_kernels_lock(const Json& question) {
     return {{"locks", locks}};
 }
 
+// {"kernels": [{"name", "version", "commit", "variants": {name: {path: seed}}}]}: twinkle.lock.
+Json write_lock(const Json& question) {
+    project::Lock lock;
+    for (const Json& entry : question["kernels"]) {
+        project::LockedKernel kernel;
+        kernel.name = entry["name"];
+        kernel.pin.version = entry["version"].get<int>();
+        kernel.ref = "v" + kernel.pin.text();
+        kernel.commit = base::sha256_hex(entry["commit"].get<std::string>()).substr(0, 40);
+        for (const auto& [name, files] : entry["variants"].items()) {
+            project::LockedVariant variant;
+            variant.name = name;
+            variant.metadata_sha256 = base::sha256_hex(files.dump());
+            for (const auto& [path, seed] : files.items()) {
+                const std::string hash = base::sha256_hex(seed.get<std::string>());
+                variant.files.push_back({path, hash.size(), hash.substr(0, 40), hash});
+            }
+            kernel.variants.push_back(std::move(variant));
+        }
+        lock.set(std::move(kernel));
+    }
+    return {{"text", project::lock_toml(lock)}};
+}
+
+// {"lock": text}: the same again, or what is wrong with it.
+Json read_lock(const Json& question) {
+    return {{"text",
+             project::lock_toml(project::parse_lock(question["lock"].get<std::string>(), "l"))}};
+}
+
 // {"variants": […], "target": "torch=…", "device": …}: accepted ones in order, and the others.
 Json rank(const Json& question) {
     std::vector<kernel::OfferedVariant> offered;
@@ -93,9 +125,8 @@ Json rank(const Json& question) {
         const auto archs = entry.value("archs", Strings());
         offered.push_back({entry["name"], [archs] { return archs; }});
     }
-    const auto target =
-        target::choose_target(question["target"].get<std::string>(), {}, target::this_machine(),
-                              std::nullopt);
+    const auto target = target::choose_target(question["target"].get<std::string>(), {},
+                                              target::this_machine(), std::nullopt);
     Json accepted = Json::array();
     Json rejected = Json::object();
     for (const auto& choice :
@@ -115,6 +146,8 @@ Json answer(const Json& question) {
            : what == "admit"              ? admit(question)
            : what == "write_kernels_lock" ? write_kernels_lock(question)
            : what == "read_kernels_lock"  ? read_kernels_lock(question)
+           : what == "write_lock"         ? write_lock(question)
+           : what == "read_lock"          ? read_lock(question)
                                           : rank(question);
 }
 
@@ -126,7 +159,8 @@ int main() {
         try {
             result = answer(Json::parse(line));
         } catch (const Error& error) {
-            result = {{"error", error.details().why}};
+            result = {{"error", error.details().what + ": " + error.details().why},
+                      {"exit", error.exit_code()}};
         }
         std::cout << result.dump() << '\n';
     }
