@@ -127,7 +127,7 @@ def test_no_version_fits(project, tmp_path):
     done = project("versions", "kernel", "--target", TARGET, "--json")
     assert done.code == 3 and done.error["code"] == "not-found"
     assert not done.json["versions"][0]["variants"][0]["accepted"]
-    assert project("versions", "none").code == 3
+    assert project("versions", "./none").code == 3
 
 
 def test_a_lock_holds_local_kernels_to_what_they_were(project, tmp_path):
