@@ -7,6 +7,7 @@
 #include <torch/script.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct LoadOptions {
     // Searched before TWINKLE_KERNELS (dir:dir), the bundled pack and the Hub cache.
     std::vector<std::filesystem::path> kernel_dirs{};
     torch::DeviceType device = torch::kCPU;
+    // Told of every folder that is searched and every build that is looked at, and why it is not
+    // the one.
+    std::function<void(const std::string& attempt)> explain{};
 };
 
 // The builds that a model file needs, as its graph names them. Reads only the code of the archive.

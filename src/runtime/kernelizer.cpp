@@ -6,6 +6,7 @@
 #include "runtime/rewrite/marker.h"
 #include "runtime/rewrite/own_class.h"
 #include "runtime/rewrite/replacement.h"
+#include "runtime/selection/binding_typos.h"
 #include "runtime/selection/modes.h"
 #include "twinkle/error.h"
 
@@ -51,22 +52,27 @@ std::string describe(const Choice& choice) {
 }  // namespace
 
 Kernelizer::Kernelizer(torch::jit::Module& model, const Mapping& mapping,
-                       const KernelizeOptions& options)
-    : model_(model), mapping_(mapping), options_(options) {}
+                       const KernelizeOptions& options, KernelProvider provider)
+    : model_(model), mapping_(mapping), options_(options), provider_(std::move(provider)) {}
 
-Report Kernelizer::run() {
+Report Kernelizer::examine() {
     determine_context();
     find_sites();
     set_classes_apart();
     replace_sites();
-    mark_used_kernels();
     for (Site& site : sites_) {
-        report_.sites.push_back(std::move(site.report));
+        report_.sites.push_back(site.report);
     }
-    if (report_.count(SiteStatus::replaced) == 0) {
-        report_.warnings.emplace_back("nothing was replaced: the model is what it was");
+    return report_;
+}
+
+Report Kernelizer::run() {
+    Report report = examine();
+    mark_used_kernels();
+    if (report.count(SiteStatus::replaced) == 0) {
+        report.warnings.emplace_back("nothing was replaced: the model is what it was");
     }
-    return std::move(report_);
+    return report;
 }
 
 void Kernelizer::determine_context() {
@@ -125,6 +131,9 @@ void Kernelizer::find_sites() {
         sites_.push_back(std::move(site));
     }
     report_unbound(instances);
+    for (std::string& doubt : doubtful_conditions(mapping_, instances)) {
+        report_.warnings.push_back(std::move(doubt));
+    }
     report_unmatched("only", options_.only);
     report_unmatched("exclude", options_.exclude);
 }
@@ -327,7 +336,7 @@ Compilation& Kernelizer::compilation_for(const MappedKernel& kernel,
     if (options_.observer) {
         options_.observer("load-kernel", kernel.name);
     }
-    const auto loaded = load_kernel(kernel);
+    const auto loaded = provider_(kernel);
     auto compilation =
         std::make_shared<Compilation>(std::make_shared<KernelPackage>(loaded->sources), unit);
     return *compilations_.emplace(key, std::move(compilation)).first->second;

@@ -7,6 +7,7 @@
 #include "runtime/source/package_values.h"
 #include "twinkle/kernelize.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,11 +15,18 @@
 
 namespace twinkle::runtime {
 
+// Where the sources and operators of a kernel come from: load_kernel, or declare_kernel where
+// nothing of it may run.
+using KernelProvider = std::function<std::shared_ptr<const LoadedKernel>(const MappedKernel&)>;
+
 class Kernelizer {
 public:
-    Kernelizer(torch::jit::Module& model, const Mapping& mapping, const KernelizeOptions& options);
+    Kernelizer(torch::jit::Module& model, const Mapping& mapping, const KernelizeOptions& options,
+               KernelProvider provider = load_kernel);
 
     Report run();
+    // The same, in memory only and for the report's sake: the model is not fit for use afterwards.
+    Report examine();
 
 private:
     struct Site {
@@ -43,6 +51,7 @@ private:
     torch::jit::Module& model_;
     const Mapping& mapping_;
     const KernelizeOptions& options_;
+    KernelProvider provider_;
     SelectionContext context_;
     Report report_;
     std::vector<Site> sites_;

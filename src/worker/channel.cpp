@@ -32,6 +32,10 @@ void Channel::warning(const std::string& text) const {
     send({{"event", "log"}, {"level", "warning"}, {"text", text}});
 }
 
+void Channel::trace(const std::string& text) const {
+    send({{"event", "log"}, {"level", "trace"}, {"text", text}});
+}
+
 void Channel::result(const Json& result) const {
     send({{"result", result}});
 }

@@ -18,6 +18,7 @@ public:
     void stage(const std::string& stage, const std::string& what) const;
     void progress(std::size_t done, std::size_t total, const std::string& what) const;
     void warning(const std::string& text) const;
+    void trace(const std::string& text) const;  // shown with -vv
     void result(const base::Json& result) const;
     void error(const Error& error) const;
 

@@ -11,5 +11,7 @@ namespace twinkle::worker {
 base::Json kernelize_command(const Request& request, const Channel& channel);
 base::Json run_command(const Request& request, const Channel& channel);
 base::Json inspect_command(const Request& request, const Channel& channel);
+base::Json check_command(const Request& request, const Channel& channel);
+base::Json inspect_kernel_command(const Request& request, const Channel& channel);
 
 }  // namespace twinkle::worker

@@ -1,11 +1,20 @@
 #include "base/file.h"
+#include "base/text.h"
+#include "runtime/inspect/bindings.h"
+#include "runtime/inspect/model_facts.h"
+#include "runtime/inspect/operator_sources.h"
+#include "runtime/inspect/saved_code.h"
+#include "runtime/kernels/declared_operators.h"
+#include "runtime/model/inputs.h"
 #include "runtime/model/model_file.h"
-#include "runtime/rewrite/sites.h"
-#include "twinkle/twinkle.h"
+#include "runtime/rewrite/class_name.h"
+#include "runtime/rewrite/marker.h"
 #include "worker/commands.h"
 
-#include <functional>
-#include <map>
+#include <torch/custom_class.h>
+
+#include <algorithm>
+#include <optional>
 #include <set>
 
 namespace twinkle::worker {
@@ -14,64 +23,225 @@ namespace {
 
 using base::Json;
 
-// Operators of the methods and functions of a model that are not part of LibTorch's own namespaces.
-std::set<std::string> foreign_operators(const torch::jit::Module& model) {
-    std::set<std::string> found;
-    const std::function<void(torch::jit::Block*)> scan = [&](torch::jit::Block* block) {
-        for (torch::jit::Node* node : block->nodes()) {
-            const std::string ns = node->kind().ns().toUnqualString();
-            if (ns != "aten" && ns != "prim" && ns != "twinkle") {
-                found.insert(node->kind().toQualString());
-            }
-            for (torch::jit::Block* inner : node->blocks()) {
-                scan(inner);
-            }
-        }
-    };
-    for (torch::jit::Function* function : model.type()->compilation_unit()->get_functions()) {
-        if (function != nullptr) {
-            scan(torch::jit::toGraphFunction(*function).graph()->block());
+// The code of the model as text comes first; whether more can be said depends on what it needs.
+class Inspection {
+public:
+    Inspection(const Request& request, const Channel& channel)
+        : request_(request),
+          channel_(channel),
+          files_(runtime::code_of(request.model)),
+          code_(runtime::read_saved_code(files_)),
+          origin_(runtime::origin_of(request.model)),
+          finder_(request.kernel_dirs,
+                  [&channel](const std::string& attempt) { channel.trace(attempt); }) {
+        if (request.map.is_object()) {
+            mapping_ = Mapping::parse(request.map.dump(), request.model.parent_path(), "mapping");
         }
     }
-    return found;
+
+    Json run();
+
+private:
+    std::string missing() const;
+    std::optional<torch::jit::Module> load();
+    void describe(torch::jit::Module& model);
+    void describe_unloaded();
+    void bindings(torch::jit::Module& model);
+
+    const Request& request_;
+    const Channel& channel_;
+    std::vector<runtime::CodeFile> files_;
+    runtime::SavedCode code_;
+    runtime::CodeOrigin origin_;
+    runtime::KernelFinder finder_;
+    std::optional<Mapping> mapping_;
+    std::vector<runtime::NeededOperator> operators_;
+    std::string not_loaded_;
+    Json result_ = Json::object();
+};
+
+std::string kind_of(const runtime::CodeOrigin& origin, bool frozen) {
+    return frozen                             ? "frozen"
+           : origin.traced && origin.scripted ? "traced and scripted"
+           : origin.traced                    ? "traced"
+                                              : "scripted";
+}
+
+// What is in the code and nowhere on this machine; empty: all is there.
+std::string Inspection::missing() const {
+    std::vector<std::string> missing;
+    for (const auto& op : operators_) {
+        if (!op.registered && !op.kernel) {
+            missing.push_back("the operator " + op.name + " (" + op.because + ")");
+        }
+    }
+    for (const auto& [name, uses] : code_.foreign_classes) {
+        if (torch::getCustomClass("__torch__.torch.classes." + name) == nullptr) {
+            missing.push_back("the class torch.classes." + name + " (not in LibTorch)");
+        }
+    }
+    if (missing.size() > 5) {
+        missing.resize(5);
+        missing.emplace_back("…");
+    }
+    return missing.empty() ? "" : "it needs " + base::join(missing, ", ");
+}
+
+// Operators of kernels are declared by their schemas, so that none is loaded.
+std::optional<torch::jit::Module> Inspection::load() {
+    not_loaded_ = missing();
+    if (!not_loaded_.empty()) {
+        return std::nullopt;
+    }
+    std::set<std::string> declared;
+    for (const auto& op : operators_) {
+        if (op.kernel && declared.insert(op.kernel->path.string()).second) {
+            for (const std::string& failure : runtime::declare_operators(*op.kernel)) {
+                channel_.warning(op.kernel->name + ": " + failure);
+            }
+        }
+    }
+    channel_.stage("load-model", base::display_path(request_.model));
+    try {
+        return runtime::open_model(request_.model);
+    } catch (const Error& error) {
+        if (declared.empty() && error.code() != ErrorCode::not_found) {
+            throw;
+        }
+        // What a library registers need not be what its strings say.
+        not_loaded_ = error.details().what + ": " + error.details().why;
+        return std::nullopt;
+    }
+}
+
+void Inspection::describe(torch::jit::Module& model) {
+    std::size_t parameters = 0;
+    std::size_t bytes = 0;
+    std::set<std::string> dtypes;
+    const auto count = [&](const at::Tensor& tensor) {
+        bytes += tensor.nbytes();
+        dtypes.insert(runtime::dtype_name(tensor.scalar_type()));
+    };
+    for (const at::Tensor& parameter : model.parameters()) {
+        parameters += static_cast<std::size_t>(parameter.numel());
+        count(parameter);
+    }
+    for (const at::Tensor& buffer : model.buffers()) {
+        count(buffer);
+    }
+    const bool frozen = !model.hasattr("training");
+    result_["kind"] = kind_of(origin_, frozen);
+    result_["training"] = model.hasattr("training") && model.is_training();
+    result_["class"] = base::printable(runtime::unmangled(model.type()->name()->qualifiedName()));
+    result_["parameters"] = parameters;
+    result_["tensor_bytes"] = bytes;
+    result_["dtypes"] = dtypes;
+    if (request_.graph) {
+        result_["graph"] = runtime::whole_graph(model, *request_.graph);
+    }
+    result_["classes"] = runtime::describe_classes(model);
+    result_["functions"] = runtime::describe_functions(model);
+    result_["traced_functions"] = runtime::describe_traced_functions(model);
+}
+
+void Inspection::describe_unloaded() {
+    Json classes = Json::array();
+    bool modules_train = false;
+    for (const auto& [name, saved] : code_.classes) {
+        Json methods = Json::array();
+        for (const auto& method : saved.methods) {
+            methods.push_back({{"name", method.name}, {"signature", method.signature}});
+        }
+        Json attributes = Json::array();
+        for (const auto& [attribute, type] : saved.attributes) {
+            attributes.push_back({{"name", attribute}, {"type", type}});
+        }
+        modules_train = modules_train || saved.attributes.contains("training");
+        classes.push_back({{"name", name},
+                           {"instances", nullptr},
+                           {"types", saved.count},
+                           {"base", saved.base},
+                           {"methods", methods},
+                           {"attributes", attributes},
+                           {"graph", nullptr}});
+    }
+    Json functions = Json::array();
+    for (const auto& [name, signature] : code_.functions) {
+        const auto calls = code_.called_functions.find(name);
+        functions.push_back({{"name", name},
+                             {"signature", signature},
+                             {"calls", calls == code_.called_functions.end() ? 0 : calls->second}});
+    }
+    result_["kind"] = kind_of(origin_, !code_.classes.empty() && !modules_train);
+    result_["classes"] = classes;
+    result_["functions"] = functions;
+    result_["traced_functions"] = Json::array();
+    result_["bindings"] = Json::array();
+    if (request_.graph) {
+        throw Error(ErrorCode::not_found,
+                    {.what = "there are no graphs of a model that cannot be loaded",
+                     .where = base::display_path(request_.model),
+                     .why = not_loaded_,
+                     .hint = "leave --graph out"});
+    }
+}
+
+void Inspection::bindings(torch::jit::Module& model) {
+    result_["bindings"] = Json::array();
+    if (!mapping_) {
+        return;
+    }
+    channel_.stage("compile", "the layers that the model's classes are bound to");
+    try {
+        const auto report = runtime::examine_bindings(model, *mapping_, {.by_name = true});
+        result_["bindings"] = report.classes;
+        result_["binding_notes"] = report.warnings;
+    } catch (const Error& error) {
+        channel_.warning(
+            "which classes kernels could take was not found out: " + error.details().what +
+            (error.details().why.empty() ? "" : ": " + error.details().why));
+    }
+}
+
+Json Inspection::run() {
+    constexpr std::size_t deepest = 1000;
+    if (code_.nesting > deepest) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "the model cannot be loaded",
+                     .where = base::display_path(request_.model),
+                     .why = "its code is nested more deeply than any sane one",
+                     .hint = ""});
+    }
+    runtime::OperatorSources sources(request_.model, runtime::markers_in(files_),
+                                     mapping_ ? &*mapping_ : nullptr, finder_);
+    operators_ = sources.operators(code_);
+    Json kernels = Json::array();
+    for (const auto& kernel : sources.kernels()) {
+        kernels.push_back(to_json(kernel));
+    }
+    Json operators = Json::array();
+    for (const auto& op : operators_) {
+        operators.push_back(to_json(op));
+    }
+    result_["kernels"] = kernels;
+    result_["operators"] = operators;
+    result_["unreadable"] = code_.unreadable;
+    auto model = load();
+    result_["loaded"] = model.has_value();
+    result_["because"] = model ? Json() : Json(base::printable(not_loaded_));
+    if (model) {
+        describe(*model);
+        bindings(*model);
+    } else {
+        describe_unloaded();
+    }
+    return std::move(result_);
 }
 
 }  // namespace
 
 Json inspect_command(const Request& request, const Channel& channel) {
-    Json kernels = Json::array();
-    for (const RequiredKernel& kernel : required_kernels(request.model)) {
-        kernels.push_back({{"name", kernel.name},
-                           {"variant", kernel.variant},
-                           {"op_namespace", kernel.op_namespace},
-                           {"build", kernel.build_id}});
-    }
-    channel.stage("load-model", base::display_path(request.model));
-    const torch::jit::Module model = load(request.model, {.kernel_dirs = request.kernel_dirs});
-    struct Class {
-        std::size_t instances = 0;
-        std::string example;
-    };
-    std::map<std::string, Class> classes;
-    for (const runtime::Instance& instance : runtime::instances_of(model)) {
-        Class& entry = classes[instance.class_name];
-        if (entry.instances++ == 0) {
-            entry.example = instance.path;
-        }
-    }
-    Json listed = Json::array();
-    for (const auto& [name, entry] : classes) {
-        listed.push_back(
-            {{"name", name}, {"instances", entry.instances}, {"example", entry.example}});
-    }
-    std::size_t parameters = 0;
-    for (const at::Tensor& parameter : model.parameters()) {
-        parameters += static_cast<std::size_t>(parameter.numel());
-    }
-    return {{"classes", listed},
-            {"kernels", kernels},
-            {"operators", foreign_operators(model)},
-            {"parameters", parameters}};
+    return Inspection(request, channel).run();
 }
 
 }  // namespace twinkle::worker

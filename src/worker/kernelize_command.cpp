@@ -61,6 +61,9 @@ void Kernelize::observe(const std::string& stage, const std::string& what) {
     channel_.stage(stage, what);
     for (const MappedKernel& kernel : mapping_.kernels) {
         if (stage == "load-kernel" && kernel.name == what) {
+            channel_.trace("  from " + base::display_path(kernel.path) + ", " +
+                           std::to_string(kernel.files.size()) + " files, operators " +
+                           (kernel.op_namespace.empty() ? "none" : kernel.op_namespace));
             probe(kernel);
         }
     }
@@ -94,7 +97,10 @@ void Kernelize::probe(const MappedKernel& kernel) {
 
 Kernelized Kernelize::kernelize() {
     channel_.stage("load-model", base::display_path(request_.model));
-    Kernelized made{load(request_.model, {.kernel_dirs = request_.kernel_dirs}), {}};
+    LoadOptions options;
+    options.kernel_dirs = request_.kernel_dirs;
+    options.explain = [&](const std::string& attempt) { channel_.trace(attempt); };
+    Kernelized made{load(request_.model, options), {}};
     made.report = twinkle::kernelize(made.model, mapping_, options_);
     return made;
 }

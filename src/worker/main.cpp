@@ -12,6 +12,7 @@
 
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <new>
 
 namespace {
@@ -23,14 +24,15 @@ twinkle::base::Json execute(const twinkle::worker::Request& request,
     if (request.threads) {
         at::set_num_threads(*request.threads);
     }
-    if (request.command == "kernelize") {
-        return twinkle::worker::kernelize_command(request, channel);
-    }
-    if (request.command == "run") {
-        return twinkle::worker::run_command(request, channel);
-    }
-    if (request.command == "inspect") {
-        return twinkle::worker::inspect_command(request, channel);
+    using namespace twinkle::worker;
+    static const std::map<std::string, twinkle::base::Json (*)(const Request&, const Channel&)>
+        commands = {
+            {"kernelize", kernelize_command}, {"run", run_command},
+            {"inspect", inspect_command},     {"inspect-kernel", inspect_kernel_command},
+            {"check", check_command},
+        };
+    if (const auto command = commands.find(request.command); command != commands.end()) {
+        return command->second(request, channel);
     }
     throw twinkle::Error(twinkle::ErrorCode::malformed,
                          {.what = "the worker has no command " + request.command,

@@ -40,6 +40,8 @@ Request Request::parse(const std::string& source) {
     request.mode = text(json, "mode");
     request.device = text(json, "device");
     request.inputs = text(json, "inputs");
+    request.graph = text(json, "graph");
+    request.kernel = text(json, "kernel");
     request.method = text(json, "method").value_or("forward");
     request.only = texts(json, "only");
     request.exclude = texts(json, "exclude");

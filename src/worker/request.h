@@ -19,6 +19,8 @@ struct Request {
     std::optional<std::string> mode;
     std::optional<std::string> device;
     std::optional<std::string> inputs;
+    std::optional<std::string> graph;             // inspect: of this class, whole
+    std::optional<std::filesystem::path> kernel;  // inspect-kernel: a build or a library
     std::string method = "forward";
     std::vector<std::string> only;
     std::vector<std::string> exclude;

@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include "base/text.h"
+#include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/inputs.h"
 #include "runtime/model/model_file.h"
 #include "runtime/model/outputs.h"
@@ -111,10 +112,12 @@ Json run_command(const Request& request, const Channel& channel) {
     LoadOptions options;
     options.kernel_dirs = request.kernel_dirs;
     require_device(request);
-    for (const RequiredKernel& kernel : required_kernels(request.model)) {
+    options.explain = [&](const std::string& attempt) { channel.trace(attempt); };
+    const auto required = required_kernels(request.model);
+    for (const RequiredKernel& kernel : required) {
         channel.stage("load-kernel", kernel.name);
     }
-    load_required_kernels(request.model, options);
+    runtime::load_named_kernels(required, request.model, options);
     channel.stage("load-model", base::display_path(request.model));
     torch::jit::Module model = runtime::open_model(request.model);
     runtime::Inputs inputs;

@@ -89,16 +89,38 @@ std::optional<MappedKernel> describe(const RequiredKernel& required, const fs::p
     kernel.op_namespace = required.op_namespace;
     kernel.path = folder;
     try {
-        kernel.files = kernel::read_build(folder).files;
+        kernel::Build build = kernel::read_build(folder);
+        kernel.files = std::move(build.files);
+        kernel.operators = std::move(build.operators);
     } catch (const Error&) {
         return std::nullopt;
     }
     return kernel;
 }
 
+// "org/name" in the cache, the folder of the repository elsewhere.
+std::string repository_of(const fs::path& build) {
+    for (fs::path folder = build; folder.has_relative_path(); folder = folder.parent_path()) {
+        if (const auto repo_id = cache::repository_of(folder.filename().string())) {
+            return *repo_id;
+        }
+    }
+    const fs::path above = build.parent_path();
+    return above.filename() == "build" ? above.parent_path().filename().string()
+                                       : build.filename().string();
+}
+
 }  // namespace
 
-KernelFinder::KernelFinder(const std::vector<fs::path>& first) : folders_(first) {
+void KernelFinder::explain(const std::string& attempt) const {
+    if (explain_) {
+        explain_(attempt);
+    }
+}
+
+KernelFinder::KernelFinder(const std::vector<fs::path>& first,
+                           std::function<void(const std::string&)> explain)
+    : folders_(first), explain_(std::move(explain)) {
     for (const std::string& folder : base::split(variable("TWINKLE_KERNELS"), ':')) {
         if (!folder.empty()) {
             folders_.emplace_back(folder);
@@ -108,17 +130,56 @@ KernelFinder::KernelFinder(const std::vector<fs::path>& first) : folders_(first)
     folders_.push_back(cache::cache_folder(target::this_machine()));
 }
 
+const KernelFinder::Index& KernelFinder::index() const {
+    if (!index_) {
+        index_.emplace();
+        for (const fs::path& folder : folders_) {
+            for (const fs::path& build : builds_in(folder)) {
+                (*index_)[namespace_of(build)].push_back(build);
+            }
+        }
+    }
+    return *index_;
+}
+
+std::vector<MappedKernel> KernelFinder::builds_of(const std::string& op_namespace) const {
+    std::vector<MappedKernel> found;
+    const auto builds = index().find(op_namespace);
+    if (op_namespace.empty() || builds == index().end()) {
+        return found;
+    }
+    for (const fs::path& build : builds->second) {
+        const RequiredKernel named{repository_of(build), build.filename().string(), op_namespace,
+                                   ""};
+        if (auto kernel = describe(named, build)) {
+            found.push_back(*std::move(kernel));
+        }
+    }
+    return found;
+}
+
 MappedKernel KernelFinder::find(const RequiredKernel& required, const fs::path& model) const {
     std::vector<std::string> others;
     for (const fs::path& folder : folders_) {
-        for (const fs::path& build : builds_in(folder)) {
-            if (namespace_of(build) != required.op_namespace) {
+        const auto builds = builds_in(folder);
+        explain("looking for " + required.name + " in " + base::display_path(folder) + ": " +
+                std::to_string(builds.size()) + (builds.size() == 1 ? " build" : " builds"));
+        for (const fs::path& build : builds) {
+            const std::string where = base::display_path(build);
+            if (const auto other = namespace_of(build); other != required.op_namespace) {
+                explain("  not " + where + ": its operators are " +
+                        (other.empty() ? "not named" : base::printable(other)) + ", not " +
+                        required.op_namespace);
                 continue;
             }
             auto kernel = describe(required, build);
             if (kernel && kernel->build_id() == required.build_id) {
+                explain("  " + where + " is the build that the model names");
                 return *std::move(kernel);
             }
+            explain("  not " + where + ": " +
+                    (kernel ? "it is another build (" + kernel->build_id().substr(0, 12) + "…)"
+                            : "it is damaged"));
             others.push_back(build.string());
         }
     }

@@ -6,6 +6,10 @@
 #include "twinkle/mapping.h"
 
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace twinkle::runtime {
@@ -13,14 +17,28 @@ namespace twinkle::runtime {
 class KernelFinder {
 public:
     // `first`, then TWINKLE_KERNELS, the bundled pack, the Hub cache.
-    explicit KernelFinder(const std::vector<std::filesystem::path>& first);
+    // `explain` is told of every build that is looked at.
+    explicit KernelFinder(const std::vector<std::filesystem::path>& first,
+                          std::function<void(const std::string&)> explain = {});
 
     // The build with this namespace and id. Throws Error(not_found) if there is none (the searched
     // folders are named), Error(verification) if there are only others under the same namespace.
     MappedKernel find(const RequiredKernel& required, const std::filesystem::path& model) const;
 
+    // Every whole build with these operators, in the order of the folders. Its name is that of its
+    // repository, as far as the folders tell.
+    std::vector<MappedKernel> builds_of(const std::string& op_namespace) const;
+
+    const std::vector<std::filesystem::path>& folders() const { return folders_; }
+
 private:
+    using Index = std::map<std::string, std::vector<std::filesystem::path>>;
+    void explain(const std::string& attempt) const;
+    const Index& index() const;
+
     std::vector<std::filesystem::path> folders_;
+    std::function<void(const std::string&)> explain_;
+    mutable std::optional<Index> index_;  // operator namespace → builds; read when first asked for
 };
 
 }  // namespace twinkle::runtime

@@ -1,11 +1,14 @@
 #pragma once
 // The kernels of this process: each build is verified and loaded once, for good.
 
+#include "twinkle/load.h"
 #include "twinkle/mapping.h"
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace twinkle::runtime {
 
@@ -18,5 +21,9 @@ struct LoadedKernel {
 // Verifies, opens the operator libraries, keeps the sources. A build that is loaded already is
 // returned as it is; another build under the same namespace is refused. Thread-safe.
 std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel);
+
+// Finds and loads what a model names; `model` is for messages.
+void load_named_kernels(const std::vector<RequiredKernel>& required,
+                        const std::filesystem::path& model, const LoadOptions& options);
 
 }  // namespace twinkle::runtime

@@ -20,8 +20,23 @@ namespace {
                 {.what = what, .where = kernel.path.string(), .why = why, .hint = hint});
 }
 
-// Hub kernels refer to one Python function, the entry point that nobody calls here. Where no Python
-// is in the process, a stub beside libtwinkle provides it.
+void require_operators(const MappedKernel& kernel) {
+    for (const MappedOperator& op : kernel.operators) {
+        const auto dot = op.name.find('.');  // "add.out": an overload
+        const auto name = kernel.op_namespace + "::" + op.name.substr(0, dot);
+        const auto overload = dot == std::string::npos ? "" : op.name.substr(dot + 1);
+        if (!c10::Dispatcher::singleton().findSchema({name, overload})) {
+            refuse(kernel,
+                   "the kernel " + kernel.name + " does not register " + kernel.op_namespace +
+                       "::" + op.name,
+                   "its library was loaded and registered other operators",
+                   "the build is broken, or its metadata.json belongs to another one");
+        }
+    }
+}
+
+}  // namespace
+
 void provide_python_symbol() {
     static std::once_flag once;
     std::call_once(once, [] {
@@ -58,19 +73,6 @@ void complete_alias_sets(const std::string& op_namespace) {
         }
     }
 }
-
-void require_operators(const MappedKernel& kernel) {
-    for (const MappedOperator& op : kernel.operators) {
-        const auto name = kernel.op_namespace + "::" + op.name;
-        if (!c10::Dispatcher::singleton().findSchema({name, ""})) {
-            refuse(kernel, "the kernel " + kernel.name + " does not register " + name,
-                   "its library was loaded and registered other operators",
-                   "the build is broken, or its metadata.json belongs to another one");
-        }
-    }
-}
-
-}  // namespace
 
 bool namespace_is_taken(const std::string& op_namespace) {
     for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {

@@ -8,10 +8,16 @@ namespace twinkle::runtime {
 
 // Opens every library of the kernel from its checked copy. Refused before anything runs: a
 // namespace that is taken already. Checked after: every operator that the mapping names is
-// registered. Alias sets of bare `Tensor!` arguments are completed (reference: LibTorch's alias
-// analysis asserts that the set before and after a call are equal). Libraries stay open for the
-// life of the process.
+// registered. Alias sets are completed. Libraries stay open for the life of the process.
 void open_op_libraries(const MappedKernel& kernel, std::vector<SealedLibrary> libraries);
+
+// Hub kernels refer to one Python function, the entry point that nobody calls here. Where no Python
+// is in the process, a stub beside libtwinkle provides it.
+void provide_python_symbol();
+
+// LibTorch's alias analysis wants the alias set of an argument to be the same before and after a
+// call; of a bare `Tensor!` there is only the first.
+void complete_alias_sets(const std::string& op_namespace);
 
 // Whether any operator of this namespace is registered.
 bool namespace_is_taken(const std::string& op_namespace);

@@ -109,6 +109,16 @@ SealedLibrary seal(const MappedKernel& kernel, const MappedFile& file) {
     return {file.path, std::move(memory)};
 }
 
+std::string source_of(const MappedKernel& kernel, const MappedFile& file) {
+    std::string text;
+    compare(kernel, file, stream(kernel, file, [&](std::string_view part) { text.append(part); }));
+    return text;
+}
+
+bool is_source(const MappedFile& file) {
+    return file.path.ends_with(".py");
+}
+
 }  // namespace
 
 VerifiedFiles read_verified(const MappedKernel& kernel) {
@@ -116,20 +126,23 @@ VerifiedFiles read_verified(const MappedKernel& kernel) {
     for (const MappedFile& file : kernel.files) {
         if (file.path.ends_with(".so")) {
             files.libraries.push_back(seal(kernel, file));
-            continue;
-        }
-        const bool source = file.path.ends_with(".py");
-        std::string text;
-        compare(kernel, file, stream(kernel, file, [&](std::string_view part) {
-                    if (source) {
-                        text.append(part);
-                    }
-                }));
-        if (source) {
-            files.sources.emplace(file.path, std::move(text));
+        } else if (is_source(file)) {
+            files.sources.emplace(file.path, source_of(kernel, file));
+        } else {
+            compare(kernel, file, stream(kernel, file, [](std::string_view) {}));
         }
     }
     return files;
+}
+
+std::map<std::string, std::string> read_verified_sources(const MappedKernel& kernel) {
+    std::map<std::string, std::string> sources;
+    for (const MappedFile& file : kernel.files) {
+        if (is_source(file)) {
+            sources.emplace(file.path, source_of(kernel, file));
+        }
+    }
+    return sources;
 }
 
 }  // namespace twinkle::runtime

@@ -26,4 +26,7 @@ struct VerifiedFiles {
 // name are ignored: nothing reads them.
 VerifiedFiles read_verified(const MappedKernel& kernel);
 
+// The sources alone, checked in the same way; the other files are not read.
+std::map<std::string, std::string> read_verified_sources(const MappedKernel& kernel);
+
 }  // namespace twinkle::runtime

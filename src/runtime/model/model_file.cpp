@@ -1,5 +1,6 @@
 #include "runtime/model/model_file.h"
 #include "runtime/format.h"
+#include "runtime/model/other_file.h"
 
 #include "base/file.h"
 #include "base/text.h"
@@ -9,6 +10,7 @@
 #include <torch/csrc/jit/serialization/export.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -39,28 +41,6 @@ std::string first_bytes(const std::filesystem::path& file) {
 const std::string how_to_save =
     "save a model with torch.jit.script or torch.jit.trace, then .save()";
 
-// What a file is that does not begin like a zip archive.
-std::string describe_other(const std::string& head, std::uintmax_t size) {
-    if (head.empty()) {
-        return "the file is empty";
-    }
-    if (head.size() >= 9 && head[8] == '{') {
-        std::uint64_t length = 0;
-        std::memcpy(&length, head.data(), sizeof length);
-        if (length > 0 && length < size) {
-            return "it is a safetensors file: weights without code";
-        }
-    }
-    if (head[0] == '\x80') {
-        return "it is a pickle, as torch.save wrote it before 1.6: a state_dict or a Python object";
-    }
-    if (head.starts_with("\x7f"
-                         "ELF")) {
-        return "it is a shared library or a program";
-    }
-    return "it is no zip archive";
-}
-
 bool has_record(const std::vector<std::string>& records, std::string_view suffix) {
     return std::any_of(records.begin(), records.end(),
                        [&](const std::string& name) { return name.ends_with(suffix); });
@@ -71,8 +51,10 @@ std::unique_ptr<caffe2::serialize::PyTorchStreamReader> open_archive(
     try {
         return std::make_unique<caffe2::serialize::PyTorchStreamReader>(file.string());
     } catch (const std::exception&) {
-        malformed(file, "its zip archive is damaged, cut short or not PyTorch's",
-                  "copy or download it again");
+        const std::string why = describe_zip(file);
+        malformed(
+            file, why,
+            why.find("damaged") != std::string::npos ? "copy or download it again" : how_to_save);
     }
 }
 
@@ -87,11 +69,12 @@ std::vector<std::string> records_in(const std::filesystem::path& file,
     }
 }
 
-std::vector<std::string> code_in(caffe2::serialize::PyTorchStreamReader& archive) {
-    std::vector<std::string> texts;
+std::vector<CodeFile> records_of_code(caffe2::serialize::PyTorchStreamReader& archive,
+                                      std::string_view suffix) {
+    std::vector<CodeFile> files;
     std::size_t total = 0;
     for (const std::string& name : archive.getAllRecords()) {
-        if (!name.starts_with("code/") || !name.ends_with(".py")) {
+        if (!name.starts_with("code/") || !name.ends_with(suffix)) {
             continue;
         }
         total += archive.getRecordSize(name);
@@ -99,9 +82,33 @@ std::vector<std::string> code_in(caffe2::serialize::PyTorchStreamReader& archive
             throw std::length_error("code");
         }
         const auto [data, size] = archive.getRecord(name);
-        texts.emplace_back(static_cast<const char*>(data.get()), size);
+        files.push_back({name, {static_cast<const char*>(data.get()), size}});
     }
-    return texts;
+    return files;
+}
+
+// "/lib/modeling_llama.py(71): forward": a frame of the Python that was traced.
+bool has_stack_frame(std::string_view text) {
+    constexpr std::string_view mark = "): ";
+    for (auto at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at + 1)) {
+        auto digits = at;
+        while (digits > 0 && std::isdigit(static_cast<unsigned char>(text[digits - 1]))) {
+            --digits;
+        }
+        if (digits < at && digits > 0 && text[digits - 1] == '(') {
+            return true;
+        }
+    }
+    return false;
+}
+
+std::string pickle_in(caffe2::serialize::PyTorchStreamReader& archive) {
+    try {
+        const auto [data, size] = archive.getRecord("data.pkl");
+        return {static_cast<const char*>(data.get()), size};
+    } catch (const std::exception&) {
+        return {};
+    }
 }
 
 // LibTorch's own text, reduced to its message.
@@ -148,10 +155,11 @@ void require_torchscript(const std::filesystem::path& file) {
     }
     const std::string head = first_bytes(file);
     if (!head.starts_with("PK\x03\x04")) {
-        malformed(file, describe_other(head, std::filesystem::file_size(file, ignored)),
+        malformed(file, describe_file(head, std::filesystem::file_size(file, ignored)),
                   how_to_save);
     }
-    const auto records = records_in(file, *open_archive(file));
+    const auto archive = open_archive(file);
+    const auto records = records_in(file, *archive);
     if (records.size() > max_records) {
         malformed(file, "its archive has too many records", "");
     }
@@ -160,12 +168,10 @@ void require_torchscript(const std::filesystem::path& file) {
         malformed(file, "it is a .pt2 file (torch.export): another format of models", how_to_save);
     }
     if (!has_record(records, "constants.pkl")) {
-        malformed(
-            file,
-            has_record(records, "data.pkl")
-                ? "it is what torch.save writes: a state_dict or a Python object, without code"
-                : "its archive holds no TorchScript code",
-            how_to_save);
+        malformed(file,
+                  has_record(records, "data.pkl") ? describe_pickle(pickle_in(*archive))
+                                                  : "its archive holds no TorchScript code",
+                  how_to_save);
     }
 }
 
@@ -183,10 +189,12 @@ torch::jit::Module open_model(const std::filesystem::path& file, torch::Device d
     }
 }
 
-std::vector<std::string> code_of(const std::filesystem::path& file) {
+namespace {
+
+std::vector<CodeFile> records_of(const std::filesystem::path& file, std::string_view suffix) {
     require_torchscript(file);
     try {
-        return code_in(*open_archive(file));
+        return records_of_code(*open_archive(file), suffix);
     } catch (const c10::Error&) {
         malformed(file, "its zip archive is damaged or cut short", "copy or download it again");
     } catch (const std::length_error&) {
@@ -194,14 +202,29 @@ std::vector<std::string> code_of(const std::filesystem::path& file) {
     }
 }
 
-std::vector<std::string> code_of(
+}  // namespace
+
+std::vector<CodeFile> code_of(const std::filesystem::path& file) {
+    return records_of(file, ".py");
+}
+
+std::vector<CodeFile> code_of(
     const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& archive) {
     try {
         caffe2::serialize::PyTorchStreamReader reader(archive);
-        return code_in(reader);
+        return records_of_code(reader, ".py");
     } catch (const std::exception&) {
         return {};
     }
+}
+
+CodeOrigin origin_of(const std::filesystem::path& file) {
+    CodeOrigin origin;
+    for (const CodeFile& ranges : records_of(file, ".debug_pkl")) {
+        origin.traced = origin.traced || has_stack_frame(ranges.text);
+        origin.scripted = origin.scripted || ranges.text.find("def ") != std::string::npos;
+    }
+    return origin;
 }
 
 void save_model(const torch::jit::Module& model, const std::filesystem::path& file) {

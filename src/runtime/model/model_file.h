@@ -20,12 +20,26 @@ void require_torchscript(const std::filesystem::path& file);
 torch::jit::Module open_model(const std::filesystem::path& file,
                               torch::Device device = torch::kCPU);
 
-// The texts of code/**.py in the archive, without loading it.
-std::vector<std::string> code_of(const std::filesystem::path& file);
+// A part of the code that is saved in an archive.
+struct CodeFile {
+    std::string path;  // in the archive: "code/__torch__/pkg/mod.py"
+    std::string text;
+};
+
+// Every code/**.py in the archive, without loading it. Throws as require_torchscript does.
+std::vector<CodeFile> code_of(const std::filesystem::path& file);
 
 // The same from an open archive; empty for what is no TorchScript archive.
-std::vector<std::string> code_of(
+std::vector<CodeFile> code_of(
     const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& archive);
+
+// Whether the code was traced (its source ranges are stacks of a running Python), scripted (they
+// are source text), or both. Read without loading.
+struct CodeOrigin {
+    bool traced = false;
+    bool scripted = false;
+};
+CodeOrigin origin_of(const std::filesystem::path& file);
 
 // Writes the model whole or not at all.
 void save_model(const torch::jit::Module& model, const std::filesystem::path& file);

@@ -2,6 +2,8 @@
 
 #include "base/text.h"
 
+#include <cctype>
+
 namespace twinkle::runtime {
 
 std::string unmangled(std::string_view qualified_name) {
@@ -13,6 +15,31 @@ std::string unmangled(std::string_view qualified_name) {
         }
     }
     return base::join(kept, ".");
+}
+
+std::string without_mangling(std::string_view text) {
+    constexpr std::string_view root = "__torch__.";
+    constexpr std::string_view mangling = "___torch_mangle_";
+    const auto in_name = [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+    };
+    std::string result;
+    while (!text.empty()) {
+        if (text.starts_with(root) && (result.empty() || !in_name(result.back()))) {
+            text.remove_prefix(root.size());
+            continue;
+        }
+        const auto end = text.starts_with(mangling)
+                             ? text.find_first_not_of("0123456789", mangling.size())
+                             : std::string_view::npos;
+        if (end != std::string_view::npos && end > mangling.size() && text[end] == '.') {
+            text.remove_prefix(end + 1);
+            continue;
+        }
+        result += text.front();
+        text.remove_prefix(1);
+    }
+    return result;
 }
 
 }  // namespace twinkle::runtime

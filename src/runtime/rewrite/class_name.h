@@ -9,4 +9,7 @@ namespace twinkle::runtime {
 // "__torch__.pkg.mod.___torch_mangle_5.Name" → "pkg.mod.Name".
 std::string unmangled(std::string_view qualified_name);
 
+// The same for every name in a longer text: a type, a signature, a printed graph.
+std::string without_mangling(std::string_view text);
+
 }  // namespace twinkle::runtime

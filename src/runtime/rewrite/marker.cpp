@@ -5,6 +5,8 @@
 
 #include <torch/csrc/jit/runtime/custom_operator.h>
 
+#include <algorithm>
+
 namespace twinkle::runtime {
 
 namespace {
@@ -23,6 +25,28 @@ bool is_plain(std::string_view value) {
            value.find_first_not_of(
                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./@+") ==
                std::string_view::npos;
+}
+
+constexpr std::string_view marker_literal = "\"twinkle.kernel/1 ";
+
+// The serialized source holds a marker as a string literal, without quotes or backslashes inside.
+void collect_markers(const std::string& code, std::vector<RequiredKernel>& found) {
+    for (auto at = code.find(marker_literal); at != std::string::npos;
+         at = code.find(marker_literal, at)) {
+        const auto begin = at + 1;
+        const auto end = code.find('"', begin);
+        if (end == std::string::npos) {
+            return;
+        }
+        at = end;
+        const auto kernel = parse_marker(std::string_view(code).substr(begin, end - begin));
+        const bool known = kernel && std::any_of(found.begin(), found.end(), [&](const auto& one) {
+                               return one.build_id == kernel->build_id;
+                           });
+        if (kernel && !known) {
+            found.push_back(*kernel);
+        }
+    }
 }
 
 }  // namespace
@@ -61,6 +85,14 @@ std::optional<RequiredKernel> parse_marker(std::string_view text) {
         }
     }
     return kernel;
+}
+
+std::vector<RequiredKernel> markers_in(const std::vector<CodeFile>& code) {
+    std::vector<RequiredKernel> found;
+    for (const CodeFile& file : code) {
+        collect_markers(file.text, found);
+    }
+    return found;
 }
 
 void mark_model(torch::jit::Module& root, const RequiredKernel& kernel) {

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int max_reexports = 16;
 
-// The package is the folder of the build itself, or (in the older layout) the one folder below it.
 std::string package_root(const std::map<std::string, std::string>& sources) {
     if (sources.contains("__init__.py") || sources.contains("layers.py")) {
         return "";
@@ -43,14 +42,20 @@ std::string parent_of(const std::string& module) {
 
 }  // namespace
 
-KernelPackage::KernelPackage(const std::map<std::string, std::string>& sources) {
-    const std::string root = package_root(sources);
-    for (const auto& [path, text] : sources) {
+std::map<std::string, std::string> package_sources(
+    const std::map<std::string, std::string>& build_sources) {
+    const std::string root = package_root(build_sources);
+    std::map<std::string, std::string> sources;
+    for (const auto& [path, text] : build_sources) {
         if (path.starts_with(root)) {
-            sources_.emplace(path.substr(root.size()), text);
+            sources.emplace(path.substr(root.size()), text);
         }
     }
+    return sources;
 }
+
+KernelPackage::KernelPackage(const std::map<std::string, std::string>& sources)
+    : sources_(package_sources(sources)) {}
 
 const PackageModule* KernelPackage::module(const std::string& name) {
     if (const auto known = modules_.find(name); known != modules_.end()) {

@@ -40,6 +40,11 @@ struct PackageModule {
     std::map<std::string, Binding> names;
 };
 
+// The sources of the package alone, by their path in it: the package is the folder of the build, or
+// (in the older layout) the one folder below it.
+std::map<std::string, std::string> package_sources(
+    const std::map<std::string, std::string>& build_sources);
+
 class KernelPackage {
 public:
     // `sources`: path → text of every .py of the build.

@@ -1,5 +1,6 @@
 #include "runtime/verify/sandbox.h"
 
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "twinkle/error.h"
 
@@ -15,6 +16,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <fstream>
 
 namespace twinkle::runtime {
@@ -25,6 +27,8 @@ constexpr std::size_t max_line = 1 << 20;
 constexpr int exit_threw = 3;
 // The child's last line. Its exit code says nothing: foreign code may call exit(0).
 constexpr std::string_view finished_line = "\x04";
+// In front of what an exception said that ended the work.
+constexpr std::string_view exception_mark = "\x05";
 
 void limit_memory(std::uint64_t additional) {
     std::uint64_t pages = 0;
@@ -49,6 +53,29 @@ void send_line(int descriptor, std::string_view line) {
     }
 }
 
+int child_descriptor = -1;  // for what ends the process without a way back
+
+// The message of the exception in flight, without LibTorch's stack of C++ frames.
+std::string exception_text() {
+    try {
+        throw;
+    } catch (const std::exception& error) {
+        const std::string text = error.what();
+        return text.substr(0, std::min<std::size_t>(text.find('\n'), 300));
+    } catch (...) {
+        return "of an unknown type";
+    }
+}
+
+// An exception that leaves the initializer of a library cannot be caught: the loader has no way to
+// pass it on.
+void tell_and_abort() {
+    if (std::current_exception()) {
+        send_line(child_descriptor, std::string(exception_mark) + exception_text());
+    }
+    std::abort();
+}
+
 [[noreturn]] void run_child(
     const SandboxLimits& limits, int descriptor,
     const std::function<void(const std::function<void(std::string_view)>&)>& work) {
@@ -60,11 +87,14 @@ void send_line(int descriptor, std::string_view line) {
     ::dup2(null, STDOUT_FILENO);
     ::dup2(null, STDERR_FILENO);
     limit_memory(limits.memory);
+    child_descriptor = descriptor;
+    std::set_terminate(tell_and_abort);
     int code = 0;
     try {
         work([&](std::string_view line) { send_line(descriptor, line); });
         send_line(descriptor, finished_line);
     } catch (...) {
+        send_line(descriptor, std::string(exception_mark) + exception_text());
         code = exit_threw;
     }
     ::_exit(code);  // no destructors: the child shares the parent's state
@@ -153,9 +183,12 @@ SandboxOutcome run_in_sandbox(
 
     bool hung = false;
     bool finished = false;
+    std::string threw;
     const std::function<void(std::string_view)> take = [&](std::string_view line) {
         if (line == finished_line) {
             finished = true;
+        } else if (line.starts_with(exception_mark)) {
+            threw = ": " + base::printable(line.substr(exception_mark.size()));
         } else {
             receive(line);
         }
@@ -186,10 +219,11 @@ SandboxOutcome run_in_sandbox(
                            std::to_string(limits.silence.count() / 1000) + " s"};
     }
     if (WIFSIGNALED(status)) {
-        return {false, signal_words(WTERMSIG(status))};
+        return {false,
+                signal_words(WTERMSIG(status)) + (threw.empty() ? "" : " on an exception" + threw)};
     }
     if (!finished) {
-        return {false, WEXITSTATUS(status) == exit_threw ? "it failed with an exception"
+        return {false, WEXITSTATUS(status) == exit_threw ? "it failed with an exception" + threw
                                                          : "it ended the process with exit code " +
                                                                std::to_string(WEXITSTATUS(status))};
     }

@@ -1,0 +1,24 @@
+#pragma once
+// What a library of operators does when it is loaded: the operators that it registers, and what its
+// initializers do besides. It is loaded in a child process, so that it harms nothing.
+
+#include "base/json.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+struct LibraryLoad {
+    std::vector<std::filesystem::path> libraries;
+    std::string op_namespace;                   // what the build's metadata promise; empty: nothing
+    std::vector<std::string> static_operators;  // found in the library's strings: "name(…) -> …"
+};
+
+// {"ok", "why", "operators": [{"name", "schema", "keys", "mutates", "aliases",
+// "found_statically"}], "problems": […], "output"}. Call it before this process has
+// used a thread pool.
+base::Json examine_load(const LibraryLoad& load);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,24 @@
+#pragma once
+// Operators of a kernel declared by their schemas alone: a model that calls them can be loaded and
+// a layer that calls them compiled, and nothing of the kernel runs. They cannot be called.
+
+#include "runtime/kernels/loaded_kernels.h"
+#include "twinkle/mapping.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+// Declares what is not registered yet, for the life of the process. Returns what could not be
+// declared, each with its reason: a schema that LibTorch cannot read.
+std::vector<std::string> declare_operators(const MappedKernel& kernel);
+
+// In the place of load_kernel(): checked sources, declared operators, no library opened.
+std::shared_ptr<const LoadedKernel> declare_kernel(const MappedKernel& kernel);
+
+// Whether LibTorch or a kernel has an operator of this name, in any overload.
+bool is_registered(const std::string& qualified_name);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,234 @@
+#include "runtime/model/other_file.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace twinkle::runtime {
+
+namespace {
+
+struct Magic {
+    std::string_view bytes;
+    const char* is;
+};
+
+constexpr std::array<Magic, 6> magics = {{
+    {"\x7f"
+     "ELF",
+     "it is a shared library or a program"},
+    {"GGUF", "it is a GGUF file, no zip archive: weights without code"},
+    {"\x08\x07\x12\x07pytorch", "it is an ONNX model, no zip archive"},
+    {"\x08\x08\x12\x07pytorch", "it is an ONNX model, no zip archive"},
+    {"\x89HDF", "it is an HDF5 file, no zip archive: weights without code"},
+    {"\x93NUMPY", "it is a NumPy array, no zip archive"},
+}};
+
+template <typename Number>
+Number little_endian(std::string_view bytes, std::size_t at) {
+    Number value = 0;
+    if (at + sizeof value <= bytes.size()) {
+        std::memcpy(&value, bytes.data() + at, sizeof value);
+    }
+    return value;
+}
+
+std::string bytes_at(std::ifstream& in, std::uint64_t offset, std::uint64_t size) {
+    std::string bytes(size, '\0');
+    in.clear();
+    in.seekg(static_cast<std::streamoff>(offset));
+    in.read(bytes.data(), static_cast<std::streamsize>(size));
+    bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+    return bytes;
+}
+
+// The first names in the central directory of a zip archive; none if it has none that is whole.
+std::vector<std::string> zip_names(const std::filesystem::path& file) {
+    constexpr std::uint64_t longest_end = 22 + 65535;
+    constexpr std::uint64_t longest_directory = 1u << 20;
+    std::error_code ignored;
+    const std::uint64_t size = std::filesystem::file_size(file, ignored);
+    std::ifstream in(file, std::ios::binary);
+    const std::uint64_t tail_size = std::min(size, longest_end);
+    const std::string tail = bytes_at(in, size - tail_size, tail_size);
+    const auto end = tail.rfind("PK\x05\x06");
+    if (end == std::string::npos) {
+        return {};
+    }
+    const std::uint64_t length = little_endian<std::uint32_t>(tail, end + 12);
+    const std::uint64_t offset = little_endian<std::uint32_t>(tail, end + 16);
+    const std::string directory = bytes_at(in, offset, std::min(length, longest_directory));
+    std::vector<std::string> names;
+    for (std::size_t at = 0; std::string_view(directory).substr(at).starts_with("PK\x01\x02");) {
+        const std::size_t name = little_endian<std::uint16_t>(directory, at + 28);
+        const std::size_t extra = little_endian<std::uint16_t>(directory, at + 30);
+        const std::size_t comment = little_endian<std::uint16_t>(directory, at + 32);
+        if (at + 46 + name > directory.size()) {
+            break;
+        }
+        names.push_back(directory.substr(at + 46, name));
+        at += 46 + name + extra + comment;
+    }
+    return names;
+}
+
+// The classes and functions that a pickle would look up, in its order: "collections.OrderedDict".
+// Stops at what it does not know.
+class PickleGlobals {
+public:
+    explicit PickleGlobals(std::string_view data) : rest_(data) {}
+
+    std::vector<std::string> read() {
+        while (!rest_.empty() && found_.size() < 1000 && step()) {
+        }
+        return std::move(found_);
+    }
+
+private:
+    std::optional<std::string_view> take(std::size_t size) {
+        if (size > rest_.size()) {
+            return std::nullopt;
+        }
+        const auto taken = rest_.substr(0, size);
+        rest_.remove_prefix(size);
+        return taken;
+    }
+
+    std::optional<std::string_view> take_line() {
+        const auto end = rest_.find('\n');
+        auto line = end == std::string_view::npos ? std::nullopt : take(end + 1);
+        if (line) {
+            line->remove_suffix(1);
+        }
+        return line;
+    }
+
+    // Bytes after their own length of `width` bytes.
+    std::optional<std::string_view> take_counted(std::size_t width) {
+        const auto length = take(width);
+        if (!length) {
+            return std::nullopt;
+        }
+        std::uint64_t size = 0;
+        std::memcpy(&size, length->data(), width);
+        return take(size);
+    }
+
+    void add(std::string_view module, std::string_view name) {
+        found_.push_back(std::string(module) + "." + std::string(name));
+    }
+
+    bool step() {
+        // Opcodes followed by so many bytes, and by a string after its length of so many bytes.
+        static const std::map<char, std::size_t> fixed = {
+            {'\x80', 1}, {'\x95', 8}, {'q', 1}, {'r', 4}, {'h', 1},    {'j', 4},
+            {'J', 4},    {'K', 1},    {'M', 2}, {'G', 8}, {'\x82', 1}, {'\x83', 2}};
+        static const std::map<char, std::size_t> counted = {
+            {'X', 4}, {'\x8c', 1}, {'\x8d', 8}, {'\x8a', 1}, {'\x8b', 4}, {'C', 1},
+            {'B', 4}, {'\x8e', 8}, {'T', 4},    {'U', 1},    {'\x96', 8}};
+        static constexpr std::string_view lines = "IFLSVPpg";
+        const char code = take(1)->front();
+        if (code == 'c' || code == 'i') {
+            const auto module = take_line();
+            const auto name = module ? take_line() : std::nullopt;
+            if (name) {
+                add(*module, *name);
+            }
+            return name.has_value();
+        }
+        if (code == '\x93') {
+            add(strings_[0], strings_[1]);
+            return true;
+        }
+        if (const auto size = fixed.find(code); size != fixed.end()) {
+            return take(size->second).has_value();
+        }
+        if (const auto width = counted.find(code); width != counted.end()) {
+            const auto text = take_counted(width->second);
+            strings_ = {strings_[1], text.value_or("")};
+            return text.has_value();
+        }
+        if (lines.find(code) != std::string_view::npos) {
+            return take_line().has_value();
+        }
+        return code != '.';
+    }
+
+    std::string_view rest_;
+    std::array<std::string_view, 2> strings_;
+    std::vector<std::string> found_;
+};
+
+// What tensors and the containers of a state_dict are made of.
+bool is_plain_data(const std::string& global) {
+    return global == "collections.OrderedDict" || global.starts_with("torch._utils._rebuild_") ||
+           global.starts_with("torch._tensor._rebuild_") || global == "torch.Size" ||
+           global == "torch.device" || global.starts_with("torch.serialization.") ||
+           global.starts_with("torch.storage.") || global.starts_with("builtins.") ||
+           global.starts_with("__builtin__.") ||
+           (global.starts_with("torch.") && std::count(global.begin(), global.end(), '.') == 1);
+}
+
+}  // namespace
+
+std::string describe_file(std::string_view first_bytes, std::uintmax_t size) {
+    if (first_bytes.empty()) {
+        return "the file is empty";
+    }
+    if (first_bytes.size() >= 9 && first_bytes[8] == '{') {
+        const auto length = little_endian<std::uint64_t>(first_bytes, 0);
+        if (length > 0 && length < size) {
+            return "it is a safetensors file: weights without code";
+        }
+    }
+    if (first_bytes[0] == '\x80') {
+        return "it is a pickle, as torch.save wrote it before 1.6: a state_dict or a Python object";
+    }
+    for (const Magic& magic : magics) {
+        if (first_bytes.starts_with(magic.bytes)) {
+            return magic.is;
+        }
+    }
+    if (first_bytes.size() >= 8 && first_bytes.substr(4, 2) == "ET") {
+        return "it is an ExecuTorch program, no zip archive";
+    }
+    return "it is no zip archive";
+}
+
+std::string describe_zip(const std::filesystem::path& file) {
+    const auto names = zip_names(file);
+    const bool of_pytorch = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+        return name.ends_with("/data.pkl") || name.ends_with("/constants.pkl");
+    });
+    if (names.empty() || of_pytorch) {
+        return "its zip archive is damaged or cut short";
+    }
+    if (std::all_of(names.begin(), names.end(),
+                    [](const std::string& name) { return name.ends_with(".npy"); })) {
+        return "it is a .npz file of NumPy arrays, not PyTorch's archive";
+    }
+    std::vector<std::string> some;
+    for (std::size_t i = 0; i < names.size() && i < 3; ++i) {
+        some.push_back(base::printable(names[i].substr(0, 60)));
+    }
+    return "it is a zip archive, but not PyTorch's: it holds " + base::join(some, ", ") +
+           (names.size() > some.size() ? ", …" : "");
+}
+
+std::string describe_pickle(std::string_view data) {
+    for (const std::string& global : PickleGlobals(data).read()) {
+        if (!is_plain_data(global)) {
+            return "it is what torch.save writes: a pickled Python object (" +
+                   base::printable(global.substr(0, 200)) + "), without code";
+        }
+    }
+    return "it is what torch.save writes: weights (a state_dict, a checkpoint), without code";
+}
+
+}  // namespace twinkle::runtime

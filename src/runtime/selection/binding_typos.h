@@ -1,0 +1,18 @@
+#pragma once
+// Conditions of a binding that no instance can fulfil: most often typing errors.
+
+#include "runtime/rewrite/sites.h"
+#include "twinkle/mapping.h"
+
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+// One sentence for every pattern in `modules` that matches no instance of the binding's classes,
+// and for every attribute or submodule in `when` and `when_submodule` that none of them has, with
+// the nearest that is there.
+std::vector<std::string> doubtful_conditions(const Mapping& mapping,
+                                             const std::vector<Instance>& instances);
+
+}  // namespace twinkle::runtime
