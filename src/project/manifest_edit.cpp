@@ -402,8 +402,8 @@ private:
                 same_meaning(without(root_, entry_path_), without(after, entry_path_))) {
                 return result;
             }
-        } catch (const Error&) {
-            // Said below: the file is as it was.
+        } catch (const Error& error) {
+            fail("changed by position it would not be valid: " + error.details().why);
         }
         fail("the text there is too unusual to be changed by position");
     }
