@@ -111,6 +111,7 @@ void WorkerConversation::event(const base::Json& message) {
         const auto text = text_of(message, "text");
         level == "warning" ? console_.warn(text)
         : level == "info"  ? console_.note(text)
+        : level == "trace" ? console_.trace(text)
                            : console_.detail(text);
     } else if (const auto result = message.find("result");
                result != message.end() && result->is_object()) {

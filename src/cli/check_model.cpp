@@ -1,0 +1,169 @@
+#include "cli/check_model.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/model_request.h"
+#include "kernel/build.h"
+#include "kernel/layers.h"
+#include "kernel/versions.h"
+#include "project/find_project.h"
+#include "project/manifest.h"
+#include "target/runtime.h"
+#include "target/target.h"
+
+namespace twinkle::cli {
+namespace fs = std::filesystem;
+namespace {
+
+using base::Json;
+
+// Layers are source: which of the builds they are read from matters little, so that a kernel for
+// another machine can be checked here.
+fs::path build_of(const fs::path& kernel) {
+    const auto folder = kernel::open_kernel_folder(kernel);
+    if (folder.kind != kernel::FolderKind::repository) {
+        return kernel;
+    }
+    const auto& machine = target::this_machine();
+    const auto here = target::choose_target({}, {}, machine, target::choose_runtime(machine));
+    for (const auto& device : here.devices()) {
+        for (const auto& choice : kernel::list_variants(kernel, here, device)) {
+            if (choice.preferred) {
+                return folder.builds / choice.name;
+            }
+        }
+    }
+    if (folder.variants.empty()) {
+        throw Error(
+            ErrorCode::not_found,
+            {.what = "the kernel has no build", .where = kernel.string(), .why = {}, .hint = {}});
+    }
+    return folder.builds / folder.variants.front();
+}
+
+MappedKernel mapped(const kernel::Build& build) {
+    MappedKernel result;
+    const bool has_library =
+        std::any_of(build.files.begin(), build.files.end(),
+                    [](const auto& file) { return file.path.ends_with(".so"); });
+    result.name = build.metadata ? build.metadata->name : build.path.filename().string();
+    result.variant = build.metadata ? build.path.filename().string() : "";
+    result.device = "any";
+    result.path = fs::absolute(build.path).lexically_normal();
+    result.op_namespace = build.metadata && has_library ? build.metadata->id : "";
+    result.operators = build.operators;
+    result.files = build.files;
+    return result;
+}
+
+// What the project and the installed presets bind.
+std::vector<project::LayerBinding> known_bindings(Console& console) {
+    const auto presets = target::installation(target::this_machine()).presets;
+    auto bindings = project::all_preset_layers(presets);
+    try {
+        if (const auto found =
+                project::find_project(console.globals().project, fs::current_path())) {
+            auto own = project::load_manifest(found->manifest, presets).layers;
+            bindings.insert(bindings.begin(), own.begin(), own.end());
+        }
+    } catch (const Error& error) {
+        console.warn("the manifest's bindings are not checked: " + error.details().what);
+    }
+    return bindings;
+}
+
+std::vector<MappedLayer> layers_of(const kernel::LayerSource& source, const std::string& kernel,
+                                   const std::vector<project::LayerBinding>& bindings) {
+    MappedLayer bare;
+    bare.kernel_name = source.name;
+    bare.candidates = {{.kernel = kernel,
+                        .layer = source.name,
+                        .device = "any",
+                        .capability = {},
+                        .mode = "fallback",
+                        .has_backward = source.has_backward,
+                        .can_torch_compile = source.can_torch_compile}};
+    std::vector<MappedLayer> result;
+    for (const auto& binding : bindings) {
+        if (binding.layer_name == source.name && !binding.classes.empty()) {
+            MappedLayer layer = bare;
+            layer.classes = binding.classes;
+            layer.modules = binding.modules;
+            layer.when = binding.when;
+            layer.when_submodule = binding.when_submodule;
+            layer.attributes = binding.attributes;
+            result.push_back(std::move(layer));
+        }
+    }
+    if (result.empty()) {
+        bare.classes = {source.name};  // the worker looks for classes with this name
+        result.push_back(std::move(bare));
+    }
+    return result;
+}
+
+std::string text_of(const Json& object, const char* key) {
+    return object.value(key, std::string());
+}
+
+void add_fits(const std::string& layer, const Json& one, std::vector<LayerFit>& fits) {
+    LayerFit fit;
+    fit.layer = layer;
+    fit.model_class = text_of(one, "class");
+    fit.by_name = text_of(one, "by") == "name";
+    fit.sites = one.value("sites", std::size_t{0});
+    fit.fits = one.value("fits", std::size_t{0});
+    for (const auto& attribute : one.value("attributes", Json::array())) {
+        if (text_of(attribute, "from") == "lost") {
+            fit.lost.push_back(text_of(attribute, "name"));
+        }
+    }
+    const auto kept = one.value("kept", Json::array());
+    if (kept.empty()) {
+        fits.push_back(fit);
+    }
+    for (const auto& reason : kept) {
+        fit.because = text_of(reason, "because");
+        fit.where = text_of(reason, "where");
+        fit.example = text_of(reason, "example");
+        fits.push_back(fit);
+    }
+}
+
+}  // namespace
+
+std::vector<LayerFit> check_model(const fs::path& kernel, const fs::path& model, Console& console) {
+    const auto file = existing_file(model.string(), "model");
+    const auto worker = find_worker(console);
+    const auto build = kernel::read_build(build_of(kernel));
+    const auto bindings = known_bindings(console);
+    Mapping mapping;
+    mapping.kernels.push_back(mapped(build));
+    for (const auto& source : kernel::read_layers(build.sources).layers) {
+        auto layers = layers_of(source, mapping.kernels.front().name, bindings);
+        mapping.layers.insert(mapping.layers.end(), layers.begin(), layers.end());
+    }
+    auto request = new_request("check", console);
+    request["model"] = file.string();
+    request["map"] = base::parse_json(mapping.to_json(), "mapping");
+    request["kernel_dirs"] = kernel_folders({});
+    const auto result = run_worker(worker, request, console);
+
+    std::vector<LayerFit> fits;
+    for (const auto& one : result.value("layers", Json::array())) {
+        const auto layer = text_of(one, "layer");
+        const auto classes = one.value("classes", Json::array());
+        if (classes.empty()) {
+            LayerFit unbound;
+            unbound.layer = layer;
+            fits.push_back(std::move(unbound));
+        }
+        for (const auto& found : classes) {
+            add_fits(layer, found, fits);
+        }
+    }
+    return fits;
+}
+
+}  // namespace twinkle::cli

@@ -1,0 +1,74 @@
+#include "cli/inspect_load.h"
+
+#include "base/table.h"
+#include "base/text.h"
+#include "cli/model_request.h"
+
+namespace twinkle::cli {
+namespace {
+
+using base::Json;
+using base::Style;
+using base::Table;
+
+std::string joined(const Json& texts) {
+    std::vector<std::string> parts;
+    for (const auto& text : texts) {
+        parts.push_back(text.is_string() ? text.get<std::string>() : "");
+    }
+    return base::join(parts, ", ");
+}
+
+std::string text_of(const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+}  // namespace
+
+Json load_kernel_apart(const std::filesystem::path& kernel, Console& console) {
+    std::error_code error;
+    const auto path = std::filesystem::canonical(kernel, error);
+    if (error) {
+        throw Error(ErrorCode::not_found, {.what = "the kernel is not there",
+                                           .where = kernel.string(),
+                                           .why = error.message(),
+                                           .hint = {}});
+    }
+    auto request = new_request("inspect-kernel", console);
+    request["kernel"] = path.string();
+    return run_worker(find_worker(console), request, console);
+}
+
+std::string load_report(const Json& loaded, std::size_t columns, bool color) {
+    const auto why = text_of(loaded, "why");
+    if (!loaded.value("ok", false)) {
+        return base::styled("loading it failed", Style::red, color) + ": " + base::printable(why) +
+               "\n";
+    }
+    std::string text = why.empty() ? "" : base::printable(why) + "\n";
+    Table operators({{"operator"},
+                     {"dispatch keys", Table::Align::left, Table::Fit::wrap},
+                     {"mutates"},
+                     {"aliases", Table::Align::left, Table::Fit::wrap},
+                     {"schema as registered", Table::Align::left, Table::Fit::wrap}});
+    for (const auto& op : loaded.value("operators", Json::array())) {
+        operators.add({{text_of(op, "name")},
+                       {joined(op.value("keys", Json::array()))},
+                       {joined(op.value("mutates", Json::array()))},
+                       {joined(op.value("aliases", Json::array()))},
+                       {text_of(op, "schema")}});
+    }
+    if (!operators.empty()) {
+        text +=
+            base::styled("loaded", Style::bold, color) + "\n" + operators.render(columns, color);
+    }
+    for (const auto& problem : loaded.value("problems", Json::array())) {
+        text += base::styled("problem", Style::yellow, color) + ": " +
+                base::printable(problem.get<std::string>()) + "\n";
+    }
+    const auto output = text_of(loaded, "output");
+    return output.empty() ? text : text + "it writes: " + base::printable(output) + "\n";
+}
+
+}  // namespace twinkle::cli

@@ -1,0 +1,120 @@
+#include "cli/inspect_model.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/model_report.h"
+#include "cli/model_request.h"
+#include "project/manifest.h"
+#include "project/resolver.h"
+#include "target/runtime.h"
+
+namespace twinkle::cli {
+namespace {
+
+using base::Json;
+
+// The mapping of the project, or of the bundled kernels. A model can be inspected where the
+// project's kernels are not there: then nothing is said of them.
+std::optional<project::Resolution> mapping_here(Console& console) {
+    project::ResolveOptions options;
+    options.project = console.globals().project;
+    options.start = std::filesystem::current_path();
+    try {
+        return project::resolve(options);
+    } catch (const Error& error) {
+        if (options.project && error.code() == ErrorCode::not_found) {
+            throw;
+        }
+        const auto& details = error.details();
+        console.warn("what kernels could take is not shown: " + details.what +
+                     (details.why.empty() ? "" : ": " + details.why));
+        return std::nullopt;
+    }
+}
+
+std::string text_of(const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// The list under a key; whatever else is there gives way to an empty one.
+Json& list_in(Json& object, const char* key) {
+    auto& list = object[key];
+    if (!list.is_array()) {
+        list = Json::array();
+    }
+    return list;
+}
+
+bool names(const project::LayerBinding& layer, const std::string& class_name) {
+    return std::any_of(layer.classes.begin(), layer.classes.end(), [&](const std::string& pattern) {
+        return base::glob_match(pattern, class_name);
+    });
+}
+
+// Classes that no binding has, but a preset that is installed names.
+void add_preset_bindings(Json& result) {
+    const auto presets = target::installation(target::this_machine()).presets;
+    const auto known = project::all_preset_layers(presets);
+    auto& bindings = list_in(result, "bindings");
+    for (const auto& one : list_in(result, "classes")) {
+        const auto name = text_of(one, "name");
+        const bool bound = std::any_of(bindings.begin(), bindings.end(), [&](const Json& binding) {
+            return text_of(binding, "class") == name;
+        });
+        const auto layer = std::find_if(known.begin(), known.end(),
+                                        [&](const auto& any) { return names(any, name); });
+        if (bound || layer == known.end()) {
+            continue;
+        }
+        const auto instances = one.find("instances");
+        bindings.push_back({{"class", name},
+                            {"layers", {layer->kernel_name}},
+                            {"by", "preset"},
+                            {"kernel", ""},
+                            {"variant", ""},
+                            {"sites", instances == one.end() ? Json() : *instances},
+                            {"fits", nullptr},
+                            {"kept", Json::array()},
+                            {"attributes", Json::array()}});
+    }
+}
+
+void print_graph(Json& graph, Console& console) {
+    std::string text;
+    for (const auto& method : list_in(graph, "methods")) {
+        text +=
+            (text.empty() ? "" : "\n") + text_of(method, "name") + ":\n" + text_of(method, "text");
+    }
+    console.result(text);
+}
+
+}  // namespace
+
+void inspect_model(const ModelInspection& inspection, Console& console) {
+    auto request = new_request("inspect", console);
+    request["model"] = existing_file(inspection.model.string(), "model").string();
+    request["kernel_dirs"] = kernel_folders(inspection.kernels);
+    request["graph"] = inspection.graph ? Json(*inspection.graph) : Json();
+    const auto worker = find_worker(console);
+    const auto resolution = mapping_here(console);
+    if (resolution) {
+        request["map"] = base::parse_json(resolution->mapping.to_json(), "mapping");
+    }
+    auto result = run_worker(worker, request, console);
+    const bool own = resolution && resolution->manifest;
+    result["manifest"] = own ? Json(resolution->manifest->string()) : Json();
+    result["file"] = request["model"];
+    add_preset_bindings(result);
+    if (console.json()) {
+        console.result("inspect", std::move(result));
+    } else if (inspection.graph && result["graph"].is_object()) {
+        print_graph(result["graph"], console);
+    } else {
+        console.result(model_report(result, console.result_columns(), console.result_color(),
+                                    console.globals().verbosity > 0));
+    }
+}
+
+}  // namespace twinkle::cli

@@ -1,0 +1,22 @@
+#pragma once
+// twinkle inspect, for a model: the worker reads it, and the project's mapping says which of its
+// classes kernels take.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+
+namespace twinkle::cli {
+
+struct ModelInspection {
+    std::filesystem::path model;         // a file that is there
+    std::optional<std::string> graph;    // only the graph of this class, instance or function
+    std::vector<std::string> kernels{};  // folders with kernels, before TWINKLE_KERNELS
+};
+
+void inspect_model(const ModelInspection& inspection, Console& console);
+
+}  // namespace twinkle::cli

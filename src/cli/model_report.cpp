@@ -1,0 +1,258 @@
+#include "cli/model_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/quantity.h"
+#include "base/table.h"
+#include "base/terminal.h"
+#include "base/text.h"
+
+namespace twinkle::cli {
+namespace {
+
+using base::Json;
+using base::Style;
+using base::Table;
+
+std::string text_of(const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string()
+               ? base::printable(found->get_ref<const std::string&>())
+               : std::string();
+}
+
+std::uint64_t number_of(const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+const Json& list_of(const Json& object, const char* key) {
+    static const Json none = Json::array();
+    const auto found = object.find(key);
+    return found != object.end() && found->is_array() ? *found : none;
+}
+
+bool is_true(const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
+std::string joined(const Json& texts) {
+    std::vector<std::string> parts;
+    for (const auto& text : texts) {
+        parts.push_back(text.is_string() ? base::printable(text.get_ref<const std::string&>())
+                                         : "");
+    }
+    return base::join(parts, ", ");
+}
+
+std::string count_text(const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_number_unsigned()
+               ? std::to_string(found->get<std::uint64_t>())
+               : std::string();
+}
+
+std::string section(const std::string& title, const Table& table, std::size_t columns, bool color) {
+    return table.empty() ? ""
+                         : "\n" + base::styled(title, Style::bold, color) + "\n" +
+                               table.render(columns, color);
+}
+
+// The kernel of a class in a few words: "twinkle-pack: RMSNorm", "preset: RMSNorm", or why not.
+Table::Cell binding_cell(const Json& binding) {
+    const auto kernel = text_of(binding, "kernel");
+    const auto layers = joined(list_of(binding, "layers"));
+    const auto by = text_of(binding, "by");
+    const auto& kept = list_of(binding, "kept");
+    const auto fits = number_of(binding, "fits");
+    if (by == "preset") {
+        return {layers + ", with the preset", Style::yellow};
+    }
+    if (fits == 0 && !kept.empty()) {
+        return {
+            (kernel.empty() ? layers : kernel) + " does not fit: " + text_of(kept[0], "because"),
+            Style::yellow};
+    }
+    std::string text = kernel.empty() ? layers : kernel;
+    if (fits < number_of(binding, "sites")) {
+        text += fmt::format(" ({} of {})", fits, number_of(binding, "sites"));
+    }
+    return by == "name" ? Table::Cell(text + " has its name", Style::yellow)
+                        : Table::Cell(text, Style::green);
+}
+
+std::string class_section(const Json& inspection, std::size_t columns, bool color) {
+    std::map<std::string, Table::Cell> kernels;
+    for (const auto& binding : list_of(inspection, "bindings")) {
+        kernels.emplace(text_of(binding, "class"), binding_cell(binding));
+    }
+    Table table({{"class", Table::Align::left, Table::Fit::tail},
+                 {"count", Table::Align::right},
+                 {"example", Table::Align::left, Table::Fit::tail},
+                 {"kernel", Table::Align::left, Table::Fit::wrap}});
+    for (const auto& one : list_of(inspection, "classes")) {
+        const auto name = text_of(one, "name");
+        const auto instances = count_text(one, "instances");
+        const auto found = kernels.find(name);
+        table.add({{name},
+                   {instances.empty() ? count_text(one, "types") : instances},
+                   {text_of(one, "example")},
+                   found == kernels.end() ? Table::Cell("") : found->second});
+    }
+    return section("classes", table, columns, color);
+}
+
+// Attributes that a kernel's layer reads and the saved model has lost.
+std::string lost_attributes(const Json& inspection) {
+    std::string text;
+    for (const auto& binding : list_of(inspection, "bindings")) {
+        std::vector<std::string> lost;
+        for (const auto& attribute : list_of(binding, "attributes")) {
+            if (text_of(attribute, "from") == "lost") {
+                lost.push_back(text_of(attribute, "name"));
+            }
+        }
+        if (!lost.empty()) {
+            text += fmt::format(
+                "{} has lost {}, which {} reads: supply it with attributes = {{ … }}\n",
+                text_of(binding, "class"), base::join(lost, ", "), text_of(binding, "kernel"));
+        }
+    }
+    return text;
+}
+
+std::string detail_section(const Json& inspection, std::size_t columns, bool color) {
+    Table methods({{"class", Table::Align::left, Table::Fit::tail},
+                   {"method", Table::Align::left, Table::Fit::wrap}});
+    Table attributes({{"class", Table::Align::left, Table::Fit::tail},
+                      {"attribute"},
+                      {"type"},
+                      {"value", Table::Align::left, Table::Fit::head},
+                      {"from"}});
+    for (const auto& one : list_of(inspection, "classes")) {
+        for (const auto& method : list_of(one, "methods")) {
+            methods.add({{text_of(one, "name")}, {text_of(method, "signature")}});
+        }
+        for (const auto& attribute : list_of(one, "attributes")) {
+            attributes.add({{text_of(one, "name")},
+                            {text_of(attribute, "name")},
+                            {text_of(attribute, "type")},
+                            {text_of(attribute, "value")},
+                            {text_of(attribute, "from")}});
+        }
+    }
+    return section("methods", methods, columns, color) +
+           section("attributes", attributes, columns, color);
+}
+
+std::string function_sections(const Json& inspection, std::size_t columns, bool color) {
+    Table functions({{"function", Table::Align::left, Table::Fit::tail},
+                     {"calls", Table::Align::right},
+                     {"signature", Table::Align::left, Table::Fit::wrap}});
+    for (const auto& one : list_of(inspection, "functions")) {
+        functions.add(
+            {{text_of(one, "name")}, {count_text(one, "calls")}, {text_of(one, "signature")}});
+    }
+    Table traced({{"function"},
+                  {"calls", Table::Align::right},
+                  {"file", Table::Align::left, Table::Fit::tail},
+                  {"in", Table::Align::left, Table::Fit::wrap}});
+    for (const auto& one : list_of(inspection, "traced_functions")) {
+        traced.add({{text_of(one, "name")},
+                    {count_text(one, "calls")},
+                    {text_of(one, "file")},
+                    {joined(list_of(one, "classes"))}});
+    }
+    return section("functions", functions, columns, color) +
+           section("functions that were traced through", traced, columns, color);
+}
+
+std::string need_sections(const Json& inspection, std::size_t columns, bool color) {
+    Table operators({{"operator"},
+                     {"calls", Table::Align::right},
+                     {"from", Table::Align::left, Table::Fit::tail},
+                     {"because", Table::Align::left, Table::Fit::wrap}});
+    for (const auto& one : list_of(inspection, "operators")) {
+        const auto from = text_of(one, "from");
+        operators.add({{text_of(one, "name")},
+                       {count_text(one, "calls")},
+                       {from.empty() ? "nowhere" : from, from.empty() ? Style::red : Style::green},
+                       {text_of(one, "because")}});
+    }
+    Table kernels({{"kernel"},
+                   {"variant"},
+                   {"build"},
+                   {"found", Table::Align::left, Table::Fit::tail},
+                   {"because", Table::Align::left, Table::Fit::wrap}});
+    for (const auto& one : list_of(inspection, "kernels")) {
+        const auto path = text_of(one, "path");
+        kernels.add({{text_of(one, "name")},
+                     {text_of(one, "variant")},
+                     {text_of(one, "build").substr(0, 12)},
+                     {path.empty() ? "no" : path, path.empty() ? Style::red : Style::green},
+                     {text_of(one, "because")}});
+    }
+    return section("operators that are not LibTorch's own", operators, columns, color) +
+           section("kernels that the model names", kernels, columns, color);
+}
+
+std::string facts(const Json& inspection) {
+    auto text = fmt::format("{}: {} TorchScript model", text_of(inspection, "file"),
+                            text_of(inspection, "kind"));
+    const auto type = text_of(inspection, "class");
+    text += type.empty() ? "\n" : ", " + type + "\n";
+    if (inspection.contains("parameters")) {
+        text += fmt::format("{} parameters, {} of tensors ({}){}\n",
+                            number_of(inspection, "parameters"),
+                            base::human_bytes(number_of(inspection, "tensor_bytes")),
+                            joined(list_of(inspection, "dtypes")),
+                            is_true(inspection, "training") ? ", in training mode" : "");
+    }
+    const auto because = text_of(inspection, "because");
+    if (!because.empty()) {
+        text += "read without loading it, because " + because + "\n";
+    }
+    return text;
+}
+
+std::string next_steps(const Json& inspection) {
+    std::string text;
+    for (const auto& binding : list_of(inspection, "bindings")) {
+        const auto layers = joined(list_of(binding, "layers"));
+        if (text_of(binding, "by") == "name" && number_of(binding, "fits") > 0) {
+            text += fmt::format(
+                "[layers.{}]\nclasses = [\"{}\"]\n",
+                text_of(binding, "kernel").substr(text_of(binding, "kernel").rfind(' ') + 1),
+                text_of(binding, "class"));
+        }
+    }
+    return text.empty()
+               ? ""
+               : "\nIf these are what their names say (kernelize --verify compares the values), "
+                 "twinkle.toml may bind them:\n" +
+                     text;
+}
+
+}  // namespace
+
+std::string model_report(const Json& inspection, std::size_t columns, bool color, bool details) {
+    std::string text =
+        facts(inspection) + class_section(inspection, columns, color) + lost_attributes(inspection);
+    if (details) {
+        text += detail_section(inspection, columns, color);
+    }
+    text +=
+        function_sections(inspection, columns, color) + need_sections(inspection, columns, color);
+    for (const auto& note : list_of(inspection, "binding_notes")) {
+        if (!text_of(inspection, "manifest").empty() && note.is_string()) {
+            text += base::printable(note.get_ref<const std::string&>()) + "\n";
+        }
+    }
+    return text + next_steps(inspection);
+}
+
+}  // namespace twinkle::cli

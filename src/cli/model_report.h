@@ -1,0 +1,14 @@
+#pragma once
+// What the worker found in a model, for a person.
+
+#include <string>
+
+#include "base/json.h"
+
+namespace twinkle::cli {
+
+// With `details`, attributes and methods of every class too.
+std::string model_report(const base::Json& inspection, std::size_t columns, bool color,
+                         bool details);
+
+}  // namespace twinkle::cli
