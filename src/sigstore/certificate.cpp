@@ -52,7 +52,7 @@ std::string Certificate::subject() const {
 
 Period Certificate::validity() const {
     return {time_of(X509_get0_notBefore(raw(*this))).value(),
-            time_of(X509_get0_notAfter(raw(*this))).value()};
+            time_of(X509_get0_notAfter(raw(*this)))};
 }
 
 bool Certificate::is_authority() const {
