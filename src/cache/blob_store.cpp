@@ -144,6 +144,19 @@ bool place_link(const Cache& cache, const fs::path& blob, const std::string& tar
     return true;
 }
 
+// A new file that has a name only once its contents are there, so that a kill leaves nothing
+// behind. False: there is one of that name, or the file system has no files without a name.
+bool create_whole(const fs::path& path, std::string_view contents) {
+    const base::UniqueFd fd(
+        ::open(path.parent_path().c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+    if (!fd || ::write(fd.get(), contents.data(), contents.size()) !=
+                   static_cast<ssize_t>(contents.size())) {
+        return false;
+    }
+    const std::string open = "/proc/self/fd/" + std::to_string(fd.get());
+    return ::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
 }  // namespace
 
 void prepare_repository(const Cache& cache, std::string_view repo_id) {
@@ -195,7 +208,9 @@ void write_ref(const Cache& cache, std::string_view repo_id, std::string_view re
         return;
     }
     make_folder(cache, path.parent_path());
-    base::write_file_atomically(path, commit);
+    if (!create_whole(path, commit)) {
+        base::write_file_atomically(path, commit);
+    }
 }
 
 void mark_missing(const Cache& cache, std::string_view repo_id, std::string_view commit,
