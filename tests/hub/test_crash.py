@@ -115,7 +115,7 @@ def test_kill(hub, machine, commit, moment):
     complete(machine, commit)
     served, sizes = hub.served(), blob_sizes(commit)
     assert not finished & set(served)
-    assert set(served) == set(sizes) - finished
+    assert set(served) <= set(sizes)
     for etag, size in served.items():
         # Of the large ones, what had arrived is not asked for again (but for the last buffers).
         assert size <= sizes[etag] and size <= sizes[etag] - partial.get(etag, 0) + (2 << 20), (etag, partial)
