@@ -62,7 +62,7 @@ def content(request: Request, file: File, etag: str, headers: dict[str, str]) ->
 class Hub:
     """Two hosts: the Hub itself, and the one that large files are redirected to ("files")."""
 
-    def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None, host: type[Host] = Host) -> None:
         self.repositories: dict[str, Repository] = {}
         self.trusted: dict[str, bool] = {}  # organizations
         self.tokens: dict[str, set[str]] = {}  # token → repositories that it opens; "*" all
@@ -73,8 +73,8 @@ class Hub:
         self.rules: list[Rule] = []
         self.log: list[Entry] = []
         self.signature = "5ecre7"  # what a location at the second host must carry
-        self.hub = Host("hub", self.answer, self.log, port=port, tls=tls)
-        self.files = Host("files", self.answer, self.log, tls=tls)
+        self.hub = host("hub", self.answer, self.log, port=port, tls=tls)
+        self.files = host("files", self.answer, self.log, tls=tls)
 
     # --- what there is ----------------------------------------------------------------------------
 

@@ -1,13 +1,15 @@
 """Between a user and the Hub: proxies, certificates, other names."""
 
+import os
 import ssl
 import subprocess
 
 import faults
 import pytest
-from conftest import TOKEN, Machine
+from conftest import TOKEN, Machine, all_files
 from repository import Repository, kernel
 from server import Hub
+from wire2 import Host2
 
 FETCH = ("fetch", "acme/norm@1", "--all-variants")
 PASSWORD = "pr0xy-s3cret"
@@ -52,6 +54,47 @@ def certificate(tmp_path_factory):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
     return folder / "certificate.pem", context
+
+
+@pytest.fixture
+def http2(certificate, tmp_path):
+    """A Hub that speaks HTTP/2, and a machine that knows its certificate."""
+    path, _ = certificate
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path, path.with_name("key.pem"))
+    hub = Hub(tls=context, host=Host2)
+    machine = Machine(tmp_path / "machine", hub.endpoint)
+    machine.env["SSL_CERT_FILE"] = path
+    yield hub, machine
+    hub.close()
+
+
+def complete(machine: Machine, commit) -> bool:
+    found = all_files(machine.snapshot("acme/norm", commit.id))
+    return found == {path: file.content for path, file in commit.files.items() if path.startswith("build/")}
+
+
+def test_http2(http2):
+    """Hundreds of files over few connections, and a large one."""
+    hub, machine = http2
+    files = {f"module_{i:03}.py": f"# {i}\n" * 500 for i in range(300)} | {"library.so": os.urandom(6_000_000)}
+    commit = hub.add("acme/norm").commit(kernel("norm", files=files), branch="v1")
+    done = machine.twinkle(*FETCH)
+    assert done.code == 0, done
+    assert complete(machine, commit)
+    assert hub.hub.accepted <= 4
+    assert ":authority" in hub.log[-1].headers
+
+
+def test_http2_streams_that_end_early(http2):
+    hub, machine = http2
+    commit = hub.add("acme/norm").commit(kernel("norm", files={"library.so": os.urandom(3_000_000)}), branch="v1")
+    hub.fault("*/repos/*", faults.cut(1_000_000), times=2, host="files")
+    hub.fault("/kernels/*.py", faults.cut(3), times=2)
+    done = machine.twinkle(*FETCH)
+    assert done.code == 0, done
+    assert complete(machine, commit)
+    assert hub.served()[commit.files["build/torch-universal/library.so"].etag] < 3_500_000
 
 
 @pytest.fixture
