@@ -1,8 +1,10 @@
 // twinkle env: facts of this machine. Its --json is a target file for --target.
 
+#include "cache/layout.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/document.h"
+#include "hub/settings.h"
 #include "target/machine.h"
 #include "target/runtime.h"
 #include "target/target.h"
@@ -37,7 +39,16 @@ Json gpus_json(const std::optional<target::CudaDriver>& cuda,
     return gpus;
 }
 
-Json facts() {
+// Whether there is a token, never which.
+Json hub_json(const target::Machine& machine, bool offline) {
+    const auto settings = hub::settings_from(machine);
+    return {{"cache", cache::cache_folder(machine).string()},
+            {"endpoint", settings.endpoint},
+            {"offline", offline || settings.offline},
+            {"token", !settings.token.empty()}};
+}
+
+Json facts(bool offline) {
     const auto& machine = target::this_machine();
     const auto places = target::installation(machine);
     const auto cuda = machine.may_have_cuda() ? machine.cuda_driver() : std::nullopt;
@@ -59,6 +70,7 @@ Json facts() {
               {"model", cpu.model},
               {"cores", cpu.cores},
               {"features", cpu.features}}},
+            {"hub", hub_json(machine, offline)},
             {"os", machine.os()},
             {"glibc", glibc ? Json(glibc->text()) : Json()},
             {"kernels", places.kernels.string()},
@@ -88,7 +100,7 @@ std::string text(const Json& facts, Console& console) {
 }
 
 int run(const Arguments&, Console& console) {
-    auto document = facts();
+    auto document = facts(console.globals().offline);
     if (console.json()) {
         console.result("env", std::move(document));
     } else {
@@ -105,7 +117,8 @@ Command env_command() {
         .summary = "Show the facts of this machine that decisions depend on",
         .description =
             "The runtimes (one for each LibTorch that twinkle was built for), the CPU, the GPUs "
-            "and their driver, and where twinkle's parts are. The output of --json can be given "
+            "and their driver, the Hub and the cache, and where twinkle's parts are. The output of "
+            "--json can be given "
             "to --target on another machine.",
         .arguments = {},
         .options = {},

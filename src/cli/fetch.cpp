@@ -56,6 +56,7 @@ int run(const Arguments& arguments, Console& console) {
     options.all_variants = arguments.flag("all-variants");
     options.locked = arguments.flag("locked");
     options.trust = arguments.list("trust");
+    options.signature = signature_wishes(arguments);
     const auto report = operations::fetch(command.place(), options);
     if (!console.json()) {
         print_table(report, console);
@@ -101,7 +102,9 @@ Command fetch_command() {
                      .value = "",
                      .help = "Every build, for whatever machine"},
                     lockfile_option(),
-                    trust_option()},
+                    trust_option(),
+                    signature_options()[0],
+                    signature_options()[1]},
         .examples = {{"In CI: what the lock says, and nothing else", "twinkle fetch --locked"},
                      {"One kernel, its newest version",
                       "twinkle fetch kernels-community/activation"},

@@ -63,6 +63,31 @@ Option trust_option() {
             .repeatable = true};
 }
 
+std::vector<Option> signature_options() {
+    return {{.names = "--signature",
+             .value = "POLICY",
+             .help = "What becomes of builds that no trusted publisher signed: require (exit "
+                     "status 4), warn (default), off; signature = \"…\" in the manifest keeps it",
+             .kind = ValueKind::choice,
+             .choices = {"require", "warn", "off"},
+             .restricted = true},
+            {.names = "--trusted-root",
+             .value = "FILE",
+             .help = "A trusted_root.json, instead of the one of sigstore.dev that is built in",
+             .kind = ValueKind::file}};
+}
+
+project::SignatureWishes signature_wishes(const Arguments& arguments) {
+    project::SignatureWishes wishes;
+    if (const auto policy = arguments.text("signature")) {
+        wishes.policy = kernel::parse_signature_policy(*policy);
+    }
+    if (const auto root = arguments.text("trusted-root")) {
+        wishes.trusted_root = *root;
+    }
+    return wishes;
+}
+
 std::string state_text(const std::string& ref, const std::string& commit) {
     const auto short_commit = commit.substr(0, 12);
     if (ref.empty() || commit.empty() || ref == commit) {

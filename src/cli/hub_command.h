@@ -11,6 +11,7 @@
 #include "cli/download_progress.h"
 #include "cli/interrupt.h"
 #include "operations/workplace.h"
+#include "project/signatures.h"
 
 namespace twinkle::cli {
 
@@ -48,6 +49,8 @@ private:
 Option target_option(bool repeatable);
 Option lockfile_option();
 Option trust_option();
+std::vector<Option> signature_options();
+project::SignatureWishes signature_wishes(const Arguments& arguments);
 
 // For tables. "v1 (3f2c9a01b2c3)"; a commit alone for itself.
 std::string state_text(const std::string& ref, const std::string& commit);

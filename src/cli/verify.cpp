@@ -18,12 +18,41 @@ std::string held_against(const operations::VerifiedBuild& build) {
     return text.empty() ? "nothing" : text;
 }
 
+base::Table::Cell signature_cell(const operations::VerifiedBuild& build) {
+    if (!build.signature) {
+        return "";
+    }
+    const auto state = build.signature->state;
+    return {std::string(kernel::signature_state_name(state)),
+            build.signature->verified() ? base::Style::green : base::Style::yellow};
+}
+
+base::Json signature_json(const operations::VerifiedBuild& build) {
+    if (!build.signature) {
+        return nullptr;
+    }
+    const auto& verdict = *build.signature;
+    return {
+        {"state", kernel::signature_state_name(verdict.state)},
+        {"words", verdict.words},
+        {"because", verdict.why},
+        {"workflow", verdict.workflow},
+        {"source_repository", verdict.source_repository},
+        {"time", verdict.time ? base::Json(sigstore::format_time(*verdict.time)) : base::Json()}};
+}
+
 base::Json build_json(const operations::VerifiedBuild& build) {
-    return {{"kernel", build.kernel},        {"variant", build.variant},
-            {"path", build.folder.string()}, {"files", build.files},
-            {"bytes", build.bytes},          {"locked", build.locked},
-            {"digest", build.has_digest},    {"dirty", build.dirty},
-            {"ok", build.problems.empty()},  {"problems", build.problems}};
+    return {{"kernel", build.kernel},
+            {"variant", build.variant},
+            {"path", build.folder.string()},
+            {"files", build.files},
+            {"bytes", build.bytes},
+            {"locked", build.locked},
+            {"digest", build.has_digest},
+            {"dirty", build.dirty},
+            {"signature", signature_json(build)},
+            {"ok", build.problems.empty()},
+            {"problems", build.problems}};
 }
 
 void print_table(const std::vector<operations::VerifiedBuild>& builds, Console& console) {
@@ -34,6 +63,7 @@ void print_table(const std::vector<operations::VerifiedBuild>& builds, Console& 
                  {"files", Table::Align::right},
                  {"size", Table::Align::right},
                  {"held against"},
+                 {"signature"},
                  {"result"}});
     for (const auto& build : builds) {
         const bool ok = build.problems.empty();
@@ -43,6 +73,7 @@ void print_table(const std::vector<operations::VerifiedBuild>& builds, Console& 
                    {std::to_string(build.files)},
                    {base::human_bytes(build.bytes)},
                    {held_against(build)},
+                   signature_cell(build),
                    {unknown ? "not known"
                     : ok    ? "ok"
                             : "damaged",
@@ -78,6 +109,7 @@ void fail_on_problems(const std::vector<operations::VerifiedBuild>& builds) {
 
 operations::VerifyOptions verify_options(const Arguments& arguments) {
     operations::VerifyOptions options;
+    options.signature = signature_wishes(arguments);
     for (const auto& text : arguments.list("PATH|SPEC")) {
         if (project::is_path(text)) {
             options.paths.emplace_back(text);
@@ -95,6 +127,10 @@ int run(const Arguments& arguments, Console& console) {
         if (build.dirty) {
             console.warn(build.kernel + ": " + build.variant +
                          " was built from a tree with changes that nobody has seen");
+        }
+        if (build.signature && !build.signature->verified()) {
+            console.warn(
+                project::signature_warning(build.kernel + " " + build.variant, *build.signature));
         }
         if (!build.locked && !build.has_digest) {
             console.warn(build.kernel + ": " + build.variant +
@@ -122,7 +158,8 @@ Command verify_command() {
         .summary = "Check builds against the lock and their own digest",
         .description =
             "Reads every byte of every build and holds it against the hashes of the lock and the "
-            "digest in its metadata, on all cores. Without arguments everything that the project "
+            "digest in its metadata, on all cores, and checks who signed that metadata (Sigstore). "
+            "Without arguments everything that the project "
             "has locked and that is on this machine is verified. Nothing is downloaded and "
             "nothing is loaded. Exit status 4 when something differs.",
         .arguments = {{.name = "PATH|SPEC",
@@ -131,7 +168,7 @@ Command verify_command() {
                        .kind = ValueKind::folder,
                        .required = false,
                        .repeatable = true}},
-        .options = {lockfile_option()},
+        .options = {lockfile_option(), signature_options()[0], signature_options()[1]},
         .examples = {{"Everything that is locked", "twinkle verify"},
                      {"A build in a folder", "twinkle verify build/torch-universal"}},
         .run = run};

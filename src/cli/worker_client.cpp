@@ -24,6 +24,10 @@ ProcessSpec specification(const WorkerProgram& worker, const Console& console) {
     if (!worker.torch_lib.empty()) {
         spec.environment["LD_LIBRARY_PATH"] = library_path(worker.torch_lib);
     }
+    // Kernels are code of others: what they can read, they can send away.
+    for (const char* secret : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
+        spec.environment[secret] = "";
+    }
     spec.out = console.globals().verbosity >= 2 ? ProcessSpec::Output::capture
                                                 : ProcessSpec::Output::discard;
     spec.side_channel = true;

@@ -150,7 +150,7 @@ std::string name_note(const Metadata& metadata, std::string_view repo_id) {
 
 // The metadata that was verified, and nothing that is read again, says what the files must be.
 void compare_files(const fs::path& folder, const std::string& bytes, std::string_view repo_id,
-                   SignatureVerdict& verdict) {
+                   const KnownHashes& known_hashes, SignatureVerdict& verdict) {
     Metadata metadata;
     try {
         metadata = parse_metadata(bytes, base::display_path(folder / "metadata.json"));
@@ -164,7 +164,8 @@ void compare_files(const fs::path& folder, const std::string& bytes, std::string
     }
     const auto kind = metadata.digest->algorithm == "sha512" ? base::DigestKind::sha512
                                                              : base::DigestKind::sha256;
-    verdict.violations = digest_violations(*metadata.digest, hash_files(folder, kind));
+    verdict.violations = digest_violations(
+        *metadata.digest, known_hashes ? known_hashes(kind) : hash_files(folder, kind));
     if (!verdict.violations.empty()) {
         settle(verdict, SignatureState::files_differ, base::join(verdict.violations, "\n"),
                "get the build again; do not edit it in place");
@@ -208,7 +209,8 @@ std::string_view signature_state_name(SignatureState state) {
 }
 
 SignatureVerdict check_signature(const fs::path& build_folder, std::string_view repo_id,
-                                 const sigstore::TrustedRoot& root) {
+                                 const sigstore::TrustedRoot& root,
+                                 const KnownHashes& known_hashes) {
     const auto metadata_path = build_folder / "metadata.json";
     const auto bundle_path = build_folder / "metadata.json.sigstore";
     SignatureVerdict verdict;
@@ -222,7 +224,7 @@ SignatureVerdict check_signature(const fs::path& build_folder, std::string_view 
     const auto metadata = base::read_file(metadata_path, "metadata of a kernel");
     const auto bundle = base::read_file(bundle_path, "signature of a kernel");
     if (verify_metadata(bundle, metadata, base::display_path(bundle_path), root, verdict)) {
-        compare_files(build_folder, metadata, repo_id, verdict);
+        compare_files(build_folder, metadata, repo_id, known_hashes, verdict);
     }
     return verdict;
 }

@@ -3,11 +3,14 @@
 // signature of metadata.json to the hash of the last file.
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/evp.h"
 #include "sigstore/trusted_root.h"
 #include "twinkle/error.h"
 
@@ -54,12 +57,16 @@ struct SignatureVerdict {
     bool verified() const { return state == SignatureState::verified; }
 };
 
+// The raw hashes of a build's files by path, where somebody has read them all already.
+using KnownHashes = std::function<std::map<std::string, std::string>(base::DigestKind)>;
+
 // Verifies the exact bytes of metadata.json with metadata.json.sigstore, then reads them, then
 // holds every file of the build against the digest in them. `repo_id` ("org/name"; may be empty) is
 // where the build came from. What is wrong with the signature is in the verdict; thrown are only
 // errors of reading.
 SignatureVerdict check_signature(const std::filesystem::path& build_folder,
-                                 std::string_view repo_id, const sigstore::TrustedRoot& root);
+                                 std::string_view repo_id, const sigstore::TrustedRoot& root,
+                                 const KnownHashes& known_hashes = {});
 
 // The Error(verification) of a verdict that is not `verified`, for a policy that requires it, or
 // for its words.

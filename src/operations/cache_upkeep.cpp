@@ -40,7 +40,7 @@ hub::DownloadItem item_for(Workplace& place, const std::string& repo_id, const s
 }
 
 cache::Keep keep_of(const project::LockedKernel& kernel) {
-    return {kernel.name, kernel.commit, std::nullopt};
+    return {kernel.home(), kernel.commit, std::nullopt};
 }
 
 }  // namespace

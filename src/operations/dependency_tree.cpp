@@ -57,7 +57,7 @@ DependencyTree dependency_tree(Workplace& place) {
     }
     // What the lock has costs no request.
     const Lock lock = lock_kernels(place, requests, {earlier ? &*earlier : nullptr, false, {}},
-                                   project.manifest.trust);
+                                   project.manifest.trust, WhenOffline::cached_will_do);
     for (const auto& request : requests) {
         if (const auto* kernel = lock.find(request.repo_id, request.pin)) {
             tree.kernels.push_back(node_of(lock, *kernel, {}));

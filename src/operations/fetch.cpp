@@ -58,18 +58,21 @@ Plan plan_specs(Workplace& place, const Project* project, const FetchOptions& op
         plan.roots.push_back(requests.back().text());
     }
     const EarlierLock known{earlier ? &*earlier : nullptr, false, {}};
-    plan.lock = lock_kernels(place, requests, known, plan.trusted);
+    plan.lock = lock_kernels(place, requests, known, plan.trusted, WhenOffline::cached_will_do);
     return plan;
 }
 
 Plan plan_project(Workplace& place, const Project& project, const FetchOptions& options) {
     Plan plan{{}, {}, all_trusted(&project, options), true};
     const auto files = project::lock_files(project.manifest, place.options().lockfile);
-    const auto reasons = project::lock_file_mismatches(project.manifest, files);
+    const auto earlier = project::read_project_lock(files);
+    // A project that is locked by the Python tool alone has no twinkle.lock.
+    const bool python_only = earlier && earlier->format != project::LockFormat::twinkle;
+    const auto reasons = python_only ? project::lock_mismatches(project.manifest, *earlier)
+                                     : project::lock_file_mismatches(project.manifest, files);
     if (options.locked && !reasons.empty()) {
         project::fail_out_of_date(files, reasons);
     }
-    const auto earlier = project::read_project_lock(files);
     const auto requests = requests_of(place, project);
     if (!earlier) {
         plan.locked = false;
@@ -81,7 +84,7 @@ Plan plan_project(Workplace& place, const Project& project, const FetchOptions& 
                               base::join(reasons, "; "));
     }
     const EarlierLock known{earlier ? &*earlier : nullptr, false, {}};
-    plan.lock = lock_kernels(place, requests, known, plan.trusted);
+    plan.lock = lock_kernels(place, requests, known, plan.trusted, WhenOffline::cached_will_do);
     for (const auto& request : requests) {
         plan.roots.push_back(request.text());
     }
@@ -173,58 +176,89 @@ void require_trust_for(Workplace& place, const std::vector<hub::DownloadItem>& i
 // refs/<ref>: so that the Python tools find the version offline, too.
 void write_refs(Workplace& place, const Plan& plan) {
     for (const auto& kernel : plan.lock.kernels) {
-        const auto folder = place.cache().snapshot(kernel.name, kernel.commit);
+        const auto folder = place.cache().snapshot(kernel.home(), kernel.commit);
         std::error_code error;
         if (!kernel.ref.empty() && !cache::is_commit(kernel.ref) &&
             std::filesystem::is_directory(folder, error)) {
-            cache::write_ref(place.cache(), kernel.name, kernel.ref, kernel.commit);
+            cache::write_ref(place.cache(), kernel.home(), kernel.ref, kernel.commit);
         }
     }
 }
 
-}  // namespace
+// Unless the manifest or the caller wants it otherwise, what has just arrived is looked at, and
+// what is missing is said.
+void check_signatures(Workplace& place, const FetchOptions& options,
+                      const project::Manifest* manifest, const FetchReport& report) {
+    const project::SignatureRules rules(options.signature, manifest, kernel::SignaturePolicy::warn);
+    const bool always = rules.policy() == kernel::SignaturePolicy::require;
+    if (!rules.wanted() || (!always && report.download.files_downloaded == 0)) {
+        return;
+    }
+    std::vector<std::string> warnings;
+    for (const auto& build : report.builds) {
+        rules.check(build.folder, build.kernel + " " + build.variant, build.repo_id, warnings);
+    }
+    for (const auto& warning : warnings) {
+        place.listener().warn(warning);
+    }
+}
 
-FetchReport fetch(Workplace& place, const FetchOptions& options) {
-    const auto project = options.specs.empty()
-                             ? std::optional(place.need_project("without a kernel's name, the "
-                                                                "project's are fetched"))
-                             : place.find_project();
-    const auto targets = choose_targets(place, project ? &*project : nullptr, options.targets);
-    const Plan plan = options.specs.empty()
-                          ? plan_project(place, *project, options)
-                          : plan_specs(place, project ? &*project : nullptr, options);
+// The chosen builds of a kernel: their files to download, and their entries in the report.
+hub::DownloadItem item_of(const Workplace& place, const LockedKernel& kernel,
+                          const std::set<std::string>& chosen, std::vector<FetchedBuild>& builds) {
+    const auto snapshot = place.cache().snapshot(kernel.home(), kernel.commit);
+    hub::DownloadItem item{kernel.home(), kernel.commit, {}};
+    for (const auto& name : chosen) {
+        const auto& variant = *kernel.find(name);
+        for (const auto& file : variant.files) {
+            item.files.push_back(tree_file(name, file));
+        }
+        builds.push_back({kernel.text(), kernel.home(), kernel.commit, name,
+                          snapshot / "build" / name, variant.files.size(), variant.size()});
+    }
+    return item;
+}
 
-    BuildSelection selection(plan.lock, targets, options.all_variants);
+std::vector<hub::DownloadItem> choose_items(const Workplace& place, const Plan& plan,
+                                            std::span<const target::Target> targets, bool all,
+                                            std::vector<FetchedBuild>& builds) {
+    BuildSelection selection(plan.lock, targets, all);
     for (const auto& kernel : plan.lock.kernels) {
         if (std::find(plan.roots.begin(), plan.roots.end(), kernel.text()) != plan.roots.end()) {
             selection.add(kernel);
         }
     }
-    FetchReport report;
-    report.locked = plan.locked;
     std::vector<hub::DownloadItem> items;
     for (const auto& kernel : plan.lock.kernels) {
         const auto chosen = selection.chosen().find(kernel.text());
-        if (chosen == selection.chosen().end()) {
-            continue;
+        if (chosen != selection.chosen().end()) {
+            items.push_back(item_of(place, kernel, chosen->second, builds));
         }
-        const auto snapshot = place.cache().snapshot(kernel.name, kernel.commit);
-        hub::DownloadItem item{kernel.name, kernel.commit, {}};
-        for (const auto& name : chosen->second) {
-            const auto& variant = *kernel.find(name);
-            for (const auto& file : variant.files) {
-                item.files.push_back(tree_file(name, file));
-            }
-            report.builds.push_back({kernel.text(), kernel.name, kernel.commit, name,
-                                     snapshot / "build" / name, variant.files.size(),
-                                     variant.size()});
-        }
-        items.push_back(std::move(item));
     }
+    return items;
+}
+
+}  // namespace
+
+FetchReport fetch(Workplace& place, const FetchOptions& options) {
+    const bool named = !options.specs.empty();
+    std::optional<Project> project;
+    if (!named) {
+        project = place.need_project("without a kernel's name, the project's are fetched");
+    } else if (!options.alone) {
+        project = place.find_project();
+    }
+    const auto targets = choose_targets(place, project ? &*project : nullptr, options.targets);
+    const Plan plan = named ? plan_specs(place, project ? &*project : nullptr, options)
+                            : plan_project(place, *project, options);
+    FetchReport report;
+    report.locked = plan.locked;
+    const auto items = choose_items(place, plan, targets, options.all_variants, report.builds);
     require_trust_for(place, items, plan.trusted);
     report.download = hub::download(place.hub(), place.cache(), items, place.listener().downloads(),
                                     place.stop());
     write_refs(place, plan);
+    check_signatures(place, options, project ? &project->manifest : nullptr, report);
     return report;
 }
 

@@ -9,6 +9,7 @@
 #include "hub/download.h"
 #include "operations/workplace.h"
 #include "project/kernel_spec.h"
+#include "project/signatures.h"
 #include "target/target.h"
 
 namespace twinkle::operations {
@@ -19,6 +20,8 @@ struct FetchOptions {
     bool all_variants = false;
     bool locked = false;             // the lock must be there and fit the manifest
     std::vector<std::string> trust;  // besides the manifest's
+    bool alone = false;              // in no project, wherever the current folder is
+    project::SignatureWishes signature;
 };
 
 struct FetchedBuild {

@@ -146,17 +146,32 @@ bool decide(KernelState& state, const KernelQuestion& question, const KnownRefs&
     return false;
 }
 
-void follow_redirect(Workplace& place, KernelState& state, KernelQuestion& question) {
-    const auto redirect = place.hub().redirect(question.repo_id);
-    if (!redirect) {
-        return;
-    }
-    place.listener().warn(question.repo_id + " has moved to " + redirect->repo_id + "@" +
-                          redirect->revision + ": better name that (" + question.where + ")");
-    state.moved_to = redirect->repo_id;
-    question.repo_id = redirect->repo_id;
+void follow_redirect(Workplace& place, const hub::Redirect& redirect, KernelState& state,
+                     KernelQuestion& question) {
+    place.listener().warn(question.repo_id + " has moved to " + redirect.repo_id + "@" +
+                          redirect.revision + ": better name that (" + question.where + ")");
+    state.moved_to = redirect.repo_id;
+    question.repo_id = redirect.repo_id;
     question.pin = {};
-    question.pin.revision = redirect->revision;
+    question.pin.revision = redirect.revision;
+}
+
+// Every repository is asked once, and one that has moved is not asked where it is now.
+void follow_redirects(Workplace& place, std::vector<KernelQuestion>& questions,
+                      std::vector<KernelState>& states) {
+    std::map<std::string, std::size_t> asked;
+    std::vector<hub::Revision> revisions;
+    for (const auto& question : questions) {
+        if (asked.try_emplace(question.repo_id, revisions.size()).second) {
+            revisions.push_back({question.repo_id, "main"});
+        }
+    }
+    const auto answers = place.hub().redirects(revisions);
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+        if (const auto& redirect = answers[asked.at(questions[i].repo_id)]) {
+            follow_redirect(place, *redirect, states[i], questions[i]);
+        }
+    }
 }
 
 std::vector<KnownRefs> ask_refs(Workplace& place, std::span<const KernelQuestion> questions) {
@@ -208,15 +223,10 @@ std::vector<KernelState> find_states(Workplace& place, std::span<const KernelQue
         return states;
     }
     std::vector<KernelQuestion> questions(asked.begin(), asked.end());
-    std::map<std::string, bool> moved;  // asked before
-    for (auto& question : questions) {
+    for (const auto& question : questions) {
         states.push_back({question.repo_id, {}, {}, {}, {}});
-        const auto [at, first] = moved.try_emplace(question.repo_id, true);
-        if (first || at->second) {
-            follow_redirect(place, states.back(), question);
-            at->second = !states.back().moved_to.empty();
-        }
     }
+    follow_redirects(place, questions, states);
     const auto known = ask_refs(place, questions);
     for (std::size_t i = 0; i < questions.size(); ++i) {
         auto& state = states[i];

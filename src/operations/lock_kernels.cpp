@@ -60,8 +60,9 @@ void check_concat_hashes(const LockedKernel& earlier, const OfferedKernel& offer
 
 class Locker {
 public:
-    Locker(Workplace& place, const EarlierLock& earlier, std::span<const std::string> trusted)
-        : place_(place), earlier_(earlier), trusted_(trusted) {}
+    Locker(Workplace& place, const EarlierLock& earlier, std::span<const std::string> trusted,
+           WhenOffline offline)
+        : place_(place), earlier_(earlier), trusted_(trusted), offline_(offline) {}
 
     Lock lock(std::vector<Request> requests) {
         while (!requests.empty()) {
@@ -107,7 +108,7 @@ private:
         for (std::size_t i = 0; i < requests.size(); ++i) {
             const auto& [repo_id, pin, where] = requests[i];
             if (const auto* before = earlier_.find(repo_id, pin)) {
-                states[i] = {repo_id, {}, before->ref, before->commit, {}};
+                states[i] = {repo_id, before->moved_to, before->ref, before->commit, {}};
                 if (states[i].ref.empty() && pin.version) {
                     states[i].ref = "v" + pin.text();
                 }
@@ -141,6 +142,7 @@ private:
             // A commit stands for itself.
             kernel.ref = states[i].ref.empty() ? request.pin.revision : states[i].ref;
             kernel.commit = states[i].commit;
+            kernel.moved_to = states[i].moved_to;
             kernel.variants = lock_builds(offers[i]);
             lock_.set(std::move(kernel));
             hint_at_newer(request, states[i]);
@@ -158,7 +160,7 @@ private:
                          .why = "there is no build/<variant>/ at " + offer.commit,
                          .hint = "name another version or revision"});
         }
-        if (!offer.complete) {
+        if (!offer.complete && offline_ == WhenOffline::need_all) {
             throw Error(ErrorCode::unreachable,
                         {.what = "the cache does not know all builds of " + request.text(),
                          .where = request.where,
@@ -194,6 +196,7 @@ private:
     Workplace& place_;
     const EarlierLock& earlier_;
     std::span<const std::string> trusted_;
+    WhenOffline offline_;
     Lock lock_;
 };
 
@@ -229,13 +232,14 @@ const LockedKernel* EarlierLock::find(const std::string& repo_id, const project:
 }
 
 Lock lock_kernels(Workplace& place, std::span<const project::HubRequest> requests,
-                  const EarlierLock& earlier, std::span<const std::string> trusted) {
+                  const EarlierLock& earlier, std::span<const std::string> trusted,
+                  WhenOffline offline) {
     std::vector<Request> wanted;
     for (const auto& request : requests) {
         wanted.push_back({request.repo_id, request.pin,
                           request.where.empty() ? request.text() : request.where.front()});
     }
-    Lock lock = Locker(place, earlier, trusted).lock(std::move(wanted));
+    Lock lock = Locker(place, earlier, trusted, offline).lock(std::move(wanted));
     std::set<std::string> done;
     for (const auto& kernel : lock.kernels) {
         std::vector<std::string> chain;

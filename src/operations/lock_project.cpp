@@ -43,12 +43,27 @@ std::vector<LockChange> changes_between(const project::Lock& before, const proje
     return changes;
 }
 
-// The lock that is there. One that cannot be read is an error: it may hold what somebody merged.
-std::optional<project::Lock> earlier_lock(const project::LockFiles& files) {
+// The lock that is there. Out of one that cannot be read, as after a merge with conflicts, nothing
+// can be kept.
+std::optional<project::Lock> earlier_lock(const Workplace& place, const project::LockFiles& files) {
     std::error_code error;
-    const bool named = std::filesystem::exists(files.lock, error);
+    const bool own = std::filesystem::exists(files.lock, error);
     const bool python = files.kernels_lock && std::filesystem::exists(*files.kernels_lock, error);
-    return named || python ? project::read_project_lock(files) : std::nullopt;
+    if (!own && !python) {
+        return std::nullopt;
+    }
+    try {
+        return project::read_project_lock(files);
+    } catch (const Error& failure) {
+        if (failure.code() != ErrorCode::malformed) {
+            throw;
+        }
+        const auto& details = failure.details();
+        place.listener().warn(details.where + ": " + details.what +
+                              (details.why.empty() ? "" : ": " + details.why) +
+                              "; everything is decided anew");
+        return std::nullopt;
+    }
 }
 
 void check_upgrade_names(const LockOptions& options, const project::Lock& lock,
@@ -89,7 +104,7 @@ LockReport lock_project(Workplace& place, const LockOptions& options) {
     if (place.options().lockfile) {
         files.lock = *place.options().lockfile;
     }
-    const auto before = earlier_lock(files);
+    const auto before = earlier_lock(place, files);
     const auto requests = requests_of(place, project);
     check_upgrade_names(options, before.value_or(project::Lock{}), requests);
 

@@ -137,18 +137,44 @@ std::optional<OfferedKernel> from_stored_tree(const Workplace& place, const Kern
     return files ? std::optional(sort_files(home, std::move(*files))) : std::nullopt;
 }
 
-// What lies in the snapshot; its hashes are the names of the blobs, which nobody needs here.
+// A file of a snapshot: its hash is the name of the blob that it links to.
+cache::TreeFile snapshot_file(const fs::path& folder, const std::string& path) {
+    cache::TreeFile file;
+    file.path = path;
+    file.size = fs::file_size(folder / path);
+    std::error_code error;
+    auto etag = fs::read_symlink(folder / path, error).filename().string();
+    if (!cache::is_etag(etag)) {  // a cache without links
+        etag = cache::hash_file_as(folder / path, cache::HashKind::git_sha1);
+    }
+    if (cache::kind_of_etag(etag) == cache::HashKind::sha256) {
+        file.lfs_sha256 = etag;
+    } else {
+        file.blob_id = etag;
+    }
+    return file;
+}
+
+// The Python tools leave metadata.json behind of builds that nobody fetched.
+bool is_more_than_metadata(const OfferedBuild& build) {
+    return std::any_of(build.files.begin(), build.files.end(), [&](const auto& file) {
+        return !file.path.starts_with(metadata_path(build.variant));
+    });
+}
+
+// What lies in the snapshot.
 OfferedKernel from_snapshot(const Workplace& place, const KernelHome& home) {
     const auto folder = place.cache().snapshot(home.repo_id, home.commit);
     std::vector<cache::TreeFile> files;
     std::error_code error;
     if (fs::is_directory(folder, error)) {
         for (const auto& path : base::list_files(folder)) {
-            files.push_back({path, fs::file_size(folder / path), {}, {}, {}});
+            files.push_back(snapshot_file(folder, path));
         }
     }
     auto kernel = sort_files(home, std::move(files));
     kernel.complete = false;
+    std::erase_if(kernel.builds, [](const auto& build) { return !is_more_than_metadata(build); });
     return kernel;
 }
 

@@ -123,7 +123,36 @@ void compare_with_digest(Check& check, const std::vector<HashJob>& jobs) {
     }
 }
 
-void finish(Check& check, const std::vector<HashJob>& jobs) {
+// The files were hashed by the algorithm of the metadata; where that has changed since, they are
+// read again.
+void check_signature(Check& check, const std::vector<HashJob>& jobs,
+                     const project::SignatureRules& rules) {
+    const bool sha512 =
+        check.metadata && check.metadata->digest && check.metadata->digest->algorithm == "sha512";
+    const kernel::KnownHashes known = [&](base::DigestKind kind) {
+        std::map<std::string, std::string> hashes;
+        if ((kind == base::DigestKind::sha512) != sha512) {
+            return hashes;  // every file of the digest counts as missing
+        }
+        for (std::size_t i = 0; i < check.paths.size(); ++i) {
+            if (!kernel::is_outside_digest(check.paths[i])) {
+                const auto& job = jobs[check.first_job + i];
+                hashes[check.paths[i]] = sha512 ? job.sha512_bytes : job.sha256_bytes;
+            }
+        }
+        return hashes;
+    };
+    auto& build = check.build;
+    build.signature =
+        kernel::check_signature(build.folder, build.repo_id, rules.root(),
+                                check.build.has_digest ? known : kernel::KnownHashes{});
+    if (!build.signature->verified() && rules.policy() == kernel::SignaturePolicy::require) {
+        build.problems.push_back(build.signature->words +
+                                 (build.signature->why.empty() ? "" : ": " + build.signature->why));
+    }
+}
+
+void finish(Check& check, const std::vector<HashJob>& jobs, const project::SignatureRules& rules) {
     check.build.files = check.paths.size();
     for (std::size_t i = 0; i < check.paths.size(); ++i) {
         check.build.bytes += jobs[check.first_job + i].size;
@@ -133,6 +162,11 @@ void finish(Check& check, const std::vector<HashJob>& jobs) {
     }
     if (check.build.has_digest) {
         compare_with_digest(check, jobs);
+    }
+    // Local kernels have no publisher, unless somebody insists.
+    if (rules.policy() == kernel::SignaturePolicy::require ||
+        (rules.wanted() && !check.build.repo_id.empty())) {
+        check_signature(check, jobs, rules);
     }
 }
 
@@ -161,20 +195,31 @@ void add_folder(std::vector<Check>& checks, const std::string& name, const std::
     }
 }
 
+// The Python tools leave metadata.json of every build behind, also of those that nobody fetched.
+bool is_fetched(const fs::path& build) {
+    std::error_code error;
+    for (fs::directory_iterator entry(build, error), end; !error && entry != end;
+         entry.increment(error)) {
+        if (!entry->path().filename().string().starts_with("metadata.json")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void add_locked(const Workplace& place, const project::LockedKernel& kernel,
                 const fs::path& project_folder, std::vector<Check>& checks) {
     if (kernel.is_local()) {
         return add_folder(checks, kernel.name, "", project_folder / kernel.path, &kernel);
     }
-    const auto snapshot = place.cache().snapshot(kernel.name, kernel.commit);
+    const auto snapshot = place.cache().snapshot(kernel.home(), kernel.commit);
     bool any = false;
     for (const auto& variant : kernel.variants) {
         const auto folder = snapshot / "build" / variant.name;
-        std::error_code error;
-        if (fs::is_directory(folder, error)) {
+        if (is_fetched(folder)) {
             any = true;
             checks.push_back(
-                begin_check(kernel.text(), kernel.name, variant.name, folder, &variant));
+                begin_check(kernel.text(), kernel.home(), variant.name, folder, &variant));
         }
     }
     if (!any) {
@@ -208,7 +253,7 @@ std::vector<Check> checks_of_lock(Workplace& place) {
         if (kernel.is_local() || !kernel.variants.empty()) {
             add_locked(place, kernel, project.files.folder, checks);
         } else {
-            add_commit(place, kernel.text(), kernel.name, kernel.commit, checks);
+            add_commit(place, kernel.text(), kernel.home(), kernel.commit, checks);
         }
     }
     return checks;
@@ -258,9 +303,12 @@ std::vector<VerifiedBuild> verify(Workplace& place, const VerifyOptions& options
     hash_files(jobs, place.stop(), [&](std::uint64_t done, std::uint64_t total) {
         place.listener().busy("verifying", done, total);
     });
+    const auto project = place.find_project();
+    const project::SignatureRules rules(options.signature, project ? &project->manifest : nullptr,
+                                        kernel::SignaturePolicy::warn);
     std::vector<VerifiedBuild> builds;
     for (auto& check : checks) {
-        finish(check, jobs);
+        finish(check, jobs, rules);
         builds.push_back(std::move(check.build));
     }
     return builds;

@@ -3,18 +3,22 @@
 // says? Asks nobody, loads nothing.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "operations/workplace.h"
 #include "project/kernel_spec.h"
+#include "project/signatures.h"
 
 namespace twinkle::operations {
 
 struct VerifyOptions {
     std::vector<project::KernelSpec> specs;    // in the cache
     std::vector<std::filesystem::path> paths;  // folders with a build, or with several
-};  // neither: every kernel of the project's lock
+    // … neither: every kernel of the project's lock
+    project::SignatureWishes signature;
+};
 
 struct VerifiedBuild {
     std::string kernel;  // "org/name@1", or a path
@@ -23,10 +27,11 @@ struct VerifiedBuild {
     std::filesystem::path folder;
     std::uint64_t files = 0;
     std::uint64_t bytes = 0;
-    bool locked = false;                // held against hashes of the lock
-    bool has_digest = false;            // held against the digest of its metadata
-    bool dirty = false;                 // built from a tree with changes in it
-    std::vector<std::string> problems;  // empty: it is right
+    bool locked = false;                                // held against hashes of the lock
+    bool has_digest = false;                            // held against the digest of its metadata
+    bool dirty = false;                                 // built from a tree with changes in it
+    std::optional<kernel::SignatureVerdict> signature;  // none: nobody wanted to know
+    std::vector<std::string> problems;                  // empty: it is right
 };
 
 // Throws Error(not_found) for what is not on this machine. What is wrong is in the answer.

@@ -139,12 +139,12 @@ KernelSource KernelLocator::locate_hub(const std::string& repo_id, Pin pin,
 // Whom to trust was decided when it was locked.
 KernelSource KernelLocator::locate_locked(const LockedKernel& locked, const std::string& name,
                                           const std::string& where) const {
-    const fs::path folder = cache_.snapshot(locked.name, locked.commit);
+    const fs::path folder = cache_.snapshot(locked.home(), locked.commit);
     std::error_code error;
     if (!fs::is_directory(folder, error)) {
         fail_missing(name, locked.name, where);
     }
-    return {name, locked.name, locked.commit, folder, locked.pin, &locked};
+    return {name, locked.home(), locked.commit, folder, locked.pin, &locked};
 }
 
 void KernelLocator::fail_missing(const std::string& name, const std::string& repo_id,

@@ -148,6 +148,12 @@ private:
         if (!is_revision(kernel.ref)) {
             reader.fail(ref, "\"ref\" is no name of a branch, tag or commit");
         }
+        if (const Node* moved = reader.find("moved_to")) {
+            kernel.moved_to = reader.as_string(*moved, "moved_to");
+            if (!is_repository_id(kernel.moved_to)) {
+                reader.fail(*moved, "\"moved_to\" is not org/name");
+            }
+        }
         const Node& commit = reader.require("commit");
         kernel.commit = reader.as_string(commit, "commit");
         if (!cache::is_commit(kernel.commit)) {

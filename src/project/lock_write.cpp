@@ -64,6 +64,9 @@ std::string kernel_text(const LockedKernel& kernel, std::string_view checksum) {
     } else {
         text += pin_text(kernel.pin) + "\n";
         text += "ref = " + toml_string(kernel.ref) + "\n";
+        if (!kernel.moved_to.empty()) {
+            text += "moved_to = " + toml_string(kernel.moved_to) + "\n";
+        }
         text += "commit = " + toml_string(kernel.commit) + "\n";
     }
     if (!checksum.empty()) {

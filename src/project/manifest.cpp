@@ -94,6 +94,7 @@ private:
         TableReader reader(root, place.origin, "the manifest");
         const std::vector<std::string> trust = reader.strings("trust");
         manifest.trust.insert(manifest.trust.end(), trust.begin(), trust.end());
+        read_signature(reader, place);
         if (const Node* table = reader.find("kernels")) {
             add_kernels(*table, place);
         }
@@ -119,6 +120,22 @@ private:
             for (const std::string& name : reader.as_strings(*presets, "presets")) {
                 read_preset(name, reader.where(*presets));
             }
+        }
+    }
+
+    // What the manifest itself says counts before what it includes.
+    void read_signature(TableReader& reader, const DocumentPlace& place) {
+        if (const Node* value = reader.find("signature")) {
+            const auto policy =
+                kernel::parse_signature_policy(reader.as_string(*value, "signature"));
+            if (!policy) {
+                reader.fail(*value, "\"signature\" is \"require\", \"warn\" or \"off\"");
+            }
+            manifest.signature = manifest.signature ? manifest.signature : policy;
+        }
+        if (const auto root = reader.string("trusted_root");
+            root && manifest.trusted_root.empty()) {
+            manifest.trusted_root = (place.folder / *root).lexically_normal();
         }
     }
 

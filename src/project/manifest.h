@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/document.h"
+#include "kernel/signature.h"
 #include "project/pin.h"
 #include "target/target.h"
 #include "twinkle/mapping.h"
@@ -60,6 +61,8 @@ struct FunctionBinding {
 struct Manifest {
     std::filesystem::path file;  // empty: none, the bundled pack with its preset
     std::vector<std::string> trust;
+    std::optional<kernel::SignaturePolicy> signature;  // of Hub kernels; none: not said
+    std::filesystem::path trusted_root;                // empty: the one that is built in
     std::vector<KernelRequest> kernels;
     std::vector<LayerBinding> layers;  // the manifest's own, then those of includes and presets
     std::vector<FunctionBinding> functions;

@@ -1,0 +1,202 @@
+// twinkle/hub.h over the operations.
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "operations/fetch.h"
+#include "operations/lock_project.h"
+#include "operations/targets.h"
+#include "operations/versions.h"
+#include "project/kernel_spec.h"
+#include "twinkle/hub.h"
+
+namespace fs = std::filesystem;
+
+namespace twinkle::hub {
+namespace {
+
+// Sums up the files of a download.
+class Totals : public DownloadObserver {
+public:
+    explicit Totals(const ClientOptions& options) : options_(options) {}
+
+    void planned(std::uint64_t, std::uint64_t bytes) override {
+        total_ = bytes;
+        done_ = 0;
+        files_.clear();
+    }
+    void file_started(const DownloadFile& file, std::uint64_t done) override { set(file, done); }
+    void file_progress(const DownloadFile& file, std::uint64_t done) override { set(file, done); }
+    void file_done(const DownloadFile& file, bool) override { set(file, file.size); }
+
+private:
+    void set(const DownloadFile& file, std::uint64_t done) {
+        auto& known = files_[file.repo_id + "/" + file.path];
+        done_ += done - known;
+        known = done;
+        if (options_.progress) {
+            options_.progress(done_, total_);
+        }
+    }
+
+    const ClientOptions& options_;
+    std::map<std::string, std::uint64_t> files_;
+    std::uint64_t total_ = 0, done_ = 0;
+};
+
+class ClientListener : public operations::Listener {
+public:
+    explicit ClientListener(const ClientOptions& options) : options_(options), totals_(options) {}
+
+    void warn(std::string_view text) override {
+        if (options_.warn) {
+            options_.warn(text);
+        }
+    }
+    DownloadObserver& downloads() override { return totals_; }
+
+private:
+    const ClientOptions& options_;
+    Totals totals_;
+};
+
+project::KernelSpec spec_of(const std::string& repo_id, const KernelRequest& request) {
+    auto spec = project::parse_kernel_spec(repo_id);
+    if (!spec.pin.empty()) {
+        throw Error(ErrorCode::malformed, {.what = "this is not the name of a repository",
+                                           .where = repo_id,
+                                           .why = "a version or revision is given beside the name",
+                                           .hint = ""});
+    }
+    if (request.version && !request.revision.empty()) {
+        throw Error(ErrorCode::malformed, {.what = "a version and a revision are both given",
+                                           .where = repo_id,
+                                           .why = "",
+                                           .hint = "keep one of them"});
+    }
+    if (!request.revision.empty()) {
+        spec.pin = {.revision = request.revision};
+    } else if (request.version) {
+        const auto* number = std::get_if<int>(&*request.version);
+        spec.pin = number != nullptr
+                       ? project::Pin{.version = *number}
+                       : project::Pin{.specifier = std::get<std::string>(*request.version)};
+    }
+    return spec;
+}
+
+std::vector<std::string> targets_of(const KernelRequest& request) {
+    return request.target.empty() ? std::vector<std::string>{} : std::vector{request.target};
+}
+
+}  // namespace
+
+struct Client::State {
+    explicit State(ClientOptions given) : options(std::move(given)), listener(options) {}
+
+    // A workplace of its own for each call: its connections end with it.
+    operations::Workplace place(const fs::path& project = {}) {
+        stop = false;
+        operations::WorkplaceOptions wishes;
+        wishes.offline = options.offline;
+        wishes.user_agent = options.user_agent;
+        if (!project.empty()) {
+            wishes.project = project;
+        }
+        if (!options.cache_dir.empty()) {
+            wishes.cache_dir = options.cache_dir;
+        }
+        if (!options.endpoint.empty()) {
+            wishes.endpoint = options.endpoint;
+        }
+        if (!options.token.empty()) {
+            wishes.token = Secret(options.token);
+        }
+        return operations::Workplace(std::move(wishes), listener, stop);
+    }
+
+    ClientOptions options;
+    ClientListener listener;
+    std::mutex mutex;
+    std::atomic<bool> stop{false};
+};
+
+Client::Client(ClientOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+Client::~Client() = default;
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+
+namespace {
+
+// The kernel that was asked for comes first, then what it depends on.
+std::vector<FetchedKernel> kernels_of(const operations::FetchReport& report,
+                                      const std::string& first) {
+    std::vector<FetchedKernel> kernels;
+    for (const auto& build : report.builds) {
+        kernels.push_back({build.repo_id, build.commit, build.variant, build.folder});
+    }
+    std::stable_partition(kernels.begin(), kernels.end(),
+                          [&](const auto& kernel) { return kernel.repo_id == first; });
+    return kernels;
+}
+
+}  // namespace
+
+std::vector<FetchedKernel> Client::get(const std::string& repo_id, const KernelRequest& request) {
+    const std::lock_guard<std::mutex> guard(state_->mutex);
+    auto place = state_->place();
+    operations::FetchOptions options;
+    options.specs = {spec_of(repo_id, request)};
+    options.targets = targets_of(request);
+    options.trust = state_->options.trust;
+    options.alone = true;
+    return kernels_of(operations::fetch(place, options), repo_id);
+}
+
+bool Client::has(const std::string& repo_id, const KernelRequest& request) {
+    const std::lock_guard<std::mutex> guard(state_->mutex);
+    auto place = state_->place();
+    try {
+        const auto texts = targets_of(request);
+        const auto target = operations::choose_targets(place, nullptr, texts).front();
+        const auto listings = operations::list_versions(place, spec_of(repo_id, request), target);
+        return !listings.empty() && !listings.front().variants.empty() &&
+               listings.front().variants.front().accepted;
+    } catch (const Error& error) {
+        if (error.code() == ErrorCode::not_found) {
+            return false;
+        }
+        throw;
+    }
+}
+
+fs::path Client::lock(const fs::path& project, const LockOptions& options) {
+    const std::lock_guard<std::mutex> guard(state_->mutex);
+    auto place = state_->place(project);
+    if (options.check) {
+        operations::check_project_lock(place);
+        return project / "twinkle.lock";
+    }
+    operations::LockOptions wishes;
+    wishes.upgrade_all = options.upgrade;
+    wishes.trust = state_->options.trust;
+    return operations::lock_project(place, wishes).file;
+}
+
+std::vector<FetchedKernel> Client::fetch(const fs::path& project, const FetchOptions& options) {
+    const std::lock_guard<std::mutex> guard(state_->mutex);
+    auto place = state_->place(project);
+    operations::FetchOptions wishes;
+    wishes.targets = options.targets;
+    wishes.all_variants = options.all_variants;
+    wishes.locked = options.locked;
+    wishes.trust = state_->options.trust;
+    return kernels_of(operations::fetch(place, wishes), "");
+}
+
+void Client::cancel() {
+    state_->stop = true;
+}
+
+}  // namespace twinkle::hub
