@@ -22,8 +22,26 @@ _twinkle() {
     case $command:$prev in
         *:--color) mapfile -t COMPREPLY < <(compgen -W "auto always never" -- "$cur"); return ;;
         *:--project) _twinkle_files -d "$cur"; return ;;
+        add:--trust) :; return ;;
+        lock:--lockfile) _twinkle_files -f "$cur"; return ;;
+        lock:--trust) :; return ;;
+        fetch:--target) _twinkle_files -f "$cur"; return ;;
+        fetch:--lockfile) _twinkle_files -f "$cur"; return ;;
+        fetch:--trust) :; return ;;
+        fetch:--signature) mapfile -t COMPREPLY < <(compgen -W "require warn off" -- "$cur"); return ;;
+        fetch:--trusted-root) _twinkle_files -f "$cur"; return ;;
+        verify:--lockfile) _twinkle_files -f "$cur"; return ;;
+        verify:--signature) mapfile -t COMPREPLY < <(compgen -W "require warn off" -- "$cur"); return ;;
+        verify:--trusted-root) _twinkle_files -f "$cur"; return ;;
+        verify-blob:--bundle) _twinkle_files -f "$cur"; return ;;
+        verify-blob:--certificate-identity) :; return ;;
+        verify-blob:--certificate-oidc-issuer) :; return ;;
+        verify-blob:--trusted-root) _twinkle_files -f "$cur"; return ;;
+        verify-blob:--key) _twinkle_files -f "$cur"; return ;;
         resolve:-o | resolve:--output) _twinkle_files -f "$cur"; return ;;
         resolve:--target) _twinkle_files -f "$cur"; return ;;
+        resolve:--bundle) _twinkle_files -d "$cur"; return ;;
+        resolve:--lockfile) _twinkle_files -f "$cur"; return ;;
         kernelize:-o | kernelize:--output) _twinkle_files -f "$cur"; return ;;
         kernelize:--map) _twinkle_files -f "$cur"; return ;;
         kernelize:--mode) mapfile -t COMPREPLY < <(compgen -W "inference training inference+compile training+compile" -- "$cur"); return ;;
@@ -38,13 +56,65 @@ _twinkle() {
         run:--method) :; return ;;
         run:--device) mapfile -t COMPREPLY < <(compgen -W "cpu cuda" -- "$cur"); return ;;
         run:--kernels) _twinkle_files -d "$cur"; return ;;
+        inspect:--variant) :; return ;;
+        inspect:--target) _twinkle_files -f "$cur"; return ;;
+        inspect:--graph) :; return ;;
+        inspect:--kernels) _twinkle_files -d "$cur"; return ;;
+        check:--model) _twinkle_files -f "$cur"; return ;;
+        check:--sarif) _twinkle_files -f "$cur"; return ;;
+        check:--for) mapfile -t COMPREPLY < <(compgen -W "hub here" -- "$cur"); return ;;
         versions:--target) _twinkle_files -f "$cur"; return ;;
+        tree:--lockfile) _twinkle_files -f "$cur"; return ;;
+        outdated:--target) _twinkle_files -f "$cur"; return ;;
+        outdated:--lockfile) _twinkle_files -f "$cur"; return ;;
     esac
     case $command in
-        "") mapfile -t COMPREPLY < <(compgen -W "resolve kernelize run inspect versions env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
+        "") mapfile -t COMPREPLY < <(compgen -W "add remove lock fetch verify verify-blob resolve kernelize run inspect check versions info tree outdated cache env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
+        add)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "--trust -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                _twinkle_files -d "$cur"
+            fi
+            ;;
+        remove)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                :
+            fi
+            ;;
+        lock)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "--check --upgrade --lockfile --trust -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                :
+            fi
+            ;;
+        fetch)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "--locked --target --all-variants --lockfile --trust --signature --trusted-root -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                :
+            fi
+            ;;
+        verify)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "--lockfile --signature --trusted-root -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                _twinkle_files -d "$cur"
+            fi
+            ;;
+        verify-blob)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "--bundle --certificate-identity --certificate-oidc-issuer --trusted-root --key -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                _twinkle_files -f "$cur"
+            fi
+            ;;
         resolve)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --target --strict -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --target --bundle --locked --lockfile --strict -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 :
             fi
@@ -65,9 +135,16 @@ _twinkle() {
             ;;
         inspect)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--symbols --load --variant --target --graph --kernels -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
+            fi
+            ;;
+        check)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "--model --sarif --for -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                _twinkle_files -d "$cur"
             fi
             ;;
         versions)
@@ -75,6 +152,34 @@ _twinkle() {
                 mapfile -t COMPREPLY < <(compgen -W "--target -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -d "$cur"
+            fi
+            ;;
+        info)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "-h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                _twinkle_files -d "$cur"
+            fi
+            ;;
+        tree)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "--lockfile -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                :
+            fi
+            ;;
+        outdated)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "--target --lockfile -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                :
+            fi
+            ;;
+        cache)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "--dry-run -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                mapfile -t COMPREPLY < <(compgen -W "dir list verify prune clean" -- "$cur")
             fi
             ;;
         env)

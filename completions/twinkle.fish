@@ -9,16 +9,62 @@ complete -c twinkle -l color -r -x -a 'auto always never' -d 'Colours: auto (on 
 complete -c twinkle -l json -d 'The result, or the error, as one JSON object'
 complete -c twinkle -l offline -d 'Never use the network'
 complete -c twinkle -l project -r -x -a '(__fish_complete_directories)' -d 'The folder of the manifest (default: the nearest parent folder that has one)'
+complete -c twinkle -n __fish_use_subcommand -a add -d 'Add kernels to the manifest, and lock them'
+complete -c twinkle -n __fish_use_subcommand -a remove -d 'Take kernels out of the manifest and the lock'
+complete -c twinkle -n __fish_use_subcommand -a lock -d 'Pin the kernels of a project: commits, and the hash of every file'
+complete -c twinkle -n __fish_use_subcommand -a fetch -d 'Download the builds that a machine uses into the cache'
+complete -c twinkle -n __fish_use_subcommand -a verify -d 'Check builds against the lock and their own digest'
+complete -c twinkle -n __fish_use_subcommand -a verify-blob -d 'Verify a Sigstore signature of a file'
 complete -c twinkle -n __fish_use_subcommand -a resolve -d 'Decide which kernels one machine uses, and write the mapping file'
 complete -c twinkle -n __fish_use_subcommand -a kernelize -d 'Put kernels into a saved model'
 complete -c twinkle -n __fish_use_subcommand -a run -d 'Run a model, kernelized or not'
-complete -c twinkle -n __fish_use_subcommand -a inspect -d 'Show what is in a saved model'
-complete -c twinkle -n __fish_use_subcommand -a versions -d 'Show the builds of a kernel, and which one a machine would use'
+complete -c twinkle -n __fish_use_subcommand -a inspect -d 'Show what is in a kernel or in a saved model'
+complete -c twinkle -n __fish_use_subcommand -a check -d 'Check a kernel against the rules of the Hub'
+complete -c twinkle -n __fish_use_subcommand -a versions -d 'Show the versions and builds of a kernel, and which one a machine would use'
+complete -c twinkle -n __fish_use_subcommand -a info -d 'Show what a kernel is: licence, source, provenance, builds, dependencies'
+complete -c twinkle -n __fish_use_subcommand -a tree -d 'Show the kernels of a project and what they depend on'
+complete -c twinkle -n __fish_use_subcommand -a outdated -d 'Show which locked kernels have moved on, and whether the targets could follow'
+complete -c twinkle -n __fish_use_subcommand -a cache -d 'Look after the cache of kernels'
 complete -c twinkle -n __fish_use_subcommand -a env -d 'Show the facts of this machine that decisions depend on'
 complete -c twinkle -n __fish_use_subcommand -a completions -d 'Print the completion script of a shell'
 
+complete -c twinkle -n '__fish_seen_subcommand_from add' -l trust -r -x -d 'Trust this repository this once, though the Hub does not vouch for its publisher; trust = […] in the manifest keeps it'
+complete -c twinkle -n '__fish_seen_subcommand_from add' -x -a '(__fish_complete_directories)'
+
+complete -c twinkle -n '__fish_seen_subcommand_from remove' -x
+
+complete -c twinkle -n '__fish_seen_subcommand_from lock' -l check -d 'Only tell whether the lock fits the manifest'
+complete -c twinkle -n '__fish_seen_subcommand_from lock' -l upgrade -d 'Decide anew, also what is locked already'
+complete -c twinkle -n '__fish_seen_subcommand_from lock' -l lockfile -r -F -d 'This lock instead of the project\'s twinkle.lock'
+complete -c twinkle -n '__fish_seen_subcommand_from lock' -l trust -r -x -d 'Trust this repository this once, though the Hub does not vouch for its publisher; trust = […] in the manifest keeps it'
+complete -c twinkle -n '__fish_seen_subcommand_from lock' -x
+
+complete -c twinkle -n '__fish_seen_subcommand_from fetch' -l locked -d 'Exit with 7 where there is no lock, or it does not fit the manifest'
+complete -c twinkle -n '__fish_seen_subcommand_from fetch' -l target -r -F -d 'The machine to decide for: here (default), a name from [targets] in the manifest, a file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…; may be given several times'
+complete -c twinkle -n '__fish_seen_subcommand_from fetch' -l all-variants -d 'Every build, for whatever machine'
+complete -c twinkle -n '__fish_seen_subcommand_from fetch' -l lockfile -r -F -d 'This lock instead of the project\'s twinkle.lock'
+complete -c twinkle -n '__fish_seen_subcommand_from fetch' -l trust -r -x -d 'Trust this repository this once, though the Hub does not vouch for its publisher; trust = […] in the manifest keeps it'
+complete -c twinkle -n '__fish_seen_subcommand_from fetch' -l signature -r -x -a 'require warn off' -d 'What becomes of builds that no trusted publisher signed: require (exit status 4), warn (default), off; signature = "…" in the manifest keeps it'
+complete -c twinkle -n '__fish_seen_subcommand_from fetch' -l trusted-root -r -F -d 'A trusted_root.json, instead of the one of sigstore.dev that is built in'
+complete -c twinkle -n '__fish_seen_subcommand_from fetch' -x
+
+complete -c twinkle -n '__fish_seen_subcommand_from verify' -l lockfile -r -F -d 'This lock instead of the project\'s twinkle.lock'
+complete -c twinkle -n '__fish_seen_subcommand_from verify' -l signature -r -x -a 'require warn off' -d 'What becomes of builds that no trusted publisher signed: require (exit status 4), warn (default), off; signature = "…" in the manifest keeps it'
+complete -c twinkle -n '__fish_seen_subcommand_from verify' -l trusted-root -r -F -d 'A trusted_root.json, instead of the one of sigstore.dev that is built in'
+complete -c twinkle -n '__fish_seen_subcommand_from verify' -x -a '(__fish_complete_directories)'
+
+complete -c twinkle -n '__fish_seen_subcommand_from verify-blob' -l bundle -r -F -d 'The Sigstore bundle (required)'
+complete -c twinkle -n '__fish_seen_subcommand_from verify-blob' -l certificate-identity -r -x -d 'Who must have signed: the URI or e-mail address in the certificate'
+complete -c twinkle -n '__fish_seen_subcommand_from verify-blob' -l certificate-oidc-issuer -r -x -d 'Who must have vouched for that identity, as https://token.actions.githubusercontent.com'
+complete -c twinkle -n '__fish_seen_subcommand_from verify-blob' -l trusted-root -r -F -d 'A trusted_root.json, instead of the one of sigstore.dev that is built in'
+complete -c twinkle -n '__fish_seen_subcommand_from verify-blob' -l key -r -F -d 'The public key (PEM) that must have signed, instead of an identity'
+complete -c twinkle -n '__fish_seen_subcommand_from verify-blob' -F
+
 complete -c twinkle -n '__fish_seen_subcommand_from resolve' -s o -l output -r -F -d 'Where to write the mapping (default: twinkle.map.json; - is standard output)'
 complete -c twinkle -n '__fish_seen_subcommand_from resolve' -l target -r -F -d 'The machine to decide for: here (default), a name from [targets] in the manifest, a file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…'
+complete -c twinkle -n '__fish_seen_subcommand_from resolve' -l bundle -r -x -a '(__fish_complete_directories)' -d 'Write a folder with the mapping and its kernels beside it, for machines without network'
+complete -c twinkle -n '__fish_seen_subcommand_from resolve' -l locked -d 'Exit status 7 where there is no lock, or it does not fit the manifest'
+complete -c twinkle -n '__fish_seen_subcommand_from resolve' -l lockfile -r -F -d 'This lock instead of the project\'s twinkle.lock'
 complete -c twinkle -n '__fish_seen_subcommand_from resolve' -l strict -d 'Fail where the target cannot have what the manifest asks for'
 
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -s o -l output -r -F -d 'Where to write the model (default: NAME.kernelized.pt in the current folder)'
@@ -42,10 +88,32 @@ complete -c twinkle -n '__fish_seen_subcommand_from run' -l device -r -x -a 'cpu
 complete -c twinkle -n '__fish_seen_subcommand_from run' -l kernels -r -x -a '(__fish_complete_directories)' -d 'Look for the model\'s kernels there first; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from run' -F
 
+complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l symbols -d 'List the symbols of a kernel\'s libraries, too'
+complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l load -d 'Load a kernel\'s libraries in a process of their own, for the keys that operators are registered for'
+complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l variant -r -x -d 'This build of a kernel, not the one for the target'
+complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l target -r -F -d 'The machine to decide for: here (default), a name from [targets] in the manifest, a file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…'
+complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l graph -r -x -d 'Only the graph of this class, instance or function, whole'
+complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l kernels -r -x -a '(__fish_complete_directories)' -d 'Look for the model\'s kernels there first; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -F
 
-complete -c twinkle -n '__fish_seen_subcommand_from versions' -l target -r -F -d 'The machine to decide for: here (default), a file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…'
+complete -c twinkle -n '__fish_seen_subcommand_from check' -l model -r -F -d 'Check the layers against the classes of this model, too'
+complete -c twinkle -n '__fish_seen_subcommand_from check' -l sarif -r -F -d 'Write the findings as SARIF 2.1.0, too'
+complete -c twinkle -n '__fish_seen_subcommand_from check' -l for -r -x -a 'hub here' -d 'hub: for every machine; here: for this one alone'
+complete -c twinkle -n '__fish_seen_subcommand_from check' -x -a '(__fish_complete_directories)'
+
+complete -c twinkle -n '__fish_seen_subcommand_from versions' -l target -r -F -d 'The machine to decide for: here (default), a name from [targets] in the manifest, a file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…'
 complete -c twinkle -n '__fish_seen_subcommand_from versions' -x -a '(__fish_complete_directories)'
+
+complete -c twinkle -n '__fish_seen_subcommand_from info' -x -a '(__fish_complete_directories)'
+
+complete -c twinkle -n '__fish_seen_subcommand_from tree' -l lockfile -r -F -d 'This lock instead of the project\'s twinkle.lock'
+
+complete -c twinkle -n '__fish_seen_subcommand_from outdated' -l target -r -F -d 'The machine to decide for: here (default), a name from [targets] in the manifest, a file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…; may be given several times'
+complete -c twinkle -n '__fish_seen_subcommand_from outdated' -l lockfile -r -F -d 'This lock instead of the project\'s twinkle.lock'
+
+complete -c twinkle -n '__fish_seen_subcommand_from cache' -l dry-run -d 'Only show what verify, prune or clean would do'
+complete -c twinkle -n '__fish_seen_subcommand_from cache' -x -a 'dir list verify prune clean'
+complete -c twinkle -n '__fish_seen_subcommand_from cache' -x -a '(__fish_complete_directories)'
 
 
 complete -c twinkle -n '__fish_seen_subcommand_from completions' -x -a 'bash zsh fish'

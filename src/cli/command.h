@@ -94,6 +94,7 @@ Command resolve_command();
 Command kernelize_command();
 Command run_command();
 Command inspect_command();
+Command check_command();
 Command completions_command();
 Command man_command();
 

@@ -1,0 +1,182 @@
+// twinkle check: a kernel against the rules of the Hub.
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/check_model.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/sarif.h"
+#include "operations/check_kernel.h"
+
+namespace twinkle::cli {
+namespace {
+
+using base::Json;
+using kernel::Finding;
+using kernel::Severity;
+
+std::string remedy_of(const Finding& finding) {
+    return finding.remedy.empty() ? std::string(kernel::rule(finding.rule).remedy) : finding.remedy;
+}
+
+std::string place_of(const Finding& finding) {
+    return finding.file + (finding.line > 0 ? ":" + std::to_string(finding.line) : "");
+}
+
+Json findings_json(const operations::CheckReport& report) {
+    Json list = Json::array();
+    for (const Finding& finding : report.findings) {
+        list.push_back({{"rule", finding.rule},
+                        {"severity", kernel::severity_name(finding.severity)},
+                        {"text", base::printable(finding.text)},
+                        {"file", finding.file.empty() ? Json() : Json(finding.file)},
+                        {"line", finding.line > 0 ? Json(finding.line) : Json()},
+                        {"remedy", remedy_of(finding)}});
+    }
+    return list;
+}
+
+void print(const operations::CheckReport& report, Console& console) {
+    using base::Style;
+    const bool color = console.result_color();
+    std::string text;
+    for (const Finding& finding : report.findings) {
+        const Style style = finding.severity == Severity::error     ? Style::red
+                            : finding.severity == Severity::warning ? Style::yellow
+                                                                    : Style::plain;
+        const std::string place = place_of(finding);
+        text += base::styled(std::string(kernel::severity_name(finding.severity)), style, color) +
+                " [" + std::string(finding.rule) + "] " +
+                (place.empty() ? "" : base::printable(place) + ": ") +
+                base::printable(finding.text) + "\n";
+        if (finding.severity != Severity::note) {
+            text += "    " + remedy_of(finding) + "\n";
+        }
+    }
+    console.result(text);
+}
+
+std::size_t count(const operations::CheckReport& report, Severity severity) {
+    return static_cast<std::size_t>(
+        std::count_if(report.findings.begin(), report.findings.end(),
+                      [&](const Finding& finding) { return finding.severity == severity; }));
+}
+
+std::optional<kernel::Audience> audience(const Arguments& arguments) {
+    const auto text = arguments.text("for");
+    return !text ? std::nullopt
+                 : std::optional(*text == "hub" ? kernel::Audience::hub : kernel::Audience::here);
+}
+
+// Layers that do not fit the classes that they are bound to, as violations of their own.
+Json add_model_fits(const std::string& kernel, const std::string& model,
+                    operations::CheckReport& report, Console& console) {
+    Json fits = Json::array();
+    for (const LayerFit& fit : check_model(kernel, model, console)) {
+        fits.push_back({{"layer", fit.layer},
+                        {"class", fit.model_class.empty() ? Json() : Json(fit.model_class)},
+                        {"by_name", fit.by_name},
+                        {"sites", fit.sites},
+                        {"fits", fit.fits},
+                        {"because", fit.because},
+                        {"example", fit.example},
+                        {"lost", fit.lost}});
+        if (fit.because.empty()) {
+            continue;
+        }
+        const auto colon = fit.where.rfind(':');
+        const std::string text = "the layer " + fit.layer + " fits " + std::to_string(fit.fits) +
+                                 " of " + std::to_string(fit.sites) + " instances of " +
+                                 fit.model_class + ": " + fit.because;
+        report.findings.push_back(
+            {"layer/model",
+             fit.by_name || fit.model_class.empty() ? Severity::note : Severity::error, text,
+             fit.where.substr(0, colon),
+             colon == std::string::npos ? 0 : std::atoi(fit.where.c_str() + colon + 1)});
+    }
+    return fits;
+}
+
+int run(const Arguments& arguments, Console& console) {
+    const std::string path = *arguments.text("PATH");
+    auto report = operations::check_kernel(path, audience(arguments));
+    Json fits;
+    if (const auto model = arguments.text("model")) {
+        fits = add_model_fits(path, *model, report, console);
+    }
+    if (const auto file = arguments.text("sarif")) {
+        base::write_file_atomically(*file, sarif(report).dump(2) + "\n");
+    }
+    if (report.for_this_machine_only && !arguments.text("for")) {
+        console.note(
+            "a build that does not say who built it is judged for this machine alone; --for hub "
+            "judges it for all");
+    }
+    if (console.json()) {
+        Json result{{"path", path},
+                    {"builds", report.builds},
+                    {"project", report.project},
+                    {"violations", count(report, Severity::error)},
+                    {"findings", findings_json(report)}};
+        if (!fits.is_null()) {
+            result["model"] = fits;
+        }
+        console.result("check", std::move(result));
+    } else {
+        print(report, console);
+    }
+    if (report.violated()) {
+        throw Error(ErrorCode::verification,
+                    {.what = "the kernel breaks rules",
+                     .where = path,
+                     .why = std::to_string(count(report, Severity::error)) + " violations, " +
+                            std::to_string(count(report, Severity::warning)) + " warnings",
+                     .hint = "each is listed with what to do"});
+    }
+    console.note("no violations, " + std::to_string(count(report, Severity::warning)) +
+                 " warnings");
+    return 0;
+}
+
+}  // namespace
+
+Command check_command() {
+    return {
+        .name = "check",
+        .summary = "Check a kernel against the rules of the Hub",
+        .description =
+            "Holds a build, a repository of builds or a source project (build.toml) against what "
+            "the Hub asks of kernels: metadata, digest, GPU architectures, symbols, needed "
+            "libraries, imports and layers. Nothing of the kernel is loaded. Every violation is "
+            "shown with its rule and a remedy; exit status 4 if there is one.\n\n"
+            "Libraries are judged by manylinux_2_28. A build whose metadata does not say who built "
+            "it is taken to be for this machine alone: newer symbols that this machine has are "
+            "only noted.",
+        .arguments = {{.name = "PATH",
+                       .help = "A build, a folder with build/<variant>/, or a source project",
+                       .kind = ValueKind::folder}},
+        .options = {{.names = "--model",
+                     .value = "MODEL",
+                     .help = "Check the layers against the classes of this model, too",
+                     .kind = ValueKind::file},
+                    {.names = "--sarif",
+                     .value = "FILE",
+                     .help = "Write the findings as SARIF 2.1.0, too",
+                     .kind = ValueKind::file},
+                    {.names = "--for",
+                     .value = "WHOM",
+                     .help = "hub: for every machine; here: for this one alone",
+                     .kind = ValueKind::choice,
+                     .choices = {"hub", "here"},
+                     .restricted = true}},
+        .examples = {{"What keeps a build from the Hub", "twinkle check result --for hub"},
+                     {"In CI, with findings beside the source",
+                      "twinkle check . --sarif twinkle.sarif"},
+                     {"Do the layers fit my model?", "twinkle check build --model model.pt"}},
+        .run = run};
+}
+
+}  // namespace twinkle::cli
