@@ -249,9 +249,23 @@ def test_the_worker_dies_with_the_command_line(fake_worker, tmp_path):
 
 
 def test_run_and_inspect_show_what_the_worker_says(fake_worker):
-    result = {"schema": "x", "outputs": [{"name": "logits", "dtype": "float32", "shape": [1, 8, 32]}], "time_ms": 3.5}
-    for command in ("run", "inspect"):
+    results = {
+        "run": {"schema": "x", "outputs": [{"name": "logits", "dtype": "float32", "shape": [1, 8, 32]}], "time_ms": 3.5},
+        "inspect": {"schema": "x", "kind": "traced", "classes": [{"name": "pkg.Norm", "instances": 3}]}}
+    words = {"run": ("logits", "1, 8, 32", "time ms: 3.5"), "inspect": ("traced TorchScript model", "pkg.Norm")}
+    for command, result in results.items():
         twinkle = fake_worker(f"event({{'result': {result!r}}})")
         done = twinkle(command, "model.pt")
-        assert done.code == 0 and "logits" in done.out and "1, 8, 32" in done.out and "time ms: 3.5" in done.out
+        assert done.code == 0 and all(word in done.out for word in words[command])
         assert twinkle(command, "model.pt", "--json").json["schema"] == f"twinkle.{command}/1"
+
+
+@pytest.mark.parametrize("result", [
+    {"classes": 3, "functions": [1, None], "bindings": {"a": []}, "operators": ["x"], "kernels": [[]], "kind": 5},
+    {"classes": [{"name": 1, "instances": "x"}], "bindings": [{"class": 1, "kept": [3], "layers": [None]}],
+     "binding_notes": [1], "manifest": 3, "training": "yes", "parameters": -1}])
+def test_an_inspection_of_another_shape(fake_worker, result):
+    """The worker runs no kernel here, but is not believed all the same."""
+    twinkle = fake_worker(f"event({{'result': {result!r}}})")
+    assert twinkle("inspect", "model.pt").code in (0, 1)
+    assert twinkle("inspect", "model.pt", "--json").code in (0, 1)
