@@ -224,6 +224,7 @@ const ChosenBuild* BuildChooser::choose(const KernelSource& source, const std::s
     const Loaded& loaded = load(source, best);
     auto chosen = std::make_unique<ChosenBuild>();
     chosen->layers = loaded.layers;
+    chosen->python_needs = loaded.build.python_needs;
     chosen->package = base::display_path(loaded.build.package);
     MappedKernel& kernel = chosen->kernel;
     kernel.name = source.name;

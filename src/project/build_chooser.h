@@ -18,7 +18,8 @@ namespace twinkle::project {
 struct ChosenBuild {
     MappedKernel kernel;
     kernel::LayerList layers;
-    std::string package;  // for messages: the folder of layers.py
+    kernel::PythonNeeds python_needs;  // of its libraries
+    std::string package;               // for messages: the folder of layers.py
 };
 
 class BuildChooser {

@@ -4,6 +4,7 @@
 
 #include "base/document.h"
 #include "base/text.h"
+#include "kernel/verdict.h"
 #include "twinkle/error.h"
 
 namespace twinkle::project {
@@ -73,6 +74,29 @@ void check_flags(const LayerSource& layer, const ChosenBuild& build, const Layer
     }
 }
 
+// Whether it can be used at all, by the same judgement as `twinkle inspect` shows. What may be
+// decided by a model's types stays a candidate; the runtime says of each site what came of it.
+void note_verdict(const LayerSource& layer, const ChosenBuild& build, const LayerBinding& binding,
+                  bool strict, std::vector<std::string>& doubts) {
+    const kernel::Verdict verdict = kernel::judge(layer, build.python_needs);
+    if (verdict.usable != kernel::Usability::needs_python) {
+        return;
+    }
+    const std::string text = kernel::verdict_text(verdict);
+    if (strict) {
+        throw Error(ErrorCode::refused,
+                    {.what = "the layer \"" + layer.name + "\" of " + build.kernel.name +
+                             " cannot be used without Python",
+                     .where = binding.where,
+                     .why = text,
+                     .hint = "leave --strict out to go on without it"});
+    }
+    const std::string doubt = build.kernel.name + ": " + layer.name + " " + text;
+    if (std::find(doubts.begin(), doubts.end(), doubt) == doubts.end()) {
+        doubts.push_back(doubt);
+    }
+}
+
 class LayerAdder {
 public:
     LayerAdder(const LayerRules& rules, KernelLocator& locator, BuildChooser& chooser,
@@ -81,6 +105,7 @@ public:
 
     void add(const LayerBinding& binding) {
         Decision decision{"layer " + binding.kernel_name, std::nullopt, "", {}};
+        doubts_.clear();
         const auto devices = wanted_devices(binding, decision);
         std::vector<LayerCandidate> candidates;
         if (!devices.empty()) {
@@ -96,6 +121,9 @@ public:
         }
         if (decision.chosen) {
             decision.because = "bound in " + short_place(binding.where);
+            for (const std::string& doubt : doubts_) {
+                decision.because += "; " + doubt + ", so that the original stays";
+            }
         } else {
             decision.because = "nothing fits the target: " + reasons(decision);
         }
@@ -155,6 +183,7 @@ private:
             }
             const LayerSource& layer = find_layer(*build, binding);
             check_flags(layer, *build, binding);
+            note_verdict(layer, *build, binding, rules_.strict, doubts_);
             const bool everywhere = build->kernel.device == "any" && binding.device.empty();
             candidates.push_back({source.name, layer.name, everywhere ? "any" : device,
                                   binding.capability, binding.mode, layer.has_backward,
@@ -232,6 +261,7 @@ private:
     BuildChooser& chooser_;
     Mapping& mapping_;
     std::optional<std::vector<LayerBinding>> presets_;
+    std::vector<std::string> doubts_;  // of the binding that is being added
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from kernels_for_tests import RMS_NORM, python_kernel
 
 LAYERS = """import torch
 
@@ -163,3 +164,15 @@ def test_a_bundle_works_where_nothing_else_is(project, tmp_path):
     refused = project("resolve", "--target", TARGET, "--bundle", "my_kernels", "--json")
     assert refused.code == 6 and (tmp_path / "my_kernels/layers.py").exists()
     assert project("resolve", "--target", TARGET, "--bundle", "b", "-o", "m.json").code == 2
+
+
+def test_a_layer_that_needs_python_is_named_with_the_reason(twinkle, tmp_path):
+    python_kernel(tmp_path, RMS_NORM.replace("        return self.weight", "        with torch.no_grad():\n"
+                                             "            x = x + 0\n        return self.weight"))
+    done = twinkle("resolve", "--json")
+    assert done.code == 0, done.err
+    (decision,) = [one for one in done.json["decisions"] if one["what"] == "layer RMSNorm"]
+    assert "RMSNorm needs Python: layers.py:13: With has no counterpart in TorchScript" in decision["because"]
+    strict = twinkle("resolve", "--strict", "--json")
+    assert strict.code == 6
+    assert "layers.py:13" in strict.error["why"]
