@@ -8,6 +8,7 @@
 #include <string>
 
 #include "json_mutator.h"
+#include "kernel_targets.h"
 #include "targets.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);

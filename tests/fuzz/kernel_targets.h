@@ -1,0 +1,14 @@
+#pragma once
+// What of a kernel is read from outside: libraries, embedded GPU code, metadata, Python. As in
+// targets.h, each takes any bytes and throws nothing.
+
+#include <string_view>
+
+namespace twinkle::fuzz {
+
+void fuzz_elf(std::string_view input);       // a shared library
+void fuzz_fatbin(std::string_view input);    // a container of GPU code; the first byte says which
+void fuzz_metadata(std::string_view input);  // metadata.json
+void fuzz_python(std::string_view input);    // a package of one source
+
+}  // namespace twinkle::fuzz
