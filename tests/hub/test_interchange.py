@@ -11,12 +11,11 @@ from repository import Repository, kernel
 if importlib.util.find_spec("torch"):
     import torch
     TORCH = ".".join(torch.__version__.split(".")[:2])
-    CXX11 = f",cxx11={int(torch.compiled_with_cxx11_abi())}"
-else:
-    TORCH, CXX11 = "none", ""
-TARGET = f"torch={TORCH},backend=cpu{CXX11}"
-CPU = f"torch{TORCH.replace('.', '')}-cxx11-cpu-{os.uname().machine}-linux"
-VARIANTS = [CPU, "torch-cpu", "torch-universal", "torch29-cxx11-cu130-x86_64-linux", "torch-rocm"]
+    TARGET = f"torch={TORCH},backend=cpu,cxx11={int(torch.compiled_with_cxx11_abi())}"
+    CPU = f"torch{TORCH.replace('.', '')}-cxx11-cpu-{os.uname().machine}-linux"
+else:  # what needs no version of it is left
+    TARGET, CPU = "torch=none,backend=cpu", "torch-cpu"
+VARIANTS = [*{CPU, "torch-cpu"}, "torch-universal", "torch29-cxx11-cu130-x86_64-linux", "torch-rocm"]
 
 
 @pytest.fixture
