@@ -15,7 +15,7 @@ if importlib.util.find_spec("torch"):
     CPU = f"torch{TORCH.replace('.', '')}-cxx11-cpu-{os.uname().machine}-linux"
 else:  # what needs no version of it is left
     TARGET, CPU = "torch=none,backend=cpu", "torch-cpu"
-VARIANTS = [*{CPU, "torch-cpu"}, "torch-universal", "torch29-cxx11-cu130-x86_64-linux", "torch-rocm"]
+VARIANTS = [*dict.fromkeys((CPU, "torch-cpu")), "torch-universal", "torch29-cxx11-cu130-x86_64-linux", "torch-rocm"]
 
 
 @pytest.fixture
