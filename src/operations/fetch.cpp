@@ -94,8 +94,9 @@ Plan plan_project(Workplace& place, const Project& project, const FetchOptions& 
 // Names of builds per kernel: of the roots and of what the chosen builds need.
 class BuildSelection {
 public:
-    BuildSelection(const Lock& lock, std::span<const target::Target> targets, bool all)
-        : lock_(lock), targets_(targets), all_(all) {}
+    BuildSelection(Workplace& place, const Lock& lock, std::span<const target::Target> targets,
+                   bool all)
+        : place_(place), lock_(lock), targets_(targets), all_(all) {}
 
     void add(const LockedKernel& kernel) {
         if (!chosen_.try_emplace(kernel.text()).second) {
@@ -119,7 +120,7 @@ public:
 private:
     std::vector<std::string> names(const LockedKernel& kernel) const {
         if (!all_) {
-            return builds_for(kernel, targets_);
+            return builds_for(place_, kernel, targets_);
         }
         std::vector<std::string> names;
         for (const auto& variant : kernel.variants) {
@@ -128,6 +129,7 @@ private:
         return names;
     }
 
+    Workplace& place_;
     const Lock& lock_;
     std::span<const target::Target> targets_;
     bool all_;
@@ -219,10 +221,10 @@ hub::DownloadItem item_of(const Workplace& place, const LockedKernel& kernel,
     return item;
 }
 
-std::vector<hub::DownloadItem> choose_items(const Workplace& place, const Plan& plan,
+std::vector<hub::DownloadItem> choose_items(Workplace& place, const Plan& plan,
                                             std::span<const target::Target> targets, bool all,
                                             std::vector<FetchedBuild>& builds) {
-    BuildSelection selection(plan.lock, targets, all);
+    BuildSelection selection(place, plan.lock, targets, all);
     for (const auto& kernel : plan.lock.kernels) {
         if (std::find(plan.roots.begin(), plan.roots.end(), kernel.text()) != plan.roots.end()) {
             selection.add(kernel);

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "kernel/versions.h"
+#include "operations/versions.h"
 #include "target/runtime.h"
 #include "twinkle/error.h"
 
@@ -20,17 +21,32 @@ std::vector<kernel::VariantChoice> rank(const project::LockedKernel& kernel,
     return kernel::rank_variants(offered, target, device);
 }
 
-[[noreturn]] void no_build(const project::LockedKernel& kernel, const target::Target& target,
+// A version that would do: worth one more question where there is nothing to lose.
+std::string hint_for(Workplace& place, const project::LockedKernel& kernel,
+                     const target::Target& target) {
+    const std::string usual = "twinkle versions " + kernel.home() + " shows the other versions";
+    try {
+        const auto found = fitting_version_hint(list_versions(place, {kernel.home(), {}}, target));
+        return found.empty() ? usual : found;
+    } catch (const Error& error) {
+        if (error.code() == ErrorCode::interrupted) {
+            throw;
+        }
+        return usual;
+    }
+}
+
+[[noreturn]] void no_build(Workplace& place, const project::LockedKernel& kernel,
+                           const target::Target& target,
                            const std::vector<kernel::VariantChoice>& choices) {
     std::vector<std::string> reasons;
     for (const auto& choice : choices) {
         reasons.push_back(choice.name + ": " + choice.reason);
     }
-    throw Error(ErrorCode::not_found,
-                {.what = "no build of " + kernel.text() + " fits the target",
-                 .where = target.text(),
-                 .why = base::join(reasons, "; "),
-                 .hint = "twinkle versions " + kernel.name + " shows the other versions"});
+    throw Error(ErrorCode::not_found, {.what = "no build of " + kernel.text() + " fits the target",
+                                       .where = target.text(),
+                                       .why = base::join(reasons, "; "),
+                                       .hint = hint_for(place, kernel, target)});
 }
 
 }  // namespace
@@ -53,7 +69,7 @@ std::vector<target::Target> choose_targets(const Workplace& place, const Project
     return targets;
 }
 
-std::vector<std::string> builds_for(const project::LockedKernel& kernel,
+std::vector<std::string> builds_for(Workplace& place, const project::LockedKernel& kernel,
                                     std::span<const target::Target> targets) {
     std::vector<std::string> names;
     for (const auto& target : targets) {
@@ -66,7 +82,7 @@ std::vector<std::string> builds_for(const project::LockedKernel& kernel,
             }
         }
         if (!fits) {
-            no_build(kernel, target, rank(kernel, target, target.backend.device()));
+            no_build(place, kernel, target, rank(kernel, target, target.backend.device()));
         }
     }
     std::sort(names.begin(), names.end());

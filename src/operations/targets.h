@@ -17,8 +17,9 @@ std::vector<target::Target> choose_targets(const Workplace& place, const Project
                                            std::span<const std::string> texts);
 
 // The builds of a locked kernel that the targets use: the preferred one of each device, by name.
-// Throws Error(not_found) with every reason where one of the targets has none.
-std::vector<std::string> builds_for(const project::LockedKernel& kernel,
+// Throws Error(not_found) with every reason, and a version that would do, where one of the targets
+// has none.
+std::vector<std::string> builds_for(Workplace& place, const project::LockedKernel& kernel,
                                     std::span<const target::Target> targets);
 
 }  // namespace twinkle::operations
