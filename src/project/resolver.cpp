@@ -7,6 +7,7 @@
 #include "project/layer_candidates.h"
 #include "project/lock_files.h"
 #include "project/manifest.h"
+#include "project/signatures.h"
 #include "target/runtime.h"
 #include "target/target.h"
 #include "twinkle/error.h"
@@ -89,6 +90,19 @@ std::string fetch_command(const ResolveOptions& options) {
     return command;
 }
 
+// Only where the manifest says what it wants: whoever fetched the kernels was told already.
+void check_signatures(const Manifest& manifest, Resolution& resolution) {
+    const SignatureRules rules({}, &manifest, kernel::SignaturePolicy::off);
+    if (!rules.wanted()) {
+        return;
+    }
+    for (const MappedKernel& kernel : resolution.mapping.kernels) {
+        if (!kernel.repo_id.empty()) {
+            rules.check(kernel.path, kernel.name, kernel.repo_id, resolution.warnings);
+        }
+    }
+}
+
 void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
     to.insert(to.end(), from.begin(), from.end());
 }
@@ -129,6 +143,7 @@ Resolution resolve(const ResolveOptions& options) {
     const LayerRules rules{target, presets, options.strict};
     add_layers(manifest, rules, locator, chooser, resolution.mapping);
     add_functions(manifest, options.strict, resolution);
+    check_signatures(manifest, resolution);
     append(resolution.warnings, locator.warnings());
     append(resolution.warnings, chooser.warnings());
     return resolution;
