@@ -46,15 +46,19 @@ private:
     // Strings whose marker begins at `from` or later and before the end of this window's own part.
     void search(std::string_view window, std::size_t from, bool first) {
         const std::size_t end = std::min(window.size(), from + window_size);
-        for (std::size_t at = window.find(marker_, from); at < end;
-             at = window.find(marker_, at + 1)) {
+        // From string to string, so that one full of markers is not read once for each.
+        for (std::size_t at = window.find(marker_, from); at < end;) {
             const std::size_t nul = at == 0 ? std::string_view::npos : window.rfind('\0', at);
             const std::size_t stop = window.find('\0', at);
+            if (stop == std::string_view::npos) {
+                return;
+            }
             const bool begins = nul != std::string_view::npos || first;
             const std::size_t begin = nul == std::string_view::npos ? 0 : nul + 1;
-            if (begins && stop != std::string_view::npos && stop - begin <= longest_) {
+            if (begins && stop - begin <= longest_) {
                 visit_(window.substr(begin, stop - begin));
             }
+            at = window.find(marker_, stop);
         }
     }
 

@@ -7,7 +7,8 @@
 namespace twinkle::binary {
 namespace {
 
-constexpr std::size_t most_entries = 1u << 16;
+// Containers and entries that are looked at in one section, whatever they are.
+constexpr std::size_t most_entries = 1u << 17;
 constexpr std::uint32_t fatbin_magic = 0xba55ed50;
 constexpr std::uint64_t longest_padding = 4096;
 constexpr std::string_view bundle_magic = "__CLANG_OFFLOAD_BUNDLE__";
@@ -65,13 +66,14 @@ std::optional<DeviceCode> code_of(const EntryHeader& entry) {
 
 // Adds the entries of one container; false: it is broken.
 bool read_entries(const ByteSource& source, std::uint64_t at, std::uint64_t end, bool relocatable,
-                  DeviceCodeList& list) {
+                  std::size_t& left, DeviceCodeList& list) {
     while (end - at >= sizeof(EntryHeader)) {
         const auto entry = source.get<EntryHeader>(at);
         if (!entry || entry->header_size < sizeof(EntryHeader) || entry->header_size > end - at ||
-            entry->size > end - at - entry->header_size || list.entries.size() >= most_entries) {
+            entry->size > end - at - entry->header_size || left == 0) {
             return false;
         }
+        --left;
         if (auto code = code_of(*entry)) {
             code->relocatable = relocatable;
             list.entries.push_back(std::move(*code));
@@ -129,12 +131,14 @@ DeviceCodeList read_fatbins(const ByteSource& source, std::uint64_t offset, std:
     }
     const std::uint64_t end = offset + size;
     std::uint64_t padding = 0;
+    std::size_t left = most_entries;
     for (std::uint64_t at = offset; end - at >= sizeof(FatbinHeader);) {
         const auto header = source.get<FatbinHeader>(at);
-        if (!header || list.entries.size() >= most_entries) {
+        if (!header || left == 0) {
             list.complete = false;
             return list;
         }
+        --left;
         if (header->magic == 0 && padding < longest_padding) {  // linkers align containers
             padding += 8;
             at = std::min(end, at + 8);
@@ -144,7 +148,7 @@ DeviceCodeList read_fatbins(const ByteSource& source, std::uint64_t offset, std:
         if (header->magic != fatbin_magic || header->header_size < sizeof(FatbinHeader) ||
             header->header_size > end - at || header->size > end - at - header->header_size ||
             !read_entries(source, at + header->header_size, at + header->header_size + header->size,
-                          relocatable, list)) {
+                          relocatable, left, list)) {
             list.complete = false;
             return list;
         }
@@ -162,6 +166,7 @@ DeviceCodeList read_hip_bundles(const ByteSource& source, std::uint64_t offset,
     }
     const std::uint64_t end = offset + size;
     std::uint64_t at = offset;
+    std::size_t left = most_entries;
     while (end - at > bundle_magic.size() + 8) {
         const std::string magic = source.bytes(at, bundle_magic.size(), bundle_magic.size());
         if (magic.front() == '\0') {
@@ -169,11 +174,12 @@ DeviceCodeList read_hip_bundles(const ByteSource& source, std::uint64_t offset,
             continue;
         }
         const auto count = source.get<std::uint64_t>(at + bundle_magic.size());
-        if (magic != bundle_magic || !count || *count > most_entries) {
+        if (magic != bundle_magic || !count || *count > left) {
             // A compressed bundle does not say what is in it.
             list.complete = false;
             return list;
         }
+        left -= static_cast<std::size_t>(*count);
         std::uint64_t entry_at = at + bundle_magic.size() + 8;
         std::uint64_t last = entry_at;
         for (std::uint64_t i = 0; i < *count; ++i) {
@@ -181,8 +187,7 @@ DeviceCodeList read_hip_bundles(const ByteSource& source, std::uint64_t offset,
             const auto code_size = source.get<std::uint64_t>(entry_at + 8);
             const auto length = source.get<std::uint64_t>(entry_at + 16);
             if (!code_at || !code_size || !length || *length > longest_target ||
-                *code_at > end - at || *code_size > end - at - *code_at ||
-                list.entries.size() >= most_entries) {
+                *code_at > end - at || *code_size > end - at - *code_at) {
                 list.complete = false;
                 return list;
             }

@@ -1,6 +1,7 @@
 #pragma once
 // The rules for the Python of a Hub kernel: what it imports, and its layers.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

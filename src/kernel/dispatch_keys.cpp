@@ -34,6 +34,7 @@ constexpr std::array<std::string_view, 24> known_keys{"CPU",
                                                       "CatchAll",
                                                       "FuncTorchBatched"};
 constexpr std::uint64_t largest_names = 64u << 20;
+constexpr std::size_t longest_block_name = 256;
 
 bool is_key(std::string_view text) {
     return std::find(known_keys.begin(), known_keys.end(), text) != known_keys.end();
@@ -50,8 +51,9 @@ void keys_of_blocks(const binary::ElfLayout& layout, std::set<std::string>& keys
             layout.source().bytes(section.offset, section.size, largest_names);
         for (auto at = names.find(marker); at != std::string::npos;
              at = names.find(marker, at + 1)) {
-            const std::string_view rest = std::string_view(names).substr(
-                at + marker.size(), names.find('\0', at) - at - marker.size());
+            std::string_view rest =
+                std::string_view(names).substr(at + marker.size(), longest_block_name);
+            rest = rest.substr(0, rest.find('\0'));
             for (auto begin = rest.find('_'); begin != std::string_view::npos;
                  begin = rest.find('_', begin + 1)) {
                 const auto word = rest.substr(begin + 1, rest.find('_', begin + 1) - begin - 1);

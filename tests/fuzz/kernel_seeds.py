@@ -1,4 +1,4 @@
-#!/ usr / bin / env python3
+#!/usr/bin/env python3
 """Writes what the fuzzers of the kernel readers start from: kernel_seeds.py FOLDER.
 
 Small libraries are compiled on the spot, GPU code too where there is an nvcc."""
@@ -16,14 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARY = """
 #include <stdio.h>
 extern void* PyModule_Create2(void*, int);
-const char* const schemas[] = {"norm(Tensor x, float eps=1e-06) -> Tensor",
-                               "twinkle::add(Tensor(a!) x) -> ()"};
-__attribute__((constructor)) static void begin(void) {
-    puts(schemas[0]);
-}
-void* PyInit_library(void) {
-    return PyModule_Create2((void*)schemas, 1013);
-}
+const char* const schemas[] = {"norm(Tensor x, float eps=1e-06) -> Tensor", "twinkle::add(Tensor(a!) x) -> ()"};
+__attribute__((constructor)) static void begin(void) { puts(schemas[0]); }
+void* PyInit_library(void) { return PyModule_Create2((void*)schemas, 1013); }
 """
 KERNEL = "__global__ void k(float* x) { x[threadIdx.x] *= 2; } void run(float* x) { k<<<1, 32>>>(x); }"
 METADATA = {"id": "_norm_1f", "name": "norm", "version": 1, "license": "MIT", "python-depends": ["einops"],
