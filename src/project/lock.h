@@ -55,9 +55,9 @@ struct LockedKernel {
     Pin pin;           // the request; empty for local kernels, and where the lock does not say
     std::string ref;   // what the pin was taken to mean: "v1", "v0.1.0", "main"
     std::string commit;
-    std::string moved_to;                 // the repository that has it now; empty: `name` itself
     std::string path;                     // of a local kernel: its folder as seen from the manifest
     std::vector<LockedVariant> variants;  // sorted by name; empty: the lock has no hashes
+    std::string moved_to{};               // the repository that has it now; empty: `name` itself
 
     // The repository that its commit is in.
     const std::string& home() const { return moved_to.empty() ? name : moved_to; }
