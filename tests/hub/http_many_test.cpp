@@ -70,7 +70,16 @@ TEST_CASE("hundreds of transfers share few connections") {
 }
 
 TEST_CASE("an urgent transfer goes first; the end of one may start another") {
-    LoopbackServer server(script({answer(200, "")}));
+    // Nobody is answered before all connections have asked: what they ask first is what was started
+    // first, however threads are scheduled.
+    std::atomic<int> asked{0};
+    LoopbackServer server([&](const Received&) {
+        ++asked;
+        for (int i = 0; i < 2000 && asked < 16; ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return answer(200, "");
+    });
     Client client(server.origin());
     std::vector<std::string> order;
     std::function<void(const std::string&, bool)> start = [&](const std::string& name,
