@@ -12,6 +12,12 @@ install(FILES ${PROJECT_SOURCE_DIR}/completions/twinkle.fish DESTINATION share/f
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels/presets DESTINATION share/twinkle)
 
+# twinkle/hub.h needs no LibTorch; the other headers come with the runtime.
+install(TARGETS twinkle_client LIBRARY DESTINATION lib)
+foreach(header hub api error)
+    install(FILES ${PROJECT_SOURCE_DIR}/include/twinkle/${header}.h DESTINATION include/twinkle)
+endforeach()
+
 if(TWINKLE_RUNTIME)
     set(runtime libexec/twinkle/${TWINKLE_TORCH_TAG})
     install(TARGETS twinkle_runtime twinkle_python_stub LIBRARY DESTINATION ${runtime})

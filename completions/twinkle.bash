@@ -100,7 +100,7 @@ _twinkle() {
             ;;
         verify)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "--lockfile --signature --trusted-root -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--lockfile --signature --trusted-root --trust-unchanged -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -d "$cur"
             fi

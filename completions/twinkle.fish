@@ -51,6 +51,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from fetch' -x
 complete -c twinkle -n '__fish_seen_subcommand_from verify' -l lockfile -r -F -d 'This lock instead of the project\'s twinkle.lock'
 complete -c twinkle -n '__fish_seen_subcommand_from verify' -l signature -r -x -a 'require warn off' -d 'What becomes of builds that no trusted publisher signed: require (exit status 4), warn (default), off; signature = "…" in the manifest keeps it'
 complete -c twinkle -n '__fish_seen_subcommand_from verify' -l trusted-root -r -F -d 'A trusted_root.json, instead of the one of sigstore.dev that is built in'
+complete -c twinkle -n '__fish_seen_subcommand_from verify' -l trust-unchanged -d 'Do not read files again that, by inode, size and times, have not changed since they were verified with this option'
 complete -c twinkle -n '__fish_seen_subcommand_from verify' -x -a '(__fish_complete_directories)'
 
 complete -c twinkle -n '__fish_seen_subcommand_from verify-blob' -l bundle -r -F -d 'The Sigstore bundle (required)'

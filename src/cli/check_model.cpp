@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/json_fields.h"
 #include "cli/model_request.h"
 #include "kernel/build.h"
 #include "kernel/layers.h"
@@ -101,10 +102,6 @@ std::vector<MappedLayer> layers_of(const kernel::LayerSource& source, const std:
         result.push_back(std::move(bare));
     }
     return result;
-}
-
-std::string text_of(const Json& object, const char* key) {
-    return object.value(key, std::string());
 }
 
 void add_fits(const std::string& layer, const Json& one, std::vector<LayerFit>& fits) {

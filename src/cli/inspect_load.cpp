@@ -2,6 +2,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
+#include "cli/json_fields.h"
 #include "cli/model_request.h"
 
 namespace twinkle::cli {
@@ -17,11 +18,6 @@ std::string joined(const Json& texts) {
         parts.push_back(text.is_string() ? text.get<std::string>() : "");
     }
     return base::join(parts, ", ");
-}
-
-std::string text_of(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/json_fields.h"
 #include "cli/model_report.h"
 #include "cli/model_request.h"
 #include "project/manifest.h"
@@ -31,11 +32,6 @@ std::optional<project::Resolution> mapping_here(Console& console) {
                      (details.why.empty() ? "" : ": " + details.why));
         return std::nullopt;
     }
-}
-
-std::string text_of(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 // The list under a key; whatever else is there gives way to an empty one.

@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cli/json_fields.h"
 
 namespace twinkle::cli {
 namespace {
@@ -15,13 +16,6 @@ namespace {
 using base::Json;
 using base::Style;
 using base::Table;
-
-std::string text_of(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string()
-               ? base::printable(found->get_ref<const std::string&>())
-               : std::string();
-}
 
 std::optional<double> number_of(const Json& object, const char* key) {
     const auto found = object.find(key);
@@ -71,7 +65,7 @@ const Json& sites_of(const Json& report) {
 std::string common_kernel(const Json& report) {
     std::string common;
     for (const auto& site : sites_of(report)) {
-        const auto kernel = text_of(site, "kernel");
+        const auto kernel = shown_text(site, "kernel");
         const auto end = kernel.find(": ");
         if (kernel.empty()) {
             continue;
@@ -127,12 +121,12 @@ Table site_table(const Json& report, Notes* notes, const std::string& implied) {
         if (!site.is_object()) {
             continue;
         }
-        const auto status = text_of(site, "status");
-        const auto because = text_of(site, "because");
-        const auto name = text_of(site, "site");
-        const auto kernel = text_of(site, "kernel");
+        const auto status = shown_text(site, "status");
+        const auto because = shown_text(site, "because");
+        const auto name = shown_text(site, "site");
+        const auto kernel = shown_text(site, "kernel");
         table.add({{name.empty() ? "(the model)" : name},
-                   {short_name(text_of(site, "of"))},
+                   {short_name(shown_text(site, "of"))},
                    {status, status_style(status)},
                    {kernel.substr(kernel.starts_with(implied) ? implied.size() : 0)},
                    {error_text(number_of(site, "max_error"))},
@@ -147,7 +141,7 @@ Table site_table(const Json& report, Notes* notes, const std::string& implied) {
 std::size_t count(const Json& report, const char* status) {
     std::size_t number = 0;
     for (const auto& site : sites_of(report)) {
-        number += site.is_object() && text_of(site, "status") == status ? 1 : 0;
+        number += site.is_object() && shown_text(site, "status") == status ? 1 : 0;
     }
     return number;
 }
@@ -159,7 +153,7 @@ std::string totals(const Json& report, const std::string& implied) {
         text += "; every kernel is from " + implied.substr(0, implied.size() - 2);
     }
     for (const char* key : {"mode", "device"}) {
-        const auto value = text_of(report, key);
+        const auto value = shown_text(report, key);
         text += value.empty() ? "" : fmt::format("; {} {}", key, value);
     }
     return text + "\n";
@@ -182,7 +176,7 @@ std::string whole_model(const Json& report) {
         parts.push_back(time_text(before) + " before, " + time_text(after) + " after" +
                         (*after > 0 ? fmt::format(" ({:.2f}x)", *before / *after) : ""));
     }
-    const auto because = text_of(*whole, "because");
+    const auto because = shown_text(*whole, "because");
     if (!because.empty()) {
         parts.push_back(because);
     }

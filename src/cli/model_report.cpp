@@ -9,6 +9,7 @@
 #include "base/table.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cli/json_fields.h"
 
 namespace twinkle::cli {
 namespace {
@@ -16,13 +17,6 @@ namespace {
 using base::Json;
 using base::Style;
 using base::Table;
-
-std::string text_of(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_string()
-               ? base::printable(found->get_ref<const std::string&>())
-               : std::string();
-}
 
 std::uint64_t number_of(const Json& object, const char* key) {
     const auto found = object.find(key);
@@ -64,9 +58,9 @@ std::string section(const std::string& title, const Table& table, std::size_t co
 
 // The kernel of a class in a few words: "twinkle-pack: RMSNorm", "preset: RMSNorm", or why not.
 Table::Cell binding_cell(const Json& binding) {
-    const auto kernel = text_of(binding, "kernel");
+    const auto kernel = shown_text(binding, "kernel");
     const auto layers = joined(list_of(binding, "layers"));
-    const auto by = text_of(binding, "by");
+    const auto by = shown_text(binding, "by");
     const auto& kept = list_of(binding, "kept");
     const auto fits = number_of(binding, "fits");
     if (by == "preset") {
@@ -74,7 +68,7 @@ Table::Cell binding_cell(const Json& binding) {
     }
     if (fits == 0 && !kept.empty()) {
         return {
-            (kernel.empty() ? layers : kernel) + " does not fit: " + text_of(kept[0], "because"),
+            (kernel.empty() ? layers : kernel) + " does not fit: " + shown_text(kept[0], "because"),
             Style::yellow};
     }
     std::string text = kernel.empty() ? layers : kernel;
@@ -88,19 +82,19 @@ Table::Cell binding_cell(const Json& binding) {
 std::string class_section(const Json& inspection, std::size_t columns, bool color) {
     std::map<std::string, Table::Cell> kernels;
     for (const auto& binding : list_of(inspection, "bindings")) {
-        kernels.emplace(text_of(binding, "class"), binding_cell(binding));
+        kernels.emplace(shown_text(binding, "class"), binding_cell(binding));
     }
     Table table({{"class", Table::Align::left, Table::Fit::tail},
                  {"count", Table::Align::right},
                  {"example", Table::Align::left, Table::Fit::tail},
                  {"kernel", Table::Align::left, Table::Fit::wrap}});
     for (const auto& one : list_of(inspection, "classes")) {
-        const auto name = text_of(one, "name");
+        const auto name = shown_text(one, "name");
         const auto instances = count_text(one, "instances");
         const auto found = kernels.find(name);
         table.add({{name},
                    {instances.empty() ? count_text(one, "types") : instances},
-                   {text_of(one, "example")},
+                   {shown_text(one, "example")},
                    found == kernels.end() ? Table::Cell("") : found->second});
     }
     return section("classes", table, columns, color);
@@ -112,14 +106,15 @@ std::string lost_attributes(const Json& inspection) {
     for (const auto& binding : list_of(inspection, "bindings")) {
         std::vector<std::string> lost;
         for (const auto& attribute : list_of(binding, "attributes")) {
-            if (text_of(attribute, "from") == "lost") {
-                lost.push_back(text_of(attribute, "name"));
+            if (shown_text(attribute, "from") == "lost") {
+                lost.push_back(shown_text(attribute, "name"));
             }
         }
         if (!lost.empty()) {
-            text += fmt::format(
-                "{} has lost {}, which {} reads: supply it with attributes = {{ … }}\n",
-                text_of(binding, "class"), base::join(lost, ", "), text_of(binding, "kernel"));
+            text +=
+                fmt::format("{} has lost {}, which {} reads: supply it with attributes = {{ … }}\n",
+                            shown_text(binding, "class"), base::join(lost, ", "),
+                            shown_text(binding, "kernel"));
         }
     }
     return text;
@@ -135,14 +130,14 @@ std::string detail_section(const Json& inspection, std::size_t columns, bool col
                       {"from"}});
     for (const auto& one : list_of(inspection, "classes")) {
         for (const auto& method : list_of(one, "methods")) {
-            methods.add({{text_of(one, "name")}, {text_of(method, "signature")}});
+            methods.add({{shown_text(one, "name")}, {shown_text(method, "signature")}});
         }
         for (const auto& attribute : list_of(one, "attributes")) {
-            attributes.add({{text_of(one, "name")},
-                            {text_of(attribute, "name")},
-                            {text_of(attribute, "type")},
-                            {text_of(attribute, "value")},
-                            {text_of(attribute, "from")}});
+            attributes.add({{shown_text(one, "name")},
+                            {shown_text(attribute, "name")},
+                            {shown_text(attribute, "type")},
+                            {shown_text(attribute, "value")},
+                            {shown_text(attribute, "from")}});
         }
     }
     return section("methods", methods, columns, color) +
@@ -154,17 +149,18 @@ std::string function_sections(const Json& inspection, std::size_t columns, bool 
                      {"calls", Table::Align::right},
                      {"signature", Table::Align::left, Table::Fit::wrap}});
     for (const auto& one : list_of(inspection, "functions")) {
-        functions.add(
-            {{text_of(one, "name")}, {count_text(one, "calls")}, {text_of(one, "signature")}});
+        functions.add({{shown_text(one, "name")},
+                       {count_text(one, "calls")},
+                       {shown_text(one, "signature")}});
     }
     Table traced({{"function"},
                   {"calls", Table::Align::right},
                   {"file", Table::Align::left, Table::Fit::tail},
                   {"in", Table::Align::left, Table::Fit::wrap}});
     for (const auto& one : list_of(inspection, "traced_functions")) {
-        traced.add({{text_of(one, "name")},
+        traced.add({{shown_text(one, "name")},
                     {count_text(one, "calls")},
-                    {text_of(one, "file")},
+                    {shown_text(one, "file")},
                     {joined(list_of(one, "classes"))}});
     }
     return section("functions", functions, columns, color) +
@@ -177,11 +173,11 @@ std::string need_sections(const Json& inspection, std::size_t columns, bool colo
                      {"from", Table::Align::left, Table::Fit::tail},
                      {"because", Table::Align::left, Table::Fit::wrap}});
     for (const auto& one : list_of(inspection, "operators")) {
-        const auto from = text_of(one, "from");
-        operators.add({{text_of(one, "name")},
+        const auto from = shown_text(one, "from");
+        operators.add({{shown_text(one, "name")},
                        {count_text(one, "calls")},
                        {from.empty() ? "nowhere" : from, from.empty() ? Style::red : Style::green},
-                       {text_of(one, "because")}});
+                       {shown_text(one, "because")}});
     }
     Table kernels({{"kernel"},
                    {"variant"},
@@ -189,21 +185,21 @@ std::string need_sections(const Json& inspection, std::size_t columns, bool colo
                    {"found", Table::Align::left, Table::Fit::tail},
                    {"because", Table::Align::left, Table::Fit::wrap}});
     for (const auto& one : list_of(inspection, "kernels")) {
-        const auto path = text_of(one, "path");
-        kernels.add({{text_of(one, "name")},
-                     {text_of(one, "variant")},
-                     {text_of(one, "build").substr(0, 12)},
+        const auto path = shown_text(one, "path");
+        kernels.add({{shown_text(one, "name")},
+                     {shown_text(one, "variant")},
+                     {shown_text(one, "build").substr(0, 12)},
                      {path.empty() ? "no" : path, path.empty() ? Style::red : Style::green},
-                     {text_of(one, "because")}});
+                     {shown_text(one, "because")}});
     }
     return section("operators that are not LibTorch's own", operators, columns, color) +
            section("kernels that the model names", kernels, columns, color);
 }
 
 std::string facts(const Json& inspection) {
-    auto text = fmt::format("{}: {} TorchScript model", text_of(inspection, "file"),
-                            text_of(inspection, "kind"));
-    const auto type = text_of(inspection, "class");
+    auto text = fmt::format("{}: {} TorchScript model", shown_text(inspection, "file"),
+                            shown_text(inspection, "kind"));
+    const auto type = shown_text(inspection, "class");
     text += type.empty() ? "\n" : ", " + type + "\n";
     if (inspection.contains("parameters")) {
         text += fmt::format("{} parameters, {} of tensors ({}){}\n",
@@ -212,7 +208,7 @@ std::string facts(const Json& inspection) {
                             joined(list_of(inspection, "dtypes")),
                             is_true(inspection, "training") ? ", in training mode" : "");
     }
-    const auto because = text_of(inspection, "because");
+    const auto because = shown_text(inspection, "because");
     if (!because.empty()) {
         text += "read without loading it, because " + because + "\n";
     }
@@ -223,11 +219,11 @@ std::string next_steps(const Json& inspection) {
     std::string text;
     for (const auto& binding : list_of(inspection, "bindings")) {
         const auto layers = joined(list_of(binding, "layers"));
-        if (text_of(binding, "by") == "name" && number_of(binding, "fits") > 0) {
+        if (shown_text(binding, "by") == "name" && number_of(binding, "fits") > 0) {
             text += fmt::format(
                 "[layers.{}]\nclasses = [\"{}\"]\n",
-                text_of(binding, "kernel").substr(text_of(binding, "kernel").rfind(' ') + 1),
-                text_of(binding, "class"));
+                shown_text(binding, "kernel").substr(shown_text(binding, "kernel").rfind(' ') + 1),
+                shown_text(binding, "class"));
         }
     }
     return text.empty()
@@ -248,7 +244,7 @@ std::string model_report(const Json& inspection, std::size_t columns, bool color
     text +=
         function_sections(inspection, columns, color) + need_sections(inspection, columns, color);
     for (const auto& note : list_of(inspection, "binding_notes")) {
-        if (!text_of(inspection, "manifest").empty() && note.is_string()) {
+        if (!shown_text(inspection, "manifest").empty() && note.is_string()) {
             text += base::printable(note.get_ref<const std::string&>()) + "\n";
         }
     }

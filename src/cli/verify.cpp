@@ -110,6 +110,7 @@ void fail_on_problems(const std::vector<operations::VerifiedBuild>& builds) {
 operations::VerifyOptions verify_options(const Arguments& arguments) {
     operations::VerifyOptions options;
     options.signature = signature_wishes(arguments);
+    options.trust_unchanged = arguments.flag("trust-unchanged");
     for (const auto& text : arguments.list("PATH|SPEC")) {
         if (project::is_path(text)) {
             options.paths.emplace_back(text);
@@ -168,7 +169,13 @@ Command verify_command() {
                        .kind = ValueKind::folder,
                        .required = false,
                        .repeatable = true}},
-        .options = {lockfile_option(), signature_options()[0], signature_options()[1]},
+        .options = {lockfile_option(),
+                    signature_options()[0],
+                    signature_options()[1],
+                    {.names = "--trust-unchanged",
+                     .value = "",
+                     .help = "Do not read files again that, by inode, size and times, have not "
+                             "changed since they were verified with this option"}},
         .examples = {{"Everything that is locked", "twinkle verify"},
                      {"A build in a folder", "twinkle verify build/torch-universal"}},
         .run = run};

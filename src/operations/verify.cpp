@@ -9,6 +9,7 @@
 #include "kernel/build.h"
 #include "kernel/digest.h"
 #include "operations/file_hashes.h"
+#include "operations/hash_memory.h"
 #include "operations/kernel_states.h"
 #include "operations/lock_project.h"
 #include "project/lock_files.h"
@@ -283,6 +284,33 @@ void add_spec(Workplace& place, const project::KernelSpec& spec, std::vector<Che
     add_commit(place, spec.text(), spec.repo_id, state->commit, checks);
 }
 
+// Every job gets its hashes: from the files or, where the user trusts it, from memory.
+void hash_all(Workplace& place, std::vector<HashJob>& jobs, bool trust_unchanged) {
+    const auto tell = [&](std::uint64_t done, std::uint64_t total) {
+        place.listener().busy("verifying", done, total);
+    };
+    if (!trust_unchanged) {
+        return hash_files(jobs, place.stop(), tell);
+    }
+    HashMemory memory(HashMemory::usual_place(place.machine()));
+    std::vector<std::size_t> open;
+    std::vector<HashJob> to_read;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+        if (!memory.recall(jobs[i])) {
+            open.push_back(i);
+            to_read.push_back(jobs[i]);
+        }
+    }
+    hash_files(to_read, place.stop(), tell);
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        memory.remember(to_read[i]);
+        jobs[open[i]] = std::move(to_read[i]);
+    }
+    if (!open.empty()) {
+        memory.save();
+    }
+}
+
 }  // namespace
 
 std::vector<VerifiedBuild> verify(Workplace& place, const VerifyOptions& options) {
@@ -300,9 +328,7 @@ std::vector<VerifiedBuild> verify(Workplace& place, const VerifyOptions& options
     for (auto& check : checks) {
         add_jobs(check, jobs);
     }
-    hash_files(jobs, place.stop(), [&](std::uint64_t done, std::uint64_t total) {
-        place.listener().busy("verifying", done, total);
-    });
+    hash_all(place, jobs, options.trust_unchanged);
     const auto project = place.find_project();
     const project::SignatureRules rules(options.signature, project ? &project->manifest : nullptr,
                                         kernel::SignaturePolicy::warn);

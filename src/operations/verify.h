@@ -18,6 +18,7 @@ struct VerifyOptions {
     std::vector<std::filesystem::path> paths;  // folders with a build, or with several
     // … neither: every kernel of the project's lock
     project::SignatureWishes signature;
+    bool trust_unchanged = false;  // do not read again what has not changed since it was verified
 };
 
 struct VerifiedBuild {
