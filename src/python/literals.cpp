@@ -24,8 +24,7 @@ double to_double(std::string_view text) {
     const auto first = static_cast<long>(text.find_first_not_of("0."));
     const long exponent =
         e == text.size() ? 0 : std::strtol(std::string(text.substr(e + 1)).c_str(), nullptr, 10);
-    const bool large = exponent > 0 ? first - point < exponent : point - first > -exponent;
-    return large ? std::numeric_limits<double>::infinity() : 0.0;
+    return exponent > first - point ? std::numeric_limits<double>::infinity() : 0.0;
 }
 
 ConstantValue integer(const std::string& text) {

@@ -58,6 +58,11 @@ TEST_CASE("literals have Python's values") {
           "4dd2f1b'},null]");
     CHECK(expression("1e999") == "['Constant',{'float':'7ff0000000000000'},null]");
     CHECK(expression("1e-999") == "['Constant',{'float':'0000000000000000'},null]");
+    for (const char* tiny :
+         {"1e-9223372036854775808", "1e-99999999999999999999", "0.1e-9223372036854775807"}) {
+        CHECK(expression(tiny) == "['Constant',{'float':'0000000000000000'},null]");
+    }
+    CHECK(expression("1e99999999999999999999") == "['Constant',{'float':'7ff0000000000000'},null]");
     CHECK(expression("2j") == "['Constant',{'imag':'4000000000000000'},null]");
     CHECK(expression("u'a' 'b'") == "['Constant','ab','u']");
     CHECK(expression(R"('\x41\101\u00e9\q')") == R"(['Constant','AA\u00e9\\q',null])");
