@@ -9,6 +9,12 @@ namespace fs = std::filesystem;
 namespace twinkle::cache {
 namespace {
 
+// A link in the place of a folder leads to where nothing of the cache is.
+bool is_own_folder(const fs::path& folder) {
+    std::error_code error;
+    return fs::is_directory(fs::symlink_status(folder, error));
+}
+
 // Calls `each` with every entry; a folder that is not there or cannot be read has none.
 template <typename Each>
 void for_entries(const fs::path& folder, Each&& each) {
@@ -17,6 +23,13 @@ void for_entries(const fs::path& folder, Each&& each) {
     while (!error && entry != end) {
         each(entry->path());
         entry.increment(error);
+    }
+}
+
+template <typename Each>
+void for_own_entries(const fs::path& folder, Each&& each) {
+    if (is_own_folder(folder)) {
+        for_entries(folder, each);
     }
 }
 
@@ -73,15 +86,14 @@ Inventory take_inventory(const Cache& cache, const std::string& repo_id) {
     inventory.repo_id = repo_id;
     const fs::path repository = cache.repository(repo_id);
     const fs::path blobs = cache.blobs(repo_id);
-    for_entries(repository / "snapshots", [&](const fs::path& folder) {
-        std::error_code error;
+    for_own_entries(repository / "snapshots", [&](const fs::path& folder) {
         const std::string commit = folder.filename().string();
-        if (is_commit(commit) && fs::is_directory(folder, error)) {
+        if (is_commit(commit) && is_own_folder(folder)) {
             inventory.snapshots[commit] = snapshot_files(folder, blobs);
         }
     });
     inventory.partial = list_partial_files(cache, repo_id);
-    for_entries(blobs, [&](const fs::path& file) {
+    for_own_entries(blobs, [&](const fs::path& file) {
         const std::string name = file.filename().string();
         struct stat info{};
         if (is_etag(name)) {
@@ -95,7 +107,7 @@ Inventory take_inventory(const Cache& cache, const std::string& repo_id) {
         }
     });
     for (const char* folder : {"refs", "trees"}) {
-        for_entries(repository / folder, [&](const fs::path& file) {
+        for_own_entries(repository / folder, [&](const fs::path& file) {
             if (file.filename().string().ends_with(".tmp")) {
                 inventory.temporary.push_back(file);
             }

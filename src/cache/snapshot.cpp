@@ -28,6 +28,13 @@ std::optional<std::string> read_commit(const fs::path& file) {
     }
 }
 
+bool leads_into(const fs::path& link, const fs::path& folder) {
+    std::error_code error;
+    const fs::path target = fs::read_symlink(link, error);
+    return !error && (link.parent_path() / target).lexically_normal().parent_path() ==
+                         folder.lexically_normal();
+}
+
 }  // namespace
 
 std::optional<std::string> find_commit(const Cache& cache, std::string_view repo_id,
@@ -74,9 +81,17 @@ std::vector<CachedRef> list_refs(const Cache& cache, std::string_view repo_id) {
 
 bool has_file(const Cache& cache, std::string_view repo_id, std::string_view commit,
               std::string_view path, std::optional<std::uint64_t> size) {
+    const fs::path file = cache.file(repo_id, commit, path);
     struct stat info{};
-    return ::stat(cache.file(repo_id, commit, path).c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-           (!size || static_cast<std::uint64_t>(info.st_size) == *size);
+    if (::lstat(file.c_str(), &info) != 0) {
+        return false;
+    }
+    // A link that leads anywhere else than into the blobs is not one of ours.
+    if (S_ISLNK(info.st_mode) &&
+        (!leads_into(file, cache.blobs(repo_id)) || ::stat(file.c_str(), &info) != 0)) {
+        return false;
+    }
+    return S_ISREG(info.st_mode) && (!size || static_cast<std::uint64_t>(info.st_size) == *size);
 }
 
 bool is_known_missing(const Cache& cache, std::string_view repo_id, std::string_view commit,

@@ -67,6 +67,7 @@ int list(operations::Workplace& place, Console& console) {
 
 int verify(operations::Workplace& place, bool dry_run, Console& console) {
     const auto report = operations::verify_cache(place, dry_run);
+    const bool only_told = dry_run || place.offline();
     Json damaged = Json::array();
     std::string why;
     for (const auto& blob : report.found.damaged) {
@@ -92,14 +93,14 @@ int verify(operations::Workplace& place, bool dry_run, Console& console) {
                                       : std::to_string(damaged.size()) + " damaged, " +
                                             std::to_string(report.repaired) + " fetched again"));
     }
-    const bool left = dry_run ? !damaged.empty() : !report.lost.empty();
+    const bool left = only_told ? !damaged.empty() : !report.lost.empty();
     if (left) {
         throw Error(ErrorCode::verification,
                     {.what = "files of the cache are damaged",
                      .where = base::display_path(place.cache().root()),
-                     .why = dry_run ? why : base::join(report.lost, "\n         "),
-                     .hint = dry_run ? "twinkle cache verify fetches them again"
-                                     : "they are out of the cache; twinkle fetch gets them"});
+                     .why = only_told ? why : base::join(report.lost, "\n         "),
+                     .hint = only_told ? "with a network, twinkle cache verify fetches them again"
+                                       : "they are out of the cache; twinkle fetch gets them"});
     }
     return 0;
 }

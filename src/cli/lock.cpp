@@ -30,6 +30,12 @@ operations::LockOptions lock_options(const Arguments& arguments) {
 
 int run(const Arguments& arguments, Console& console) {
     HubCommand command(console, arguments.text("lockfile"));
+    if (arguments.flag("check") && arguments.flag("upgrade")) {
+        throw Error(ErrorCode::malformed, {.what = "--check and --upgrade exclude each other",
+                                           .where = {},
+                                           .why = "--check changes nothing",
+                                           .hint = "leave one of them out"});
+    }
     if (arguments.flag("check")) {
         operations::check_project_lock(command.place());
         console.note("the lock fits the manifest");

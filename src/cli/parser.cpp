@@ -209,8 +209,12 @@ Parsed parse(int argc, const char* const* argv, const std::vector<Command>& comm
         find_command();
     } catch (const CLI::ParseError& error) {
         find_command();
-        // Whoever asks for help has not finished the command line yet.
-        if (app.count("--help") == 0 && app.count("--version") == 0) {
+        // Whoever asks for help has not finished the command line yet; but a command that is not
+        // there has none.
+        const auto rest = app.remaining(true);
+        const bool unknown =
+            parsed.command == nullptr && !rest.empty() && !rest.front().starts_with('-');
+        if (unknown || (app.count("--help") == 0 && app.count("--version") == 0)) {
             rethrow(error, app, parsed.command, commands);
         }
     }

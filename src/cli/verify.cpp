@@ -76,7 +76,7 @@ void print_table(const std::vector<operations::VerifiedBuild>& builds, Console& 
                    signature_cell(build),
                    {unknown ? "not known"
                     : ok    ? "ok"
-                            : "damaged",
+                            : "refused",
                     unknown ? Style::yellow
                     : ok    ? Style::green
                             : Style::red}});
@@ -103,7 +103,9 @@ void fail_on_problems(const std::vector<operations::VerifiedBuild>& builds) {
                     {.what = base::counted(damaged, "build") + " cannot be trusted",
                      .where = where,
                      .why = why,
-                     .hint = "twinkle cache verify fetches damaged files of the cache again"});
+                     .hint = "damaged files of the cache: twinkle cache verify fetches them again; "
+                             "builds without a signature: signature = \"warn\" in the manifest "
+                             "lets them in"});
     }
 }
 
@@ -129,7 +131,7 @@ int run(const Arguments& arguments, Console& console) {
             console.warn(build.kernel + ": " + build.variant +
                          " was built from a tree with changes that nobody has seen");
         }
-        if (build.signature && !build.signature->verified()) {
+        if (build.signature && !build.signature->verified() && build.problems.empty()) {
             console.warn(
                 project::signature_warning(build.kernel + " " + build.variant, *build.signature));
         }

@@ -50,7 +50,8 @@ RepairReport verify_cache(Workplace& place, bool dry_run) {
     report.found = cache::verify(place.cache(), {}, 0, place.stop(), [&](const auto& progress) {
         place.listener().busy("verifying the cache", progress.bytes, progress.total);
     });
-    if (dry_run || report.found.damaged.empty()) {
+    // What cannot be fetched again stays: somebody may still make use of it.
+    if (dry_run || place.offline() || report.found.damaged.empty()) {
         return report;
     }
     cache::remove_damaged(place.cache(), report.found.damaged);

@@ -66,10 +66,7 @@ Plan plan_project(Workplace& place, const Project& project, const FetchOptions& 
     Plan plan{{}, {}, all_trusted(&project, options), true};
     const auto files = project::lock_files(project.manifest, place.options().lockfile);
     const auto earlier = project::read_project_lock(files);
-    // A project that is locked by the Python tool alone has no twinkle.lock.
-    const bool python_only = earlier && earlier->format != project::LockFormat::twinkle;
-    const auto reasons = python_only ? project::lock_mismatches(project.manifest, *earlier)
-                                     : project::lock_file_mismatches(project.manifest, files);
+    const auto reasons = project::lock_file_mismatches(project.manifest, files);
     if (options.locked && !reasons.empty()) {
         project::fail_out_of_date(files, reasons);
     }
@@ -168,7 +165,7 @@ void require_trust_for(Workplace& place, const std::vector<hub::DownloadItem>& i
                     {.what = "not everything is in the cache, and twinkle is offline",
                      .where = base::join(missing, ", "),
                      .why = {},
-                     .hint = "with a network: twinkle fetch"});
+                     .hint = "run the same command with a network"});
     }
     if (!missing.empty()) {
         require_trust(place, missing, trusted);

@@ -55,7 +55,8 @@ std::optional<project::Lock> earlier_lock(const Workplace& place, const project:
     try {
         return project::read_project_lock(files);
     } catch (const Error& failure) {
-        if (failure.code() != ErrorCode::malformed) {
+        const bool mixed_up = failure.code() == ErrorCode::out_of_date;  // by a merge
+        if (!mixed_up && failure.code() != ErrorCode::malformed) {
             throw;
         }
         const auto& details = failure.details();

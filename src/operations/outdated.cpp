@@ -45,6 +45,13 @@ void judge_newest(Workplace& place, const OfferedKernel& offer,
 std::vector<OutdatedKernel> outdated(Workplace& place, const std::vector<std::string>& targets) {
     const auto project = place.need_project("what is out of date is a project's lock");
     const auto lock = need_lock(place, project);
+    if (place.offline()) {
+        throw Error(ErrorCode::unreachable,
+                    {.what = "only the Hub knows what is out of date, and twinkle is offline",
+                     .where = base::display_path(project.files.manifest),
+                     .why = {},
+                     .hint = "try again with a network"});
+    }
     const auto machines = choose_targets(place, &project, targets);
     std::vector<KernelQuestion> questions;
     std::vector<const project::LockedKernel*> asked;

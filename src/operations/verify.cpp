@@ -164,9 +164,11 @@ void finish(Check& check, const std::vector<HashJob>& jobs, const project::Signa
     if (check.build.has_digest) {
         compare_with_digest(check, jobs);
     }
-    // Local kernels have no publisher, unless somebody insists.
-    if (rules.policy() == kernel::SignaturePolicy::require ||
-        (rules.wanted() && !check.build.repo_id.empty())) {
+    // Kernels in folders need no publisher, unless they claim one or somebody insists.
+    std::error_code error;
+    const bool claimed = !check.build.repo_id.empty() ||
+                         fs::exists(check.build.folder / "metadata.json.sigstore", error);
+    if (rules.policy() == kernel::SignaturePolicy::require || (rules.wanted() && claimed)) {
         check_signature(check, jobs, rules);
     }
 }

@@ -120,7 +120,10 @@ std::vector<fs::path> write_lock_files(const Lock& lock, const LockFiles& files)
 
 std::vector<std::string> lock_file_mismatches(const Manifest& manifest, const LockFiles& files) {
     if (!is_there(files.lock)) {
-        return {"there is no " + base::display_path(files.lock)};
+        // A project that the Python tool alone has locked.
+        const auto python = files.named ? std::nullopt : read_project_lock(files);
+        return python ? lock_mismatches(manifest, *python)
+                      : std::vector{"there is no " + base::display_path(files.lock)};
     }
     const Lock lock = read_lock(files.lock);
     std::vector<std::string> reasons = lock_mismatches(manifest, lock);

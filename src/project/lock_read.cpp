@@ -205,6 +205,8 @@ private:
         return dependency;
     }
 
+    static constexpr std::int64_t largest_file = std::int64_t{1} << 40;
+
     LockedFile read_file(const Node& item) {
         TableReader reader(item, origin_, "a file in the lock");
         LockedFile file;
@@ -213,7 +215,7 @@ private:
             reader.fail(item, "the path leaves the folder of the build");
         }
         reader.require("size");
-        file.size = static_cast<std::uint64_t>(*reader.integer("size", 0, INT64_MAX));
+        file.size = static_cast<std::uint64_t>(*reader.integer("size", 0, largest_file));
         if (const Node* git = reader.find("git")) {
             file.git_sha1 = hash(reader, *git, "git", 40);
         }
