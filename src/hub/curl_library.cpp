@@ -62,6 +62,8 @@ using first_argument = decltype(first_of(static_cast<Function*>(nullptr)));
 
 extern "C" {
 
+// The parameters of these macros are types and lists.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define FORWARD(result, name, parameters, arguments)               \
     result name parameters {                                       \
         static auto* const function = real<decltype(name)>(#name); \
@@ -112,5 +114,7 @@ static_assert(sizeof(long) == sizeof(void*) && sizeof(curl_off_t) == sizeof(void
 FORWARD_VARIADIC(CURLcode, curl_easy_setopt, CURL, CURLoption)
 FORWARD_VARIADIC(CURLcode, curl_easy_getinfo, CURL, CURLINFO)
 FORWARD_VARIADIC(CURLMcode, curl_multi_setopt, CURLM, CURLMoption)
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // extern "C"

@@ -21,7 +21,6 @@ namespace {
 
 using project::Lock;
 using project::LockedKernel;
-using project::LockedVariant;
 
 // What is to be fetched, and for whom.
 struct Plan {

@@ -112,17 +112,19 @@ void HashMemory::remember(const HashJob& job) {
     }
 }
 
-void HashMemory::save() const {
+bool HashMemory::save() const {
     base::Json files = base::Json::object();
     for (const auto& [identity, known] : known_) {
         files[identity] = {
             {"sha256", known.sha256}, {"sha512", known.sha512}, {"git", known.git_sha1}};
     }
+    std::error_code ignored;
+    fs::create_directories(file_.parent_path(), ignored);
     try {
-        fs::create_directories(file_.parent_path());
         base::write_file_atomically(file_, base::dump_json({{"schema", schema}, {"files", files}}));
+        return true;
     } catch (const Error&) {
-    } catch (const fs::filesystem_error&) {
+        return false;
     }
 }
 

@@ -24,8 +24,8 @@ public:
     // Fills in the hashes that the job wants. False: not all of them are known.
     bool recall(HashJob& job) const;
     void remember(const HashJob& job);
-    // Failing to write is no error: the next run reads the files again.
-    void save() const;
+    // False: it could not be written, and the next run reads the files again.
+    bool save() const;
 
 private:
     struct Known {

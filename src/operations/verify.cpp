@@ -308,8 +308,8 @@ void hash_all(Workplace& place, std::vector<HashJob>& jobs, bool trust_unchanged
         memory.remember(to_read[i]);
         jobs[open[i]] = std::move(to_read[i]);
     }
-    if (!open.empty()) {
-        memory.save();
+    if (!open.empty() && !memory.save()) {
+        place.listener().detail("what was verified could not be remembered");
     }
 }
 
