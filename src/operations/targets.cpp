@@ -24,7 +24,7 @@ std::vector<kernel::VariantChoice> rank(const project::LockedKernel& kernel,
 // A version that would do: worth one more question where there is nothing to lose.
 std::string hint_for(Workplace& place, const project::LockedKernel& kernel,
                      const target::Target& target) {
-    const std::string usual = "twinkle versions " + kernel.home() + " shows the other versions";
+    std::string usual = "twinkle versions " + kernel.home() + " shows the other versions";
     try {
         const auto found = fitting_version_hint(list_versions(place, {kernel.home(), {}}, target));
         return found.empty() ? usual : found;
