@@ -218,7 +218,6 @@ std::string facts(const Json& inspection) {
 std::string next_steps(const Json& inspection) {
     std::string text;
     for (const auto& binding : list_of(inspection, "bindings")) {
-        const auto layers = joined(list_of(binding, "layers"));
         if (shown_text(binding, "by") == "name" && number_of(binding, "fits") > 0) {
             text += fmt::format(
                 "[layers.{}]\nclasses = [\"{}\"]\n",

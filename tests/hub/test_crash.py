@@ -126,7 +126,8 @@ def on_disk(machine: Machine) -> dict[str, int]:
     found: dict[str, int] = {}
     for path in (machine.store("acme/norm") / "blobs").glob("*.incomplete"):
         etag = path.name.partition(".")[0]
-        found[etag] = max(found.get(etag, 0), path.stat().st_blocks * 512)
+        with contextlib.suppress(FileNotFoundError):  # it has just become a blob
+            found[etag] = max(found.get(etag, 0), path.stat().st_blocks * 512)
     return found
 
 
