@@ -66,6 +66,25 @@ bool is_signature_algorithm(const X509_ALGOR* algorithm) {
     }
 }
 
+// A hash without parameters, or with the NULL that old encoders write.
+bool is_plain_hash(const X509_ALGOR* algorithm, int nid) {
+    const ASN1_OBJECT* object = nullptr;
+    int parameter = V_ASN1_UNDEF;
+    X509_ALGOR_get0(&object, &parameter, nullptr, algorithm);
+    return OBJ_obj2nid(object) == nid && (parameter == V_ASN1_UNDEF || parameter == V_ASN1_NULL);
+}
+
+// The frame around the signer: version 3 (what is signed is no plain data), and one hash, the
+// signer's own.
+bool has_usual_frame(const PKCS7_SIGNED* frame, const PKCS7_SIGNER_INFO* signer) {
+    const ASN1_OBJECT* object = nullptr;
+    X509_ALGOR_get0(&object, nullptr, nullptr, signer->digest_alg);
+    const int nid = OBJ_obj2nid(object);
+    return frame != nullptr && ASN1_INTEGER_get(frame->version) == 3 &&
+           sk_X509_ALGOR_num(frame->md_algs) == 1 && is_plain_hash(signer->digest_alg, nid) &&
+           is_plain_hash(sk_X509_ALGOR_value(frame->md_algs, 0), nid);
+}
+
 // The words of a signature that it does not cover, and that OpenSSL does not look at, are those
 // that belong to this certificate: one signer, named as the certificate names its issuer.
 bool names_signer(PKCS7* token, const X509* leaf) {
@@ -77,7 +96,7 @@ bool names_signer(PKCS7* token, const X509* leaf) {
     const auto name_der = [](const X509_NAME* name) {
         return to_der<const X509_NAME>(name, &i2d_X509_NAME);
     };
-    return ASN1_INTEGER_get(signer->version) == 1 &&
+    return ASN1_INTEGER_get(signer->version) == 1 && has_usual_frame(token->d.sign, signer) &&
            is_signature_algorithm(signer->digest_enc_alg) &&
            name_der(signer->issuer_and_serial->issuer) == name_der(X509_get_issuer_name(leaf));
 }
