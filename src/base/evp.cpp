@@ -59,16 +59,4 @@ std::string EvpDigest::finish() {
     return {reinterpret_cast<const char*>(raw), size};
 }
 
-std::string to_hex(std::string_view bytes) {
-    static constexpr char digits[] = "0123456789abcdef";
-    std::string hex;
-    hex.reserve(bytes.size() * 2);
-    for (const char c : bytes) {
-        const auto byte = static_cast<unsigned char>(c);
-        hex += digits[byte >> 4];
-        hex += digits[byte & 15];
-    }
-    return hex;
-}
-
 }  // namespace twinkle::base

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/hex.h"
+
 namespace twinkle::base {
 
 enum class DigestKind { sha1, sha256, sha384, sha512 };
@@ -23,7 +25,5 @@ private:
     };
     std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
-
-std::string to_hex(std::string_view bytes);
 
 }  // namespace twinkle::base

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hex.h"
 #include "base/text.h"
 #include "twinkle/error.h"
 
@@ -14,13 +15,8 @@ constexpr std::string_view folder_prefix = "kernels--";
 constexpr std::size_t longest_name = 255;   // of a file system
 constexpr std::size_t longest_path = 2048;  // far above what any repository has
 
-bool is_hex_digit(char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-}
-
 bool is_hash(std::string_view text) {
-    return (text.size() == 40 || text.size() == 64) &&
-           std::all_of(text.begin(), text.end(), is_hex_digit);
+    return base::is_hex(text, 40) || base::is_hex(text, 64);
 }
 
 // One half of "org/name".
@@ -55,14 +51,6 @@ std::string_view checked_path(std::string_view what, std::string_view text) {
         refuse(what, text, "it would lead out of its folder, or holds what a name cannot hold");
     }
     return text;
-}
-
-bool is_true(const std::optional<std::string>& value) {
-    std::string upper = value.value_or("");
-    for (char& c : upper) {
-        c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-    }
-    return upper == "1" || upper == "ON" || upper == "YES" || upper == "TRUE";
 }
 
 std::optional<std::string> non_empty(const target::Machine& machine, const std::string& name) {
@@ -122,13 +110,15 @@ fs::path cache_folder(const target::Machine& machine) {
     return folder / "huggingface" / "hub";
 }
 
+bool is_repository_id(std::string_view text) {
+    const auto slash = text.find('/');
+    return slash != std::string_view::npos && is_repository_part(text.substr(0, slash)) &&
+           is_repository_part(text.substr(slash + 1));
+}
+
 std::string repository_folder(std::string_view repo_id) {
     const auto slash = repo_id.find('/');
-    const bool fits = slash == std::string_view::npos
-                          ? is_repository_part(repo_id)
-                          : is_repository_part(repo_id.substr(0, slash)) &&
-                                is_repository_part(repo_id.substr(slash + 1));
-    if (!fits) {
+    if (!is_repository_id(repo_id) && !is_repository_part(repo_id)) {
         refuse("repository", repo_id, "a repository is named organisation/name");
     }
     std::string folder(folder_prefix);
@@ -227,7 +217,8 @@ fs::path Cache::lock_file(std::string_view repo_id, std::string_view etag) const
 
 Cache cache_of(const target::Machine& machine) {
     CacheOptions options;
-    options.symlinks = !is_true(machine.environment("HF_HUB_DISABLE_SYMLINKS"));
+    options.symlinks =
+        !target::is_true(machine.environment("HF_HUB_DISABLE_SYMLINKS").value_or(""));
     return Cache(cache_folder(machine), options);
 }
 

@@ -27,6 +27,8 @@ std::string repository_folder(std::string_view repo_id);
 // The way back; none for the folders of models, of locks, of shared blobs, ….
 std::optional<std::string> repository_of(std::string_view folder_name);
 
+// "org/name" as the Hub allows it: harmless as the name of a folder, too.
+bool is_repository_id(std::string_view text);
 bool is_commit(std::string_view text);  // 40 or 64 hex digits in lower case
 bool is_etag(std::string_view text);    // the same: git blob id or SHA-256
 // Below its folder and spelled in one way only: no empty, "." or ".." part, no leading slash, no

@@ -9,22 +9,6 @@
 namespace twinkle::hub {
 namespace {
 
-constexpr std::string_view letters =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
-
-// The Hub's own rule: "--" and ".." would be taken apart elsewhere.
-bool is_name(std::string_view text) {
-    return !text.empty() && text.size() <= 96 &&
-           std::all_of(text.begin(), text.end(),
-                       [](char c) {
-                           return letters.find(c) != std::string_view::npos || c == '-' || c == '.';
-                       }) &&
-           letters.find(text.front()) != std::string_view::npos &&
-           letters.find(text.back()) != std::string_view::npos &&
-           text.find("--") == std::string_view::npos && text.find("..") == std::string_view::npos &&
-           !text.ends_with(".git");
-}
-
 bool is_control(char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
@@ -32,9 +16,8 @@ bool is_control(char c) {
 }  // namespace
 
 bool is_repo_id(std::string_view text) {
-    const auto slash = text.find('/');
-    return slash != std::string_view::npos && is_name(text.substr(0, slash)) &&
-           is_name(text.substr(slash + 1));
+    return cache::is_repository_id(text) && !text.substr(0, text.find('/')).ends_with(".git") &&
+           !text.ends_with(".git");
 }
 
 void check_repo_id(std::string_view repo_id) {

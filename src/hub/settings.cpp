@@ -44,8 +44,9 @@ public:
         return {};
     }
     bool any_true(std::initializer_list<const char*> names) const {
-        return std::any_of(names.begin(), names.end(),
-                           [&](const char* name) { return is_true(get(name).value_or("")); });
+        return std::any_of(names.begin(), names.end(), [&](const char* name) {
+            return target::is_true(get(name).value_or(""));
+        });
     }
     // A leading ~ is the home folder, as the Python tools read it.
     fs::path path(const std::string& text) const {
@@ -241,20 +242,13 @@ Proxies proxies_of(const Environment& environment) {
 
 }  // namespace
 
-bool is_true(std::string_view value) {
-    std::string upper(value);
-    std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) {
-        return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-    });
-    return upper == "1" || upper == "ON" || upper == "YES" || upper == "TRUE";
-}
-
 Settings settings_from(const target::Machine& machine, std::string_view program_agent) {
     const Environment environment(machine);
     Settings settings;
     settings.endpoint = endpoint_of(environment);
     settings.token = token_of(environment);
-    settings.offline = is_true(environment.first({"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}));
+    settings.offline =
+        target::is_true(environment.first({"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}));
     settings.telemetry =
         !environment.any_true({"HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK"});
     if (settings.telemetry) {

@@ -34,7 +34,4 @@ struct Settings {
 // Error(malformed) for an endpoint, time or token that cannot be one.
 Settings settings_from(const target::Machine& machine, std::string_view program_agent = "");
 
-// 1, ON, YES and TRUE in any case, as the Python tools read them.
-bool is_true(std::string_view value);
-
 }  // namespace twinkle::hub

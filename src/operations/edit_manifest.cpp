@@ -59,13 +59,7 @@ project::KernelEntry local_entry(const Project& project, const std::string& text
 project::KernelEntry hub_entry(Workplace& place, const std::string& text) {
     auto spec = project::parse_kernel_spec(text);
     if (spec.pin.empty()) {
-        const auto state =
-            find_states(place, std::vector{KernelQuestion{spec.repo_id, {}, text}}).front();
-        if (state.version()) {
-            spec.pin.version = state.version();
-        } else {
-            spec.pin.revision = state.ref;
-        }
+        spec.pin = find_state(place, spec).pin();
     }
     return {spec.repo_id, spec.pin, ""};
 }

@@ -30,15 +30,9 @@ struct Plan {
     bool locked = false;
 };
 
-std::vector<std::string> all_trusted(const Project* project, const FetchOptions& options) {
-    auto trusted = project != nullptr ? project->manifest.trust : std::vector<std::string>{};
-    trusted.insert(trusted.end(), options.trust.begin(), options.trust.end());
-    return trusted;
-}
-
 // What was named: the lock's answer where the project has locked just that, else the Hub's.
 Plan plan_specs(Workplace& place, const Project* project, const FetchOptions& options) {
-    Plan plan{{}, {}, all_trusted(project, options), false};
+    Plan plan{{}, {}, trusted_by(project, options.trust), false};
     std::optional<Lock> earlier;
     if (project != nullptr) {
         earlier = project::read_project_lock(
@@ -47,10 +41,7 @@ Plan plan_specs(Workplace& place, const Project* project, const FetchOptions& op
     std::vector<project::HubRequest> requests;
     for (auto spec : options.specs) {
         if (spec.pin.empty()) {
-            const auto newest = find_states(
-                place, std::vector{KernelQuestion{spec.repo_id, spec.pin, spec.text()}});
-            spec.pin = newest.front().version() ? project::Pin{.version = newest.front().version()}
-                                                : project::Pin{.revision = newest.front().ref};
+            spec.pin = find_state(place, spec).pin();
             place.listener().note("the newest of " + spec.repo_id + " is " + spec.text());
         }
         requests.push_back({spec.repo_id, spec.pin, false, {spec.text()}});
@@ -62,10 +53,10 @@ Plan plan_specs(Workplace& place, const Project* project, const FetchOptions& op
 }
 
 Plan plan_project(Workplace& place, const Project& project, const FetchOptions& options) {
-    Plan plan{{}, {}, all_trusted(&project, options), true};
+    Plan plan{{}, {}, trusted_by(&project, options.trust), true};
     const auto files = project::lock_files(project.manifest, place.options().lockfile);
     const auto earlier = project::read_project_lock(files);
-    const auto reasons = project::lock_file_mismatches(project.manifest, files);
+    const auto reasons = project::lock_file_mismatches(project.manifest, files, earlier);
     if (options.locked && !reasons.empty()) {
         project::fail_out_of_date(files, reasons);
     }

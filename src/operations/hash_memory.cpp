@@ -2,8 +2,8 @@
 
 #include <sys/stat.h>
 
-#include "base/evp.h"
 #include "base/file.h"
+#include "base/hex.h"
 #include "base/json.h"
 #include "twinkle/error.h"
 
@@ -26,14 +26,6 @@ std::string identity_of(const fs::path& file) {
     };
     return std::to_string(facts.st_dev) + ":" + std::to_string(facts.st_ino) + ":" +
            std::to_string(facts.st_size) + ":" + time(facts.st_mtim) + ":" + time(facts.st_ctim);
-}
-
-std::string from_hex(const std::string& hex) {
-    std::string bytes;
-    for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-        bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-    }
-    return bytes;
 }
 
 std::string hex_of(const base::Json& entry, const char* key, std::size_t digits) {
@@ -89,8 +81,8 @@ bool HashMemory::recall(HashJob& job) const {
     }
     std::error_code error;
     job.size = fs::file_size(job.file, error);
-    job.sha256_bytes = from_hex(known.sha256);
-    job.sha512_bytes = from_hex(known.sha512);
+    job.sha256_bytes = base::from_hex(known.sha256).value_or("");
+    job.sha512_bytes = base::from_hex(known.sha512).value_or("");
     job.git_sha1_hex = known.git_sha1;
     return !error;
 }

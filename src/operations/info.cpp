@@ -79,14 +79,8 @@ void add_local_build(KernelInfo& info, const std::string& variant, const fs::pat
 }  // namespace
 
 KernelInfo kernel_info(Workplace& place, const project::KernelSpec& spec) {
-    const auto state =
-        find_states(place, std::vector{KernelQuestion{spec.repo_id, spec.pin, spec.text()}})
-            .front();
-    const auto offer =
-        read_offers(place, std::vector{KernelHome{state.home(), state.commit}}).front();
-    for (const auto& warning : offer.warnings) {
-        place.listener().warn(warning);
-    }
+    const auto state = find_state(place, spec);
+    const auto offer = read_offer(place, {state.home(), state.commit});
     KernelInfo info;
     info.repo_id = state.home();
     info.version = state.version();

@@ -134,14 +134,8 @@ KernelView inspect_folder(const fs::path& path, const std::optional<std::string>
 
 KernelView inspect_spec(Workplace& place, const project::KernelSpec& spec,
                         const std::optional<std::string>& variant, const target::Target& target) {
-    const auto state =
-        find_states(place, std::vector{KernelQuestion{spec.repo_id, spec.pin, spec.text()}})
-            .front();
-    const auto offer =
-        read_offers(place, std::vector{KernelHome{state.home(), state.commit}}).front();
-    for (const auto& warning : offer.warnings) {
-        place.listener().warn(warning);
-    }
+    const auto state = find_state(place, spec);
+    const auto offer = read_offer(place, {state.home(), state.commit});
     KernelView view;
     view.repo_id = offer.repo_id;
     view.commit = offer.commit;

@@ -197,6 +197,15 @@ std::optional<int> KernelState::version() const {
     return version_of(ref);
 }
 
+project::Pin KernelState::pin() const {
+    return version() ? project::Pin{.version = version()} : project::Pin{.revision = ref};
+}
+
+KernelState find_state(Workplace& place, const project::KernelSpec& spec) {
+    const KernelQuestion question{spec.repo_id, spec.pin, spec.text()};
+    return std::move(find_states(place, std::span(&question, 1)).front());
+}
+
 std::optional<KernelState> cached_state(const Workplace& place, const KernelQuestion& question) {
     KernelState state{question.repo_id, {}, {}, {}, {}};
     if (decide(state, question, from_cache(place, question.repo_id))) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "operations/workplace.h"
+#include "project/kernel_spec.h"
 #include "project/pin.h"
 
 namespace twinkle::operations {
@@ -35,11 +36,13 @@ struct KernelState {
 
     const std::string& home() const { return moved_to.empty() ? repo_id : moved_to; }
     std::optional<int> version() const;  // of a branch v<int>
+    project::Pin pin() const;            // that means just this state: its version, else its ref
 };
 
 // In the order of the questions; asks the Hub for all of them at once. Throws Error(not_found) with
 // what there is instead, Error(unreachable).
 std::vector<KernelState> find_states(Workplace& place, std::span<const KernelQuestion> questions);
+KernelState find_state(Workplace& place, const project::KernelSpec& spec);
 // What the cache alone says, online too. None: it does not know it.
 std::optional<KernelState> cached_state(const Workplace& place, const KernelQuestion& question);
 

@@ -30,10 +30,8 @@ struct Request {
 std::vector<LockedVariant> lock_builds(const OfferedKernel& offer) {
     std::vector<LockedVariant> variants;
     for (const auto& build : offer.builds) {
-        const auto origin = offer.repo_id + "@" + offer.commit.substr(0, 12) + ":build/" +
-                            build.variant + "/metadata.json";
-        variants.push_back(
-            project::lock_variant(build.variant, build.files, build.metadata_text, origin));
+        variants.push_back(project::lock_variant(build.variant, build.files, build.metadata_text,
+                                                 metadata_origin(offer, build)));
     }
     return variants;
 }

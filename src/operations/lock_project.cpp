@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "operations/lock_kernels.h"
+#include "operations/trust.h"
 #include "project/lock_files.h"
 #include "project/requests.h"
 #include "twinkle/error.h"
@@ -99,6 +101,18 @@ std::vector<project::HubRequest> requests_of(Workplace& place, const Project& pr
     return requests;
 }
 
+project::Lock need_lock(const Workplace& place, const Project& project, std::string_view why) {
+    const auto files = project::lock_files(project.manifest, place.options().lockfile);
+    auto lock = project::read_project_lock(files);
+    if (!lock) {
+        throw Error(ErrorCode::not_found, {.what = "the project has no lock",
+                                           .where = base::display_path(files.lock),
+                                           .why = std::string(why),
+                                           .hint = "twinkle lock writes one"});
+    }
+    return std::move(*lock);
+}
+
 LockReport lock_project(Workplace& place, const LockOptions& options) {
     const auto project = place.need_project(why_project);
     auto files = project::lock_files(project.manifest, std::nullopt);
@@ -109,8 +123,7 @@ LockReport lock_project(Workplace& place, const LockOptions& options) {
     const auto requests = requests_of(place, project);
     check_upgrade_names(options, before.value_or(project::Lock{}), requests);
 
-    auto trusted = project.manifest.trust;
-    trusted.insert(trusted.end(), options.trust.begin(), options.trust.end());
+    const auto trusted = trusted_by(&project, options.trust);
     const EarlierLock earlier{before ? &*before : nullptr,
                               options.upgrade_all,
                               {options.upgrade.begin(), options.upgrade.end()}};

@@ -39,6 +39,10 @@ LockReport lock_project(Workplace& place, const LockOptions& options);
 // `--check`: throws Error(out_of_date) with every reason. Asks nobody, changes nothing.
 void check_project_lock(Workplace& place);
 
+// The project's lock, or what --lockfile names. Throws Error(not_found) where there is none; `why`
+// says what it is needed for.
+project::Lock need_lock(const Workplace& place, const Project& project, std::string_view why);
+
 // The manifest's requests with what is said about them (kernels nobody gave a version).
 std::vector<project::HubRequest> requests_of(Workplace& place, const Project& project);
 

@@ -53,13 +53,9 @@ const cache::TreeFile* metadata_file(const OfferedBuild& build) {
     return at == build.files.end() ? nullptr : &*at;
 }
 
-std::string origin_of(const OfferedKernel& kernel, const OfferedBuild& build) {
-    return kernel.repo_id + "@" + kernel.commit.substr(0, 12) + ":" + metadata_path(build.variant);
-}
-
 void set_metadata(const OfferedKernel& kernel, OfferedBuild& build, std::string text) {
     build.metadata_text = std::move(text);
-    build.metadata = kernel::parse_metadata(build.metadata_text, origin_of(kernel, build));
+    build.metadata = kernel::parse_metadata(build.metadata_text, metadata_origin(kernel, build));
 }
 
 // What was fetched before, if every byte of it is right.
@@ -128,7 +124,7 @@ std::vector<std::string> archs_of(Workplace& place, const OfferedKernel& kernel,
     const auto text =
         cached ? *cached
                : place.hub().read_file(kernel.repo_id, kernel.commit, *file, metadata_limit);
-    return kernel::parse_metadata(text, origin_of(kernel, build)).archs;
+    return kernel::parse_metadata(text, metadata_origin(kernel, build)).archs;
 }
 
 // A list of the whole commit that was stored before, by us or by the Python tools.
@@ -200,6 +196,10 @@ const OfferedBuild* OfferedKernel::find(std::string_view variant) const {
     return at == builds.end() ? nullptr : &*at;
 }
 
+std::string metadata_origin(const OfferedKernel& kernel, const OfferedBuild& build) {
+    return kernel.repo_id + "@" + kernel.commit.substr(0, 12) + ":" + metadata_path(build.variant);
+}
+
 std::vector<OfferedKernel> read_offers(Workplace& place, std::span<const KernelHome> homes,
                                        WithMetadata metadata) {
     std::vector<OfferedKernel> kernels;
@@ -228,6 +228,14 @@ std::vector<OfferedKernel> read_offers(Workplace& place, std::span<const KernelH
         read_metadata(place, kernels);
     }
     return kernels;
+}
+
+OfferedKernel read_offer(Workplace& place, const KernelHome& home) {
+    auto kernel = std::move(read_offers(place, std::span(&home, 1)).front());
+    for (const auto& warning : kernel.warnings) {
+        place.listener().warn(warning);
+    }
+    return kernel;
 }
 
 std::vector<kernel::OfferedVariant> as_offered_variants(Workplace& place,

@@ -43,6 +43,12 @@ enum class WithMetadata { all, none };
 std::vector<OfferedKernel> read_offers(Workplace& place, std::span<const KernelHome> homes,
                                        WithMetadata metadata = WithMetadata::all);
 
+// One kernel, with its warnings said.
+OfferedKernel read_offer(Workplace& place, const KernelHome& home);
+
+// "org/name@3f2c9a01b2c3:build/<variant>/metadata.json", for messages.
+std::string metadata_origin(const OfferedKernel& kernel, const OfferedBuild& build);
+
 // Input for kernel::rank_variants, which must not outlive `kernel`. Metadata that was not read yet
 // is asked for where GPU architectures decide.
 std::vector<kernel::OfferedVariant> as_offered_variants(Workplace& place,

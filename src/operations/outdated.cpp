@@ -3,25 +3,13 @@
 #include "base/file.h"
 #include "kernel/versions.h"
 #include "operations/kernel_states.h"
+#include "operations/lock_project.h"
 #include "operations/offered_kernel.h"
 #include "operations/targets.h"
-#include "project/lock_files.h"
 #include "twinkle/error.h"
 
 namespace twinkle::operations {
 namespace {
-
-project::Lock need_lock(const Workplace& place, const Project& project) {
-    const auto files = project::lock_files(project.manifest, place.options().lockfile);
-    auto lock = project::read_project_lock(files);
-    if (!lock) {
-        throw Error(ErrorCode::not_found, {.what = "the project has no lock",
-                                           .where = base::display_path(files.lock),
-                                           .why = "only what is locked can be out of date",
-                                           .hint = "twinkle lock writes one"});
-    }
-    return std::move(*lock);
-}
 
 // Whether every target could use this state of the kernel.
 void judge_newest(Workplace& place, const OfferedKernel& offer,
@@ -44,7 +32,7 @@ void judge_newest(Workplace& place, const OfferedKernel& offer,
 
 std::vector<OutdatedKernel> outdated(Workplace& place, const std::vector<std::string>& targets) {
     const auto project = place.need_project("what is out of date is a project's lock");
-    const auto lock = need_lock(place, project);
+    const auto lock = need_lock(place, project, "only what is locked can be out of date");
     if (place.offline()) {
         throw Error(ErrorCode::unreachable,
                     {.what = "only the Hub knows what is out of date, and twinkle is offline",

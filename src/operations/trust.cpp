@@ -23,6 +23,12 @@ bool is_allowed(const std::string& repo_id, std::span<const std::string> trusted
 
 }  // namespace
 
+std::vector<std::string> trusted_by(const Project* project, std::span<const std::string> more) {
+    auto trusted = project != nullptr ? project->manifest.trust : std::vector<std::string>{};
+    trusted.insert(trusted.end(), more.begin(), more.end());
+    return trusted;
+}
+
 void require_trust(Workplace& place, std::span<const std::string> repositories,
                    std::span<const std::string> trusted) {
     std::set<std::string> publishers;

@@ -9,6 +9,9 @@
 
 namespace twinkle::operations {
 
+// What a project trusts (it may be in none), and what the caller does besides.
+std::vector<std::string> trusted_by(const Project* project, std::span<const std::string> more);
+
 // `trusted`: "org/name", "org/*" or "org" from the manifest's `trust` and from --trust. Throws
 // Error(refused) with what would allow it. Offline nobody can be asked: a warning, as the kernels
 // were let in when they were downloaded.

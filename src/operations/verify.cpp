@@ -124,8 +124,8 @@ void compare_with_digest(Check& check, const std::vector<HashJob>& jobs) {
     }
 }
 
-// The files were hashed by the algorithm of the metadata; where that has changed since, they are
-// read again.
+// The files were hashed by the algorithm of the metadata; where that has changed since, every file
+// counts as missing.
 void check_signature(Check& check, const std::vector<HashJob>& jobs,
                      const project::SignatureRules& rules) {
     const bool sha512 =
@@ -133,7 +133,7 @@ void check_signature(Check& check, const std::vector<HashJob>& jobs,
     const kernel::KnownHashes known = [&](base::DigestKind kind) {
         std::map<std::string, std::string> hashes;
         if ((kind == base::DigestKind::sha512) != sha512) {
-            return hashes;  // every file of the digest counts as missing
+            return hashes;
         }
         for (std::size_t i = 0; i < check.paths.size(); ++i) {
             if (!kernel::is_outside_digest(check.paths[i])) {
@@ -241,18 +241,11 @@ void add_commit(const Workplace& place, const std::string& name, const std::stri
     add_folder(checks, name, repo_id, snapshot, nullptr);
 }
 
-std::vector<Check> checks_of_lock(Workplace& place) {
-    const auto project = place.need_project("without a name, everything locked is verified");
-    const auto files = project::lock_files(project.manifest, place.options().lockfile);
-    const auto lock = project::read_project_lock(files);
-    if (!lock) {
-        throw Error(ErrorCode::not_found, {.what = "the project has no lock",
-                                           .where = base::display_path(files.lock),
-                                           .why = {},
-                                           .hint = "twinkle lock writes one"});
-    }
+std::vector<Check> checks_of_lock(const Workplace& place, const Project& project) {
+    const auto lock =
+        need_lock(place, project, "only what is locked can be verified without a name");
     std::vector<Check> checks;
-    for (const auto& kernel : lock->kernels) {
+    for (const auto& kernel : lock.kernels) {
         if (kernel.is_local() || !kernel.variants.empty()) {
             add_locked(place, kernel, project.files.folder, checks);
         } else {
@@ -262,8 +255,9 @@ std::vector<Check> checks_of_lock(Workplace& place) {
     return checks;
 }
 
-void add_spec(Workplace& place, const project::KernelSpec& spec, std::vector<Check>& checks) {
-    if (const auto project = place.find_project()) {
+void add_spec(Workplace& place, const std::optional<Project>& project,
+              const project::KernelSpec& spec, std::vector<Check>& checks) {
+    if (project) {
         const auto lock = project::read_project_lock(
             project::lock_files(project->manifest, place.options().lockfile));
         bool found = false;
@@ -317,11 +311,15 @@ void hash_all(Workplace& place, std::vector<HashJob>& jobs, bool trust_unchanged
 
 std::vector<VerifiedBuild> verify(Workplace& place, const VerifyOptions& options) {
     std::vector<Check> checks;
-    if (options.specs.empty() && options.paths.empty()) {
-        checks = checks_of_lock(place);
+    const bool by_lock = options.specs.empty() && options.paths.empty();
+    const auto project = by_lock
+                             ? place.need_project("without a name, everything locked is verified")
+                             : place.find_project();
+    if (by_lock) {
+        checks = checks_of_lock(place, *project);
     }
     for (const auto& spec : options.specs) {
-        add_spec(place, spec, checks);
+        add_spec(place, project, spec, checks);
     }
     for (const auto& path : options.paths) {
         add_folder(checks, base::display_path(path), "", path, nullptr);
@@ -331,7 +329,6 @@ std::vector<VerifiedBuild> verify(Workplace& place, const VerifyOptions& options
         add_jobs(check, jobs);
     }
     hash_all(place, jobs, options.trust_unchanged);
-    const auto project = place.find_project();
     const project::SignatureRules rules(options.signature, project ? &project->manifest : nullptr,
                                         kernel::SignaturePolicy::warn);
     std::vector<VerifiedBuild> builds;

@@ -9,8 +9,7 @@ namespace twinkle::operations {
 namespace {
 
 std::vector<KernelState> states_of(Workplace& place, const project::KernelSpec& spec) {
-    const KernelQuestion question{spec.repo_id, spec.pin, spec.text()};
-    auto states = find_states(place, std::vector{question});
+    std::vector states{find_state(place, spec)};
     if (!spec.pin.empty()) {
         return states;
     }

@@ -119,17 +119,21 @@ std::vector<fs::path> write_lock_files(const Lock& lock, const LockFiles& files)
 }
 
 std::vector<std::string> lock_file_mismatches(const Manifest& manifest, const LockFiles& files) {
-    if (!is_there(files.lock)) {
-        // A project that the Python tool alone has locked.
-        const auto python = files.named ? std::nullopt : read_project_lock(files);
-        return python ? lock_mismatches(manifest, *python)
-                      : std::vector{"there is no " + base::display_path(files.lock)};
+    const bool any = is_there(files.lock) || !files.named;
+    return lock_file_mismatches(manifest, files, any ? read_project_lock(files) : std::nullopt);
+}
+
+std::vector<std::string> lock_file_mismatches(const Manifest& manifest, const LockFiles& files,
+                                              const std::optional<Lock>& lock) {
+    if (!lock) {
+        return {"there is no " + base::display_path(files.lock)};
     }
-    const Lock lock = read_lock(files.lock);
-    std::vector<std::string> reasons = lock_mismatches(manifest, lock);
-    const auto local = local_mismatches(manifest, lock);
-    reasons.insert(reasons.end(), local.begin(), local.end());
-    add_kernels_lock_mismatches(lock, files, reasons);
+    std::vector<std::string> reasons = lock_mismatches(manifest, *lock);
+    if (is_there(files.lock)) {  // else a project that the Python tool alone has locked
+        const auto local = local_mismatches(manifest, *lock);
+        reasons.insert(reasons.end(), local.begin(), local.end());
+        add_kernels_lock_mismatches(*lock, files, reasons);
+    }
     return reasons;
 }
 

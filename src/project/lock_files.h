@@ -35,6 +35,9 @@ std::vector<std::filesystem::path> write_lock_files(const Lock& lock, const Lock
 // Every reason for exit 7: no lock, a lock that does not fit the manifest, a kernels.lock that does
 // not fit the lock. Empty: all is well.
 std::vector<std::string> lock_file_mismatches(const Manifest& manifest, const LockFiles& files);
+// The same, with what read_project_lock() has read of them.
+std::vector<std::string> lock_file_mismatches(const Manifest& manifest, const LockFiles& files,
+                                              const std::optional<Lock>& lock);
 
 // The Error(out_of_date) of --check and --locked.
 [[noreturn]] void fail_out_of_date(const LockFiles& files, const std::vector<std::string>& reasons);

@@ -6,6 +6,7 @@
 
 #include "base/document.h"
 #include "base/file.h"
+#include "base/hex.h"
 #include "base/text.h"
 #include "base/toml.h"
 #include "cache/layout.h"
@@ -24,11 +25,6 @@ using base::Node;
 using base::TableReader;
 
 constexpr std::size_t longest_path = 1024;
-
-bool is_hex(std::string_view text, std::size_t size) {
-    return text.size() == size &&
-           text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
 
 // A line that git leaves where it could not merge.
 bool is_conflict_marker(std::string_view line) {
@@ -232,7 +228,7 @@ private:
     static std::string hash(TableReader& reader, const Node& value, std::string_view key,
                             std::size_t digits) {
         std::string text = reader.as_string(value, key);
-        if (!is_hex(text, digits)) {
+        if (!base::is_hex(text, digits)) {
             reader.fail(value, "\"" + std::string(key) + "\" is not " + std::to_string(digits) +
                                    " hexadecimal digits in lower case");
         }

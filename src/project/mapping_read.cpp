@@ -6,6 +6,7 @@
 
 #include "base/document.h"
 #include "base/file.h"
+#include "base/hex.h"
 #include "project/attribute_table.h"
 #include "project/modes.h"
 #include "target/backend.h"
@@ -35,11 +36,6 @@ bool is_inner_path(std::string_view path) {
         }
         path.remove_prefix(part.size() + 1);
     }
-}
-
-bool is_hex(std::string_view text, std::size_t size) {
-    return text.size() == size &&
-           text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 bool is_identifier(std::string_view text) {
@@ -113,7 +109,7 @@ private:
         reader.require("size");
         file.size = static_cast<std::uint64_t>(*reader.integer("size", 0, INT64_MAX));
         file.sha256 = reader.required_string("sha256");
-        if (!is_hex(file.sha256, 64)) {
+        if (!base::is_hex(file.sha256, 64)) {
             reader.fail(item, "\"sha256\" is not 64 lower-case hexadecimal digits");
         }
         reader.finish();

@@ -9,14 +9,6 @@ namespace {
 
 constexpr std::string_view word = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
-// As the Hub allows them, and harmless as the name of a folder.
-bool is_repository_part(std::string_view part) {
-    return !part.empty() && part.size() <= 96 &&
-           word.find(part.front()) != std::string_view::npos &&
-           part.find_first_not_of(std::string(word) + ".-") == std::string_view::npos &&
-           part.find("..") == std::string_view::npos && part.find("--") == std::string_view::npos;
-}
-
 }  // namespace
 
 std::string Pin::text() const {
@@ -31,12 +23,6 @@ bool comes_before(const Pin& a, const Pin& b) {
     const auto of_b = rank(b);
     return of_a != of_b ? of_a < of_b
                         : std::tie(a.specifier, a.revision) < std::tie(b.specifier, b.revision);
-}
-
-bool is_repository_id(std::string_view text) {
-    const auto slash = text.find('/');
-    return slash != std::string_view::npos && is_repository_part(text.substr(0, slash)) &&
-           is_repository_part(text.substr(slash + 1));
 }
 
 bool is_revision(std::string_view text) {

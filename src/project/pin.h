@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "cache/layout.h"
+
 namespace twinkle::project {
 
 // One of them, or none.
@@ -21,7 +23,7 @@ struct Pin {
 // An order for lists: versions by number, then releases, then revisions.
 bool comes_before(const Pin& a, const Pin& b);
 
-bool is_repository_id(std::string_view text);  // "org/name", harmless as the name of a folder
+using cache::is_repository_id;
 bool is_revision(std::string_view text);
 bool is_specifier(std::string_view text);  // the characters of one
 

@@ -45,7 +45,7 @@ bool fits(const base::Json& subject,
             continue;
         }
         const auto said =
-            value.is_string() ? from_hex(value.get_ref<const std::string&>()) : std::nullopt;
+            value.is_string() ? base::from_hex(value.get_ref<const std::string&>()) : std::nullopt;
         if (!said || *said != artifact_hash(*algorithm)) {
             return false;
         }

@@ -24,6 +24,4 @@ std::optional<HashAlgorithm> hash_from_proto(std::string_view name);  // "SHA2_2
 std::optional<HashAlgorithm> hash_from_name(std::string_view name);   // "sha256"
 std::size_t hash_size(HashAlgorithm algorithm);                       // in bytes
 
-std::optional<std::string> from_hex(std::string_view text);  // lower case only
-
 }  // namespace twinkle::sigstore

@@ -50,7 +50,7 @@ std::string decode(const std::string& value) {
 // {"algorithm": "sha256", "value": "<hex>"}
 Digest read_digest(const Json& object) {
     const auto algorithm = hash_from_name(text(object, "algorithm"));
-    auto bytes = from_hex(text(object, "value"));
+    auto bytes = base::from_hex(text(object, "value"));
     if (!algorithm || !bytes) {
         malformed("has a malformed hash");
     }

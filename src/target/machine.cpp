@@ -65,6 +65,14 @@ public:
 
 }  // namespace
 
+bool is_true(std::string_view value) {
+    std::string upper(value);
+    std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) {
+        return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    });
+    return upper == "1" || upper == "ON" || upper == "YES" || upper == "TRUE";
+}
+
 const Machine& this_machine() {
     static const ThisMachine machine;
     return machine;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "target/backend.h"
@@ -46,6 +47,9 @@ public:
     // ROCm devices as the kernel driver lists them.
     virtual std::vector<Gpu> rocm_gpus() const = 0;
 };
+
+// A switch in the environment: 1, ON, YES and TRUE in any case, as the Python tools read them.
+bool is_true(std::string_view value);
 
 // The machine that this process runs on.
 const Machine& this_machine();
