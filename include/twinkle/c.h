@@ -16,9 +16,9 @@ extern "C" {
 /* "0.1.0" */
 TWINKLE_C_API const char* twinkle_version(void);
 
-/* Of the last call of this thread that failed: a few lines for a person, or JSON with the keys code,
- * what, where, why, hint. Valid until the next failing call of the thread; "" and "{}" before the
- * first. */
+/* Of the last call of this thread that failed: a few lines for a person, or JSON with the keys
+ * code, what, where, why, hint. Valid until the next failing call of the thread; "" and "{}" before
+ * the first. */
 TWINKLE_C_API const char* twinkle_last_error(void);
 TWINKLE_C_API const char* twinkle_last_error_json(void);
 
@@ -32,6 +32,8 @@ TWINKLE_C_API int twinkle_load_kernels(const char* model, const char* kernel_dir
 
 /* Registers the layers of a twinkle.toml (or the same keys as JSON) for this process. */
 TWINKLE_C_API int twinkle_register_kernels(const char* config);
+/* Forgets everything that this process has registered. */
+TWINKLE_C_API void twinkle_clear_kernels(void);
 
 /* Reads a TorchScript model, kernelizes it, and writes the result; nothing is written on an error.
  *
@@ -40,7 +42,8 @@ TWINKLE_C_API int twinkle_register_kernels(const char* config);
  *   {"mode": "inference", "device": "cpu", "only": ["model.*"], "exclude": [], "strict": false,
  *    "use_fallback": true | false | ["no-layer", "no-device", "no-compatible-properties",
  *                                    "no-compatible-mode", "cannot-compile", "cannot-load"]}
- * report: NULL, or receives the report as JSON ("twinkle.kernelize/1"); free it with twinkle_free. */
+ * report: NULL, or receives the report as JSON ("twinkle.kernelize/1"); free it with twinkle_free.
+ */
 TWINKLE_C_API int twinkle_kernelize_file(const char* model, const char* mapping, const char* output,
                                          const char* options, char** report);
 

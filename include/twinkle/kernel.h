@@ -67,8 +67,8 @@ private:
 // A kernel in this process, for good. Copies are the same kernel. Thread-safe.
 class TWINKLE_API Kernel {
 public:
-    const std::string& name() const;     // "org/name@1", or that of its folder
-    const MappedKernel& build() const;   // repository, commit, variant, files with their hashes
+    const std::string& name() const;    // "org/name@1", or that of its folder
+    const MappedKernel& build() const;  // repository, commit, variant, files with their hashes
     std::vector<std::string> operators() const;  // without namespace
     std::vector<std::string> layers() const;
     std::vector<FunctionInfo> functions() const;

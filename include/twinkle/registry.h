@@ -34,10 +34,10 @@ struct LayerRepository {
     std::string layer_name{};  // class in its layers module; empty: the kernel name
     // At most one of them. Neither: the branch main, with a warning.
     std::optional<KernelVersion> version{};
-    std::string revision{};              // branch, tag or commit
-    std::filesystem::path repo_path{};   // … or of a folder; neither: the bundled kernels
-    std::string package_name{};          // the package in repo_path, where it has several
-    std::filesystem::path lockfile{};    // says what is meant; empty: the registry's lock
+    std::string revision{};             // branch, tag or commit
+    std::filesystem::path repo_path{};  // … or of a folder; neither: the bundled kernels
+    std::string package_name{};         // the package in repo_path, where it has several
+    std::filesystem::path lockfile{};   // says what is meant; empty: the registry's lock
 };
 
 // A kind of device: cpu, cuda, rocm, mps ("metal"), xpu, npu, neuron, tpu. With a range of compute
@@ -77,7 +77,7 @@ struct LayerKernel {
     std::string package_name{};
     std::string layer_name{};  // empty: kernel_name
     std::string device{};      // empty: every device with a build
-    std::string mode{};        // inference, training ("train"), "+compile" ("compile"); empty: fallback
+    std::string mode{};  // inference, training ("train"), "+compile" ("compile"); empty: fallback
     std::optional<std::pair<int, int>> capability{};
     std::filesystem::path lockfile{};
     // Empty: those of register_external_layer and of the preset for this kernel name.
@@ -174,9 +174,10 @@ void set_hub_client(Client client, Registry& registry = Registry::of_process()) 
                           const auto found = shared->get(wanted.repo_id, request(wanted));
                           return {found.front().commit, found.front().folder};
                       },
-                      .has = [=](const WantedKernel& wanted) {
-                          return shared->has(wanted.repo_id, request(wanted));
-                      }});
+                      .has =
+                          [=](const WantedKernel& wanted) {
+                              return shared->has(wanted.repo_id, request(wanted));
+                          }});
 }
 
 // Holds a mapping for this thread until it ends. Scopes nest, and end in the reverse order.
@@ -206,7 +207,7 @@ struct UseFallback {
 };
 
 struct ModelOptions {
-    std::optional<std::string> mode{};  // none: training if a module of the model is in training
+    std::optional<std::string> mode{};    // none: training if a module of the model is in training
     std::optional<std::string> device{};  // none: that of the first parameter
     UseFallback use_fallback = true;
     bool strict = false;  // a site that is bound but kept is Error(refused)
@@ -218,8 +219,8 @@ struct ModelOptions {
     const Registry* registry = nullptr;  // none: that of the process
 };
 
-// In place. Errors as with a mapping (kernelize.h); not_found: a kernel that is not on this machine,
-// with what to do, unless cannot-load is a fallback.
+// In place. Errors as with a mapping (kernelize.h); not_found: a kernel that is not on this
+// machine, with what to do, unless cannot-load is a fallback.
 TWINKLE_API Report kernelize_model(torch::jit::Module& model, const ModelOptions& options = {});
 inline Report kernelize(torch::jit::Module& model, const ModelOptions& options) {
     return kernelize_model(model, options);

@@ -46,8 +46,8 @@ int guarded(const std::function<void()>& body) {
     } catch (const std::bad_alloc&) {
         return fail(Error(ErrorCode::failed, {"memory is exhausted", "", "", ""}));
     } catch (const std::exception& error) {
-        return fail(Error(ErrorCode::failed, {"something unexpected failed", "",
-                                              base::printable(error.what()), ""}));
+        return fail(Error(ErrorCode::failed,
+                          {"something unexpected failed", "", base::printable(error.what()), ""}));
     }
 }
 
@@ -132,6 +132,10 @@ int twinkle_load_kernels(const char* model, const char* kernel_dirs) {
 
 int twinkle_register_kernels(const char* config) {
     return guarded([&] { register_kernels(Config::load(needed(config, "the config"))); });
+}
+
+void twinkle_clear_kernels(void) {
+    Registry::of_process().clear();
 }
 
 int twinkle_kernelize_file(const char* model, const char* mapping, const char* output,

@@ -23,8 +23,8 @@ struct Bound {
     // A kernel that adds a number, under the name "Add".
     void add(const std::string& number, const std::string& mode = "", const std::string& flags = "",
              const std::string& device = "") {
-        const auto path =
-            package(folder.path() / ("kernel" + std::to_string(++made)), adds("Layer", number, flags));
+        const auto path = package(folder.path() / ("kernel" + std::to_string(++made)),
+                                  adds("Layer", number, flags));
         registry.register_layer_kernel({.kernel_name = "Add",
                                         .repo_path = path,
                                         .layer_name = "Layer",
@@ -86,8 +86,8 @@ TEST_CASE("a local kernel is registered, bound to a class, and replaces its forw
 
 TEST_CASE("the registry of the process is the default, and can be emptied") {
     const tests::Folder folder;
-    register_layer_kernel({.kernel_name = "Add",
-                           .repo_path = package(folder.path() / "k", adds("Add", "3"))});
+    register_layer_kernel(
+        {.kernel_name = "Add", .repo_path = package(folder.path() / "k", adds("Add", "3"))});
     register_external_layer("tests.Plus", "Add");
     auto model = model_of();
     kernelize(model, {});
@@ -197,7 +197,8 @@ TEST_CASE("every case of a fallback: kept with its reason, or refused") {
     kept(range, {.device = "cuda"}, Fallback::no_compatible_properties, "capability");
     Bound inference;
     inference.add("1", "inference");
-    kept(inference, {.mode = "training"}, Fallback::no_compatible_mode, "not registered for training");
+    kept(inference, {.mode = "training"}, Fallback::no_compatible_mode,
+         "not registered for training");
     Bound beyond;
     const auto path = package(beyond.folder.path() / "beyond", adds("Layer", "x.numpy()"));
     beyond.registry.register_layer_kernel(
@@ -207,8 +208,8 @@ TEST_CASE("every case of a fallback: kept with its reason, or refused") {
 
 TEST_CASE("a kernel that is not there is an error, or a fallback if that is allowed") {
     Bound bound;
-    bound.registry.register_layer_kernel({.kernel_name = "Add",
-                                          .repo_path = bound.folder.path() / "nothing-here"});
+    bound.registry.register_layer_kernel(
+        {.kernel_name = "Add", .repo_path = bound.folder.path() / "nothing-here"});
     auto model = model_of();
     CHECK(code_of([&] { bound.kernelize(model); }) == ErrorCode::not_found);
     FallbackSet all = default_fallbacks();
@@ -219,8 +220,8 @@ TEST_CASE("a kernel that is not there is an error, or a fallback if that is allo
 
 TEST_CASE("a model without the class costs nothing, not even a kernel that is not there") {
     Bound bound;
-    bound.registry.register_layer_kernel({.kernel_name = "Add",
-                                          .repo_path = bound.folder.path() / "nothing-here"});
+    bound.registry.register_layer_kernel(
+        {.kernel_name = "Add", .repo_path = bound.folder.path() / "nothing-here"});
     auto other = model_of("Other");
     const Report report = bound.kernelize(other);
     CHECK(report.sites.empty());
@@ -230,13 +231,12 @@ TEST_CASE("a model without the class costs nothing, not even a kernel that is no
 TEST_CASE("a name that binds nothing is reported with the nearest class") {
     Registry registry;
     const tests::Folder folder;
-    registry.register_layer_kernel({.kernel_name = "plus",
-                                    .repo_path = package(folder.path(), adds("plus", "1"))});
+    registry.register_layer_kernel(
+        {.kernel_name = "plus", .repo_path = package(folder.path(), adds("plus", "1"))});
     auto model = model_of();
     const Report report = kernelize_model(model, {.registry = &registry});
-    CHECK_THAT(report.warnings.front(),
-               ContainsSubstring("plus binds no class") &&
-                   ContainsSubstring("classes = [\"tests.Plus\"]"));
+    CHECK_THAT(report.warnings.front(), ContainsSubstring("plus binds no class") &&
+                                            ContainsSubstring("classes = [\"tests.Plus\"]"));
 }
 
 TEST_CASE("conditions on instances, as data and as code") {
@@ -274,9 +274,9 @@ TEST_CASE("mappings: per device and mode, scoped, nested, with and without what 
     Bound bound;
     bound.add("1");
     const auto repository = [&](const char* number) {
-        return LayerRepository{.layer_name = "Layer",
-                               .repo_path = package(bound.folder.path() / number,
-                                                    adds("Layer", number, compiles))};
+        return LayerRepository{
+            .layer_name = "Layer",
+            .repo_path = package(bound.folder.path() / number, adds("Layer", number, compiles))};
     };
     const KernelMapping two{{"Add", {{"cpu", repository("2")}}}};
     const KernelMapping three{
@@ -331,9 +331,8 @@ TEST_CASE("strict: a bound site that is kept is an error") {
     bound.add("1", "training");
     bound.add("1", "fallback", "    has_backward = False\n");
     auto model = model_of();
-    CHECK(code_of([&] {
-              bound.kernelize(model, {.mode = "inference+compile", .strict = true});
-          }) == ErrorCode::refused);
+    CHECK(code_of([&] { bound.kernelize(model, {.mode = "inference+compile", .strict = true}); }) ==
+          ErrorCode::refused);
 }
 
 TEST_CASE("DISABLE_KERNEL_MAPPING keeps everything and looks for nothing") {
@@ -387,16 +386,15 @@ TEST_CASE("kernels of the Hub come from the cache: two versions in one model") {
             FAIL("no error");
         } catch (const Error& error) {
             CHECK(error.code() == ErrorCode::not_found);
-            CHECK_THAT(error.what(), ContainsSubstring("acme/norm@3") &&
-                                         ContainsSubstring("twinkle fetch"));
+            CHECK_THAT(error.what(),
+                       ContainsSubstring("acme/norm@3") && ContainsSubstring("twinkle fetch"));
         }
     }
     SECTION("without a version: main, with a warning that names the newest") {
         tests::cached_kernel(folder.path(), "acme", "norm", "main", '3', adds("Norm", "1000"));
         Registry loose;
-        loose.register_layer_kernel({.kernel_name = "Norm",
-                                     .repo_id = "acme/norm",
-                                     .classes = {"tests.Plus"}});
+        loose.register_layer_kernel(
+            {.kernel_name = "Norm", .repo_id = "acme/norm", .classes = {"tests.Plus"}});
         auto again = model_of();
         const Report said = kernelize_model(again, {.registry = &loose});
         CHECK(output(again) == 1000);

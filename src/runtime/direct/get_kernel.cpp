@@ -31,11 +31,11 @@ std::vector<std::string> devices_for(const KernelOptions& options) {
     if (!options.device.empty()) {
         const auto device = target::parse_device(options.device);
         if (!device) {
-            throw Error(ErrorCode::malformed, {.what = "there is no device \"" +
-                                                       base::printable(options.device) + "\"",
-                                               .where = "",
-                                               .why = "devices: " + target::device_names(),
-                                               .hint = ""});
+            throw Error(ErrorCode::malformed,
+                        {.what = "there is no device \"" + base::printable(options.device) + "\"",
+                         .where = "",
+                         .why = "devices: " + target::device_names(),
+                         .hint = ""});
         }
         return {*device};
     }

@@ -87,8 +87,7 @@ c10::IValue fitted(c10::IValue value, const c10::TypePtr& type) {
 
 Implementation operator_named(const std::string& op_namespace, const std::string& name) {
     const std::string qualified = op_namespace + "::" + name;
-    const Overloads overloads =
-        jit::getAllOperatorsFor(c10::Symbol::fromQualString(qualified));
+    const Overloads overloads = jit::getAllOperatorsFor(c10::Symbol::fromQualString(qualified));
     if (overloads.empty()) {
         throw Error(ErrorCode::not_found,
                     {.what = "there is no operator of this name",

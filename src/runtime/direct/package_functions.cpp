@@ -30,9 +30,8 @@ c10::TypePtr type_of(const c10::IValue& value) {
 
 PackageFunctions::PackageFunctions(const LoadedKernel& kernel)
     : kernel_name_(kernel.kernel.name),
-      compilation_(
-          std::make_shared<Compilation>(std::make_shared<KernelPackage>(kernel.sources),
-                                        std::make_shared<jit::CompilationUnit>())) {}
+      compilation_(std::make_shared<Compilation>(std::make_shared<KernelPackage>(kernel.sources),
+                                                 std::make_shared<jit::CompilationUnit>())) {}
 
 bool PackageFunctions::has(const std::string& name) {
     const std::scoped_lock lock(mutex_);

@@ -79,10 +79,11 @@ Config Config::preset(const std::string& name) {
     const auto file = presets / (name + ".toml");
     std::error_code error;
     if (name.find('/') != std::string::npos || !std::filesystem::exists(file, error)) {
-        throw Error(ErrorCode::not_found, {.what = "there is no preset \"" + name + "\"",
-                                           .where = presets.string(),
-                                           .why = "",
-                                           .hint = "presets are files below share/twinkle/presets"});
+        throw Error(ErrorCode::not_found,
+                    {.what = "there is no preset \"" + name + "\"",
+                     .where = presets.string(),
+                     .why = "",
+                     .hint = "presets are files below share/twinkle/presets"});
     }
     return config_of(project::load_manifest(file, presets), {});
 }

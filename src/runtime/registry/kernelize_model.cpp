@@ -58,17 +58,16 @@ Report kernelize_model(torch::jit::Module& model, const ModelOptions& options) {
         options.registry != nullptr ? *options.registry : Registry::of_process();
     runtime::Registrations registrations = runtime::effective(registry);
     std::vector<std::string> unused;  // the same warnings come from kernelize itself
-    const runtime::SelectionContext context{
-        runtime::mode_for(model, mode_of(options)),
-        runtime::device_for(model, options.device, unused), runtime::own_target().capability()};
+    const runtime::SelectionContext context{runtime::mode_for(model, mode_of(options)),
+                                            runtime::device_for(model, options.device, unused),
+                                            runtime::own_target().capability()};
     if (runtime::mapping_disabled()) {
         // Nothing is looked for then; every site is kept, and says why.
         registrations.layers.clear();
     }
     const auto& fallback = options.use_fallback.cases;
-    const auto registered =
-        runtime::mapping_for(registrations, classes_of(model), context,
-                             fallback.contains(Fallback::cannot_load));
+    const auto registered = runtime::mapping_for(registrations, classes_of(model), context,
+                                                 fallback.contains(Fallback::cannot_load));
 
     KernelizeOptions how;
     how.mode = context.mode;

@@ -7,9 +7,9 @@ namespace twinkle::runtime {
 namespace {
 
 bool same_instances(const LayerShape& a, const LayerShape& b) {
-    return a.conditions == b.conditions && a.bound.kernel_name == b.bound.kernel_name && a.bound.classes == b.bound.classes &&
-           a.bound.modules == b.bound.modules && a.bound.when == b.bound.when &&
-           a.bound.when_submodule == b.bound.when_submodule &&
+    return a.conditions == b.conditions && a.bound.kernel_name == b.bound.kernel_name &&
+           a.bound.classes == b.bound.classes && a.bound.modules == b.bound.modules &&
+           a.bound.when == b.bound.when && a.bound.when_submodule == b.bound.when_submodule &&
            a.bound.attributes == b.bound.attributes;
 }
 
@@ -124,8 +124,7 @@ private:
         if (found == shapes_.end()) {
             shapes_.push_back(std::move(shape));
         } else {
-            found->kernels.insert(found->kernels.end(), shape.kernels.begin(),
-                                  shape.kernels.end());
+            found->kernels.insert(found->kernels.end(), shape.kernels.begin(), shape.kernels.end());
         }
     }
 

@@ -11,7 +11,7 @@ namespace twinkle::runtime {
 // Instances of some classes, under some conditions, with the registrations for them. Those for one
 // kind of device come before those for every device.
 struct LayerShape {
-    MappedLayer bound;  // without candidates
+    MappedLayer bound;                                 // without candidates
     std::vector<const InstanceCondition*> conditions;  // in the registrations
     std::vector<const LayerKernel*> kernels;
 };

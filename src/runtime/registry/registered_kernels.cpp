@@ -24,8 +24,8 @@ void name_folder(project::Manifest& manifest, const fs::path& folder) {
     if (known([&](const auto& one) { return one.path == folder; })) {
         return;
     }
-    const std::string base =
-        folder.has_filename() ? folder.filename().string() : folder.parent_path().filename().string();
+    const std::string base = folder.has_filename() ? folder.filename().string()
+                                                   : folder.parent_path().filename().string();
     std::string name = base;
     for (int i = 2; known([&](const auto& one) { return one.key == name; }); ++i) {
         name = base + "-" + std::to_string(i);
@@ -33,7 +33,8 @@ void name_folder(project::Manifest& manifest, const fs::path& folder) {
     kernels.push_back({name, {}, folder, "the registered folder " + name});
 }
 
-project::LayerBinding binding_of(const LayerKernel& layer, const std::vector<std::string>& classes) {
+project::LayerBinding binding_of(const LayerKernel& layer,
+                                 const std::vector<std::string>& classes) {
     project::LayerBinding binding;
     binding.kernel_name = layer.kernel_name;
     binding.repo_id = layer.repo_id;
@@ -119,9 +120,9 @@ RegisteredKernels::Place& RegisteredKernels::place_of(const fs::path& lockfile) 
 std::vector<LayerCandidate> RegisteredKernels::candidates(const LayerKernel& layer,
                                                           const std::vector<std::string>& classes) {
     const bool of_hub = !layer.repo_id.empty();
-    const fs::path lockfile = !of_hub                   ? fs::path()
+    const fs::path lockfile = !of_hub                  ? fs::path()
                               : layer.lockfile.empty() ? registrations_.lock
-                                                        : layer.lockfile;
+                                                       : layer.lockfile;
     Place& place = place_of(lockfile);
     project::Manifest one = manifest_;
     one.layers = {binding_of(layer, classes)};

@@ -22,13 +22,17 @@ std::string name_of(const LayerKernel& layer) {
 // What a registration offers before anybody has looked for its kernel: its flags are not known yet,
 // and do not matter for which one is chosen.
 LayerCandidate unresolved(const LayerKernel& layer) {
-    return {name_of(layer),   layer.layer_name, layer.device.empty() ? "any" : layer.device,
-            layer.capability, layer.mode,       true,
+    return {name_of(layer),
+            layer.layer_name,
+            layer.device.empty() ? "any" : layer.device,
+            layer.capability,
+            layer.mode,
+            true,
             true};
 }
 
-// Whether a failure to get a kernel may leave the original in its place; what is wrong in itself may
-// not.
+// Whether a failure to get a kernel may leave the original in its place; what is wrong in itself
+// may not.
 bool is_failure_to_load(const Error& error) {
     return error.code() == ErrorCode::not_found || error.code() == ErrorCode::unreachable ||
            error.code() == ErrorCode::refused;
@@ -46,9 +50,8 @@ public:
         for (const LayerKernel* kernel : shape.kernels) {
             layer.candidates.push_back(unresolved(*kernel));
         }
-        const bool used = std::any_of(classes.begin(), classes.end(), [&](const auto& name) {
-            return binds(layer, name);
-        });
+        const bool used = std::any_of(classes.begin(), classes.end(),
+                                      [&](const auto& name) { return binds(layer, name); });
         if (used) {
             resolve(shape, layer);
         }
@@ -117,8 +120,8 @@ bool RegisteredMapping::admits(const MappedLayer& layer, const torch::jit::Modul
 }
 
 RegisteredMapping mapping_for(const Registrations& registrations,
-                              const std::set<std::string>& classes,
-                              const SelectionContext& context, bool may_fail) {
+                              const std::set<std::string>& classes, const SelectionContext& context,
+                              bool may_fail) {
     const auto presets = project::all_preset_layers(presets_folder());
     MappingMaker maker(registrations, context, may_fail);
     for (const LayerShape& shape : layer_shapes(registrations, presets)) {

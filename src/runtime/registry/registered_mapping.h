@@ -28,7 +28,7 @@ struct RegisteredMapping {
 // `classes`: full names of all classes in the model. Where `may_fail`, a kernel that cannot be had
 // is a failure of the result, else its error is thrown.
 RegisteredMapping mapping_for(const Registrations& registrations,
-                              const std::set<std::string>& classes,
-                              const SelectionContext& context, bool may_fail);
+                              const std::set<std::string>& classes, const SelectionContext& context,
+                              bool may_fail);
 
 }  // namespace twinkle::runtime
