@@ -1,5 +1,6 @@
 // Sites, their classes and their graphs.
 
+#include "runtime/model/no_kernel_loading.h"
 #include "runtime/rewrite/class_name.h"
 #include "runtime/rewrite/lost_attributes.h"
 #include "runtime/rewrite/marker.h"
@@ -172,6 +173,9 @@ TEST_CASE("a marker survives saving and freezing, and is read back") {
         CHECK(found[0].build_id == kernel.build_id);
     };
     check(model, "marked.pt");
+    // A model that is read loads its kernels, and nobody has this one.
+    CHECK_THROWS_WITH(reloaded(model), ContainsSubstring("needs the kernel org/name@1"));
+    const NoKernelLoading as_asked;
     check(reloaded(model), "again.pt");
     auto fresh = reloaded(model);
     check(torch::jit::freeze(fresh), "frozen.pt");

@@ -7,10 +7,19 @@
 
 namespace twinkle::runtime {
 
-std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
-    static std::mutex mutex;
-    static auto& loaded = *new std::map<std::string, std::shared_ptr<const LoadedKernel>>();
+namespace {
 
+std::mutex mutex;
+auto& loaded = *new std::map<std::string, std::shared_ptr<const LoadedKernel>>();
+
+}  // namespace
+
+bool is_loaded(const std::string& build_id) {
+    const std::scoped_lock lock(mutex);
+    return loaded.contains(build_id);
+}
+
+std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
     const std::string build_id = kernel.build_id();
     const std::scoped_lock lock(mutex);
     if (const auto found = loaded.find(build_id); found != loaded.end()) {

@@ -22,6 +22,9 @@ struct LoadedKernel {
 // returned as it is; another build under the same namespace is refused. Thread-safe.
 std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel);
 
+// Whether load_kernel() has loaded this build, from wherever.
+bool is_loaded(const std::string& build_id);
+
 // Finds and loads what a model names; `model` is for messages.
 void load_named_kernels(const std::vector<RequiredKernel>& required,
                         const std::filesystem::path& model, const LoadOptions& options);
