@@ -128,7 +128,7 @@ _twinkle() {
             ;;
         kernelize)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --mode --device --inputs --verify --only --exclude --fallback --strict --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --mode --device --inputs --verify --only --exclude --fallback --strict --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi

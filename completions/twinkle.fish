@@ -82,6 +82,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l only -r -x -d 
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l exclude -r -x -d 'Not the sites whose names match; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l fallback -r -x -a 'true all false no-layer no-device no-compatible-properties no-compatible-mode cannot-compile cannot-load' -d 'When a site may keep its original: true (default), all (also cannot-load), false, or a list of no-layer, no-device, no-compatible-properties, no-compatible-mode, cannot-compile, cannot-load'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l strict -d 'Fail where a site would keep its original, or its values differ'
+complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l strip-debug -d 'Leave out where the model\'s code came from: the Python stacks of a trace, with their paths, and the source of scripted functions'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l dry-run -d 'Report, but write no model'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l report -r -F -d 'Also write the report, as JSON'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -F

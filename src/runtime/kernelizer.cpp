@@ -2,9 +2,10 @@
 #include "runtime/format.h"
 
 #include "base/text.h"
+#include "runtime/model/model_lock.h"
 #include "runtime/rewrite/host_attributes.h"
 #include "runtime/rewrite/marker.h"
-#include "runtime/rewrite/own_class.h"
+#include "runtime/rewrite/past_runs.h"
 #include "runtime/rewrite/replacement.h"
 #include "runtime/selection/binding_typos.h"
 #include "runtime/selection/context.h"
@@ -80,11 +81,15 @@ Report Kernelizer::examine() {
 }
 
 Report Kernelizer::run() {
+    const ModelLock lock(model_);
     Report report = examine();
     if (options_.strict) {
         refuse_kept(report);
     }
     mark_used_kernels();
+    if (report.count(SiteStatus::replaced) != 0) {
+        forget_runs(model_);
+    }
     if (report.count(SiteStatus::replaced) == 0) {
         report.warnings.emplace_back("nothing was replaced: the model is what it was");
     }
@@ -229,43 +234,6 @@ void Kernelizer::report_unbound(const std::vector<Instance>& instances) {
             text += fmt::format("; this would bind the nearest: classes = [\"{}\"]", *full);
         }
         report_.warnings.push_back(std::move(text));
-    }
-}
-
-// Where not all instances of a class are treated alike, those that are replaced get classes of
-// their own.
-void Kernelizer::set_classes_apart() {
-    std::map<const void*, std::vector<const Site*>> by_class;
-    std::map<const void*, std::size_t> instances;
-    for (const Instance& instance : instances_of(model_)) {
-        ++instances[instance.module.type().get()];
-    }
-    for (const Site& site : sites_) {
-        by_class[site.instance.module.type().get()].push_back(&site);
-    }
-    std::vector<std::string> alone;
-    for (const auto& [type, members] : by_class) {
-        const bool alike = members.size() == instances[type] &&
-                           std::all_of(members.begin(), members.end(), [&](const Site* one) {
-                               return one->choice == members.front()->choice;
-                           });
-        for (const Site* member : members) {
-            if (!alike && member->choice && !member->instance.path.empty()) {
-                alone.push_back(member->instance.path);
-            }
-        }
-    }
-    for (const std::string& path : alone) {
-        give_own_class(model_, path);
-    }
-    if (!alone.empty()) {  // clones are new objects
-        for (const Instance& instance : instances_of(model_)) {
-            for (Site& site : sites_) {
-                if (site.instance.path == instance.path) {
-                    site.instance.module = instance.module;
-                }
-            }
-        }
     }
 }
 

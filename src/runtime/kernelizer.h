@@ -3,6 +3,7 @@
 // model marked.
 
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/rewrite/own_class.h"
 #include "runtime/selection/selection.h"
 #include "runtime/source/package_values.h"
 #include "twinkle/kernelize.h"
@@ -46,6 +47,8 @@ private:
     void report_unmatched(const std::string& option, const std::vector<std::string>& patterns);
     void report_other_machine();
     void set_classes_apart();
+    std::optional<NotSeparable> separate();
+    std::vector<Site*> sites_below(const c10::ClassTypePtr& type);
     void replace_sites();
     tl::expected<void, KeepReason> replace_class(const Site& example);
     Compilation& compilation_for(const MappedKernel& kernel, const torch::jit::Module& module);

@@ -1,5 +1,7 @@
 #include "runtime/rewrite/replacement.h"
 
+#include "base/text.h"
+#include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/site_adapter.h"
 #include "runtime/source/layer_compiler.h"
 
@@ -17,26 +19,25 @@ namespace {
 
 constexpr std::string_view method_prefix = "twinkle_";
 
-// A traced instance that is called several times has forward, forward1, forward2, …
-std::vector<jit::Function*> forward_methods(const c10::ClassTypePtr& type) {
-    std::vector<jit::Function*> found;
-    for (jit::Function* method : type->methods()) {
-        const std::string& name = method->name();
-        if (name.starts_with("forward") &&
-            std::all_of(name.begin() + 7, name.end(),
-                        [](unsigned char c) { return std::isdigit(c); })) {
-            found.push_back(method);
-        }
-    }
-    return found;
-}
-
 struct Edit {
     std::shared_ptr<jit::Graph> graph;
     Adapter adapter;
     Placement placement;
     jit::Function* method = nullptr;
 };
+
+// A forward may do more than return something, and what it does would be lost.
+std::optional<std::string> lost_effects(jit::Function& forward, jit::Function& layer) {
+    std::set<std::string> lost = written_attributes(forward);
+    for (const std::string& kept : written_attributes(layer)) {
+        lost.erase(kept);
+    }
+    if (lost.empty()) {
+        return std::nullopt;
+    }
+    return "its forward also changes its " +
+           base::join(std::vector(lost.begin(), lost.end()), ", ") + ", which the layer does not";
+}
 
 tl::expected<Edit, std::string> prepare(const c10::ClassTypePtr& type, jit::Function& forward,
                                         Compilation& compilation, const std::string& layer,
@@ -58,6 +59,10 @@ tl::expected<Edit, std::string> prepare(const c10::ClassTypePtr& type, jit::Func
         return tl::make_unexpected(method.error());
     }
     edit.method = *method;
+    if (auto lost = lost_effects(forward, *edit.method)) {
+        remove_method(type, name);
+        return tl::make_unexpected(*std::move(lost));
+    }
     const auto placement = place(*edit.graph, edit.adapter, *edit.method);
     if (!placement) {
         remove_method(type, name);
