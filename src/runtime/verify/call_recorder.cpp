@@ -4,6 +4,7 @@
 
 #include <torch/csrc/jit/runtime/custom_operator.h>
 
+#include <algorithm>
 #include <mutex>
 
 namespace twinkle::runtime {
@@ -51,7 +52,10 @@ void record(jit::Stack& stack) {
     Recording& into = recording();
     const std::scoped_lock lock(into.mutex);
     auto& calls = into.calls[site];
-    if (calls.size() < into.max_calls) {
+    const auto of_this_method =
+        std::count_if(calls.begin(), calls.end(),
+                      [&](const RecordedCall& call) { return call.method == method; });
+    if (static_cast<std::size_t>(of_this_method) < into.max_calls) {
         calls.push_back({method, copied(inputs).toTupleRef().elements().vec()});
     }
 }
