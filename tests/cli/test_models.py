@@ -4,6 +4,7 @@ whole, on inputs of another batch and length than they were traced with; and tha
 TWINKLE_ALL_MODELS=1 does for every dtype and every site what is otherwise done for a part of them.
 """
 
+import copy
 import fnmatch
 import json
 import os
@@ -15,6 +16,7 @@ from kernels_for_tests import made_models, needs_runtime
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
+nn = torch.nn
 pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 ALL = os.environ.get("TWINKLE_ALL_MODELS") == "1"
 PLAIN = ROOT / "tests/kernels/plain"
@@ -275,3 +277,43 @@ def test_weights_of_another_dtype_than_the_trace(twinkle, traced, plain, tmp_pat
     report = kernelized(twinkle, case, "--map", plain)
     assert count_by_layer(sites_of(report, "replaced")) == REPLACED["bert"]
     case.assert_right(case.outputs(twinkle.folder / "fast.pt"))
+
+
+class Pictures(nn.Module):
+    """The layers of torch.nn with other options than their defaults; one of them is called three times."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(4, 16, 3, stride=2, padding=(1, 0), dilation=1, groups=2, bias=False)
+        self.act = nn.GELU(approximate="tanh")
+        self.norm = nn.LayerNorm(16, eps=1e-2, elementwise_affine=True, bias=False)
+        self.fc = nn.Linear(16, 16, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.norm(self.act(self.conv(x)).flatten(2).transpose(1, 2))
+        y = self.norm(y + self.act(self.fc(y)))
+        return self.norm(y * self.fc(y))
+
+
+@pytest.mark.parametrize("compiled", ["traced", "scripted"])
+def test_layers_of_torch_nn(twinkle, tmp_path, compiled):
+    """From a local package without compiled code."""
+    torch.manual_seed(8)
+    model = Pictures().eval()
+    images = [torch.randn(2, 4, 9, 9), torch.randn(3, 4, 12, 8)]
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-1, 1)
+        made = torch.jit.trace(model, images[0]) if compiled == "traced" else torch.jit.script(model)
+        made.save(tmp_path / "model.pt")
+        expected = [copy.deepcopy(model).double()(x.double()) for x in images]
+    torch.save({"inputs": [(x,) for x in images], "expected": expected}, tmp_path / "model.io.pt")
+    case = Case(tmp_path, "model")
+    layers = {**LEAVES, "GELU": ["torch.nn.modules.activation.GELU"]}
+    report = kernelized(twinkle, case, "--map", resolved(tmp_path, layers))
+    assert {site: layer_of(one) for site, one in sites_of(report, "replaced").items()} == {
+        "conv": "Conv2d", "act": "GELU", "norm": "LayerNorm", "fc": "Linear"}
+    case.assert_right(case.outputs(twinkle.folder / "fast.pt"))
+    if compiled == "traced":
+        saved = torch.jit.load(twinkle.folder / "fast.pt")
+        assert {"forward", "forward1", "forward2"} <= set(saved.norm._c._method_names())
