@@ -77,6 +77,12 @@ SOME_HALVES = ["qwen2_float16", "llama_bfloat16", "t5_float16", "bert_bfloat16",
 FULL = [f"{name}{suffix}" for name in REPLACED for suffix in ("", "_float16", "_bfloat16")]
 
 
+@pytest.fixture(autouse=True)
+def one_thread(twinkle):
+    """Threads that wait for each other cost these tiny models more than they gain, most of all on a busy machine."""
+    twinkle.env["OMP_NUM_THREADS"] = "1"
+
+
 def family(name):
     return name.split("_")[0]
 
@@ -132,7 +138,8 @@ class Case:
     @torch.no_grad()
     def outputs(self, path):
         model = torch.jit.load(path)
-        return [model(*inputs) for inputs in self.inputs]
+        with torch.jit.optimized_execution(False):  # optimizing takes longer than running
+            return [model(*inputs) for inputs in self.inputs]
 
     def errors(self, results):
         """Of each run, in the Euclidean norm and of the largest value: the error, and the original's own."""
