@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "runtime/model/model_lock.h"
+#include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/host_attributes.h"
 #include "runtime/rewrite/marker.h"
 #include "runtime/rewrite/past_runs.h"
@@ -280,15 +281,28 @@ tl::expected<void, KeepReason> Kernelizer::replace_class(const Site& site) {
     if (options_.observer) {
         options_.observer("compile", site.report.of);
     }
-    const auto supplied = supplied_attributes(site.instance.module, choice.layer->attributes);
-    if (!supplied) {
-        return refused(Fallback::cannot_compile, supplied.error());
+    auto passed = passed_inputs(site.instance.module);
+    auto host = supplied_attributes(site.instance.module, choice.layer->attributes, passed);
+    if (!host) {
+        return refused(Fallback::cannot_compile, host.error());
     }
-    ReplacementRequest request{choice.candidate->layer, *supplied, std::nullopt};
+    ReplacementRequest request{choice.candidate->layer, std::move(*host), std::move(passed),
+                               std::nullopt};
     if (wants_training(context_.mode)) {
         request.trained_namespace = choice.kernel->op_namespace;
     }
     return replace_forward(site.instance.module.type(), *compilation, request);
+}
+
+std::map<std::string, PassedInputs> Kernelizer::passed_inputs(const torch::jit::Module& instance) {
+    if (!passed_) {
+        passed_.emplace(model_);
+    }
+    std::map<std::string, PassedInputs> inputs;
+    for (const torch::jit::Function* method : forward_methods(instance.type())) {
+        inputs[method->name()] = passed_->of(instance, method->name());
+    }
+    return inputs;
 }
 
 Compilation& Kernelizer::compilation_for(const MappedKernel& kernel,

@@ -40,21 +40,24 @@ std::optional<std::string> lost_effects(jit::Function& forward, jit::Function& l
 }
 
 tl::expected<Edit, std::string> prepare(const c10::ClassTypePtr& type, jit::Function& forward,
-                                        Compilation& compilation, const std::string& layer,
-                                        const AttributeMap& supplied) {
-    const auto parameters = layer_parameters(compilation.package(), layer);
+                                        Compilation& compilation,
+                                        const ReplacementRequest& request) {
+    const auto parameters = layer_parameters(compilation.package(), request.layer);
     if (!parameters) {
         return tl::make_unexpected(parameters.error());
     }
     Edit edit;
     edit.graph = jit::toGraphFunction(forward).graph();
-    auto adapter = fit(*edit.graph, *parameters);
+    const auto passed = request.passed.find(forward.name());
+    auto adapter = fit(*edit.graph, *parameters,
+                       passed == request.passed.end() ? PassedInputs{} : passed->second);
     if (!adapter) {
         return tl::make_unexpected(adapter.error());
     }
     edit.adapter = std::move(*adapter);
-    const std::string name = std::string(method_prefix) + layer + "_" + forward.name();
-    auto method = compile_layer(compilation, layer, type, name, edit.adapter.input_types, supplied);
+    const std::string name = std::string(method_prefix) + request.layer + "_" + forward.name();
+    auto method = compile_layer(compilation, request.layer, type, name, edit.adapter.signature(),
+                                request.host);
     if (!method) {
         return tl::make_unexpected(method.error());
     }
@@ -148,10 +151,11 @@ tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
         return tl::make_unexpected(std::move(reason));
     };
     if (forwards.empty()) {
-        return give_up({Fallback::cannot_compile, "the saved instance has no forward of its own"});
+        return give_up({Fallback::cannot_compile,
+                        "the saved instance has no forward: nothing calls it under this name"});
     }
     for (jit::Function* forward : forwards) {
-        auto edit = prepare(type, *forward, compilation, request.layer, request.supplied);
+        auto edit = prepare(type, *forward, compilation, request);
         if (!edit) {
             return give_up({Fallback::cannot_compile, edit.error()});
         }

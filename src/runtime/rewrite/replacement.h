@@ -1,6 +1,7 @@
 #pragma once
 // Replaces the forward of one class by a layer: every forward method of it, or none.
 
+#include "runtime/rewrite/site_adapter.h"
 #include "runtime/selection/keep_reason.h"
 #include "runtime/source/host_value.h"
 #include "runtime/source/package_values.h"
@@ -14,7 +15,8 @@ namespace twinkle::runtime {
 
 struct ReplacementRequest {
     std::string layer;
-    AttributeMap supplied;
+    HostAttributes host;
+    std::map<std::string, PassedInputs> passed;  // by method
     // In training, operators of this namespace need an autograd kernel: without one gradients would
     // be silently wrong.
     std::optional<std::string> trained_namespace;
