@@ -286,11 +286,8 @@ tl::expected<void, KeepReason> Kernelizer::replace_class(const Site& site) {
     if (!host) {
         return refused(Fallback::cannot_compile, host.error());
     }
-    ReplacementRequest request{choice.candidate->layer, std::move(*host), std::move(passed),
-                               std::nullopt};
-    if (wants_training(context_.mode)) {
-        request.trained_namespace = choice.kernel->op_namespace;
-    }
+    const ReplacementRequest request{choice.candidate->layer, std::move(*host), std::move(passed),
+                                     wants_training(context_.mode)};
     return replace_forward(site.instance.module.type(), *compilation, request);
 }
 
@@ -316,8 +313,8 @@ Compilation& Kernelizer::compilation_for(const MappedKernel& kernel,
         options_.observer("load-kernel", kernel.name);
     }
     const auto loaded = provider_(kernel);
-    auto compilation =
-        std::make_shared<Compilation>(std::make_shared<KernelPackage>(loaded->sources), unit);
+    auto compilation = std::make_shared<Compilation>(
+        std::make_shared<KernelPackage>(loaded->sources), unit, wants_training(context_.mode));
     return *compilations_.emplace(key, std::move(compilation)).first->second;
 }
 
