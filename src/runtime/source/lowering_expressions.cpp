@@ -1,8 +1,11 @@
 #include "runtime/format.h"
-#include "runtime/source/lowering.h"
+#include "runtime/source/lowering_scope.h"
+
+#include "kernel/constructs.h"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace twinkle::runtime {
 
@@ -31,12 +34,22 @@ namespace {
 
 class Expressions {
 public:
-    explicit Expressions(const SourceFile& file) : file_(file) {}
+    explicit Expressions(FunctionScope& scope) : file_(scope.file), scope_(scope) {}
 
     jit::Expr lower(const py::Expr& expr);
+    // Where only its truth is wanted.
+    jit::Expr test(const py::Expr& expr);
 
 private:
     using Range = jit::SourceRange;
+
+    jit::Expr name(const py::Name& node, const Range& range);
+    jit::Expr boolean(const py::BoolOp& node, const Range& range, bool as_test);
+    jit::Expr choice(const py::IfExp& node, const Range& range);
+    void arguments(const py::Call& node, std::vector<jit::Expr>& inputs);
+    // (*a, b): tuples and lists one after the other.
+    jit::Expr sequence(const std::vector<py::ExprPtr>& nodes, const Range& range,
+                       const char* made_by);
 
     jit::Expr call(const py::Call& node, const Range& range);
     jit::Expr constant(const py::Constant& node, const Range& range);
@@ -49,11 +62,98 @@ private:
     jit::Expr dictionary(const py::Dict& node, const Range& range);
     jit::Expr comprehension(const py::Expr& elt, const std::vector<py::Comprehension>& generators,
                             const Range& range);
+    void check_comprehension(const std::vector<py::Comprehension>& generators,
+                             const py::Node& node);
     jit::Maybe<jit::Expr> maybe(const py::ExprPtr& node, const Range& range);
     jit::List<jit::Expr> list(const std::vector<py::ExprPtr>& nodes, const Range& range);
 
     const SourceFile& file_;
+    FunctionScope& scope_;
 };
+
+jit::Expr variable(const jit::SourceRange& range, const std::string& name) {
+    return jit::Var::create(range, jit::Ident::create(range, name));
+}
+
+jit::Expr apply(const jit::SourceRange& range, const std::string& name,
+                const std::vector<jit::Expr>& inputs) {
+    return jit::Apply::create(range, variable(range, name),
+                              jit::List<jit::Expr>::create(range, inputs),
+                              jit::List<jit::Attribute>::create(range, {}));
+}
+
+bool has_star(const std::vector<py::ExprPtr>& nodes) {
+    return std::any_of(nodes.begin(), nodes.end(), [](const py::ExprPtr& node) {
+        return py::as<py::Starred>(node) != nullptr;
+    });
+}
+
+// What LibTorch's compiler answers itself, before it asks for the names of a module.
+bool is_answered_by_libtorch(const std::string& name) {
+    static const std::set<std::string> names = {"print",
+                                                "tuple",
+                                                "float",
+                                                "int",
+                                                "bool",
+                                                "complex",
+                                                "str",
+                                                "getattr",
+                                                "hasattr",
+                                                "isinstance",
+                                                "range",
+                                                "zip",
+                                                "enumerate",
+                                                "rangelist",
+                                                "list",
+                                                "dict",
+                                                "min",
+                                                "max",
+                                                "abs",
+                                                "all",
+                                                "any",
+                                                "divmod",
+                                                "ord",
+                                                "chr",
+                                                "bin",
+                                                "round",
+                                                "hash",
+                                                "sorted",
+                                                "len",
+                                                "hex",
+                                                "oct",
+                                                "sum",
+                                                "index",
+                                                "slice",
+                                                "reversed",
+                                                "_to_tensor",
+                                                "unchecked_cast",
+                                                "annotate",
+                                                "NotImplemented"};
+    return names.contains(name);
+}
+
+// Calls that take sizes one by one as well as a list.
+bool takes_sizes(const py::Expr& called) {
+    static const std::set<std::string> names = {
+        "view",  "reshape", "expand", "repeat", "permute", "new_empty", "new_zeros", "new_ones",
+        "zeros", "ones",    "empty",  "rand",   "randn",   "tile",      "flip"};
+    const auto* attribute = py::as<py::Attribute>(called);
+    return attribute != nullptr && names.contains(attribute->attr);
+}
+
+bool is_flag(const py::Expr& expr) {
+    if (const auto* unary = py::as<py::UnaryOp>(expr)) {
+        return unary->op == py::UnaryOperator::Not;
+    }
+    if (const auto* constant = py::as<py::Constant>(expr)) {
+        return std::holds_alternative<bool>(constant->value);
+    }
+    const auto* call = py::as<py::Call>(expr);
+    const auto* called = call ? py::as<py::Name>(call->func) : nullptr;
+    return py::as<py::Compare>(expr) != nullptr || py::as<py::BoolOp>(expr) != nullptr ||
+           (called != nullptr &&
+            (called->id == "isinstance" || called->id == "hasattr" || called->id == "bool"));
+}
 
 int binary_kind(py::Operator op) {
     switch (op) {
@@ -117,9 +217,11 @@ jit::Expr keyword_tree(int kind, const jit::SourceRange& range) {
 
 jit::Expr Expressions::lower(const py::Expr& expr) {
     const Range range = file_.range(expr);
+    if (const auto keyword = default_of_keyword(scope_, expr)) {
+        return *keyword == nullptr ? keyword_tree(jit::TK_NONE, range) : lower(**keyword);
+    }
     switch (expr.kind) {
-        case py::NodeKind::Name:
-            return jit::Var::create(range, jit::Ident::create(range, py::as<py::Name>(expr)->id));
+        case py::NodeKind::Name: return name(*py::as<py::Name>(expr), range);
         case py::NodeKind::Constant: return constant(*py::as<py::Constant>(expr), range);
         case py::NodeKind::Attribute: {
             const auto& node = *py::as<py::Attribute>(expr);
@@ -130,24 +232,32 @@ jit::Expr Expressions::lower(const py::Expr& expr) {
         case py::NodeKind::BinOp: return binary(*py::as<py::BinOp>(expr), range);
         case py::NodeKind::UnaryOp: return unary(*py::as<py::UnaryOp>(expr), range);
         case py::NodeKind::Compare: return compare(*py::as<py::Compare>(expr), range);
-        case py::NodeKind::BoolOp: {
-            const auto& node = *py::as<py::BoolOp>(expr);
-            const int kind = node.op == py::BoolOperator::And ? jit::TK_AND : jit::TK_OR;
-            jit::Expr result = lower(*node.values.front());
-            for (std::size_t i = 1; i < node.values.size(); ++i) {
-                result = jit::BinOp::create(range, kind, result, lower(*node.values[i]));
+        case py::NodeKind::BoolOp: return boolean(*py::as<py::BoolOp>(expr), range, false);
+        case py::NodeKind::IfExp: return choice(*py::as<py::IfExp>(expr), range);
+        case py::NodeKind::Tuple: {
+            const auto& node = *py::as<py::Tuple>(expr);
+            if (node.ctx == py::ExprContext::Load && has_star(node.elts)) {
+                return sequence(node.elts, range, lowered_name::sequence);
             }
-            return result;
+            return jit::TupleLiteral::create(range, list(node.elts, range));
         }
-        case py::NodeKind::IfExp: {
-            const auto& node = *py::as<py::IfExp>(expr);
-            return jit::TernaryIf::create(range, lower(*node.test), lower(*node.body),
-                                          lower(*node.orelse));
+        case py::NodeKind::List: {
+            const auto& node = *py::as<py::List>(expr);
+            if (node.ctx != py::ExprContext::Load) {
+                return jit::TupleLiteral::create(range, list(node.elts, range));
+            }
+            if (has_star(node.elts)) {
+                return sequence(node.elts, range, lowered_name::listed);
+            }
+            return jit::ListLiteral::create(range, list(node.elts, range));
         }
-        case py::NodeKind::Tuple:
-            return jit::TupleLiteral::create(range, list(py::as<py::Tuple>(expr)->elts, range));
-        case py::NodeKind::List:
-            return jit::ListLiteral::create(range, list(py::as<py::List>(expr)->elts, range));
+        case py::NodeKind::Starred: {
+            const auto& node = *py::as<py::Starred>(expr);
+            if (node.ctx == py::ExprContext::Load) {
+                file_.refuse(expr, "a starred expression");
+            }
+            return jit::Starred::create(range, lower(*node.value));
+        }
         case py::NodeKind::Dict: return dictionary(*py::as<py::Dict>(expr), range);
         case py::NodeKind::Subscript: return subscript(*py::as<py::Subscript>(expr), range);
         case py::NodeKind::JoinedStr: return joined_string(*py::as<py::JoinedStr>(expr), range);
@@ -158,6 +268,13 @@ jit::Expr Expressions::lower(const py::Expr& expr) {
         case py::NodeKind::GeneratorExp: {
             const auto& node = *py::as<py::GeneratorExp>(expr);
             return comprehension(*node.elt, node.generators, range);
+        }
+        case py::NodeKind::DictComp: {
+            const auto& node = *py::as<py::DictComp>(expr);
+            check_comprehension(node.generators, expr);
+            return jit::DictComp::create(range, lower(*node.key), lower(*node.value),
+                                         lower(*node.generators[0].target),
+                                         lower(*node.generators[0].iter));
         }
         default:
             file_.refuse(
@@ -180,43 +297,177 @@ jit::List<jit::Expr> Expressions::list(const std::vector<py::ExprPtr>& nodes, co
 }
 
 jit::Expr Expressions::constant(const py::Constant& node, const Range& range) {
-    if (node.is_none()) {
-        return keyword_tree(jit::TK_NONE, range);
+    const bool known = !std::holds_alternative<py::BigInteger>(node.value) &&
+                       !std::holds_alternative<py::Imaginary>(node.value) &&
+                       !std::holds_alternative<py::Bytes>(node.value);
+    if (!known) {
+        file_.refuse(
+            node, "a constant that TorchScript does not have (bytes, complex or a huge integer)");
     }
-    if (const auto* value = std::get_if<bool>(&node.value)) {
-        return keyword_tree(*value ? jit::TK_TRUE : jit::TK_FALSE, range);
-    }
-    if (const auto* value = std::get_if<std::int64_t>(&node.value)) {
-        return jit::Const::create(range, std::to_string(*value));
-    }
-    if (const auto* value = std::get_if<double>(&node.value)) {
-        // Integral values need a mark that makes them floats.
-        std::string text = std::isinf(*value) ? "inf" : fmt::format("{:.17g}", *value);
-        if (text.find_first_of(".einf") == std::string::npos) {
-            text += ".0";
+    return lower_constant_value(range, node.value);
+}
+
+jit::Expr Expressions::name(const py::Name& node, const Range& range) {
+    if (node.ctx != py::ExprContext::Load) {
+        if (node.id == scope_.no_keywords || node.id == scope_.no_arguments) {
+            file_.refuse(node, "an assignment to " + node.id);
         }
-        return jit::Const::create(range, text);
+        return variable(range, node.id);
     }
-    if (const std::string* value = node.string()) {
-        return jit::StringLiteral::create(range, *value);
+    if (const auto known = scope_.constants.find(node.id); known != scope_.constants.end()) {
+        return lower_constant_value(range, known->second);
     }
-    if (std::holds_alternative<py::Ellipsis>(node.value)) {
-        return jit::Dots::create(range);
+    if (!scope_.no_keywords.empty() && node.id == scope_.no_keywords) {
+        file_.refuse(node, "**" + node.id + " used for more than pop, get, in and a call");
     }
-    file_.refuse(node,
-                 "a constant that TorchScript does not have (bytes, complex or a huge integer)");
+    if (!scope_.no_arguments.empty() && node.id == scope_.no_arguments) {
+        return jit::TupleLiteral::create(range, jit::List<jit::Expr>::create(range, {}));
+    }
+    if (scope_.modules.contains(node.id)) {
+        return apply(range, lowered_name::module, {variable(range, node.id)});
+    }
+    if (!scope_.is_local(node.id) && scope_.names.binds(node.id)) {
+        return variable(range,
+                        is_answered_by_libtorch(node.id) ? lowered_name::own + node.id : node.id);
+    }
+    if (!scope_.is_local(node.id) && kernel::is_refused_builtin(node.id)) {
+        file_.refuse(node, "the built-in " + node.id + " has no counterpart in TorchScript");
+    }
+    return variable(range, node.id);
+}
+
+void Expressions::check_comprehension(const std::vector<py::Comprehension>& generators,
+                                      const py::Node& node) {
+    if (generators.size() != 1 || !generators[0].ifs.empty() || generators[0].is_async) {
+        file_.refuse(node, "a comprehension with a condition or several loops");
+    }
+}
+
+// Operands whose truth is known while compiling are left out, so that those behind them are
+// compiled only where Python would run them.
+jit::Expr Expressions::boolean(const py::BoolOp& node, const Range& range, bool as_test) {
+    constexpr std::size_t most_operands = 100;
+    if (node.values.size() > most_operands) {
+        file_.refuse(node, "more than 100 operands of and, or");
+    }
+    const bool is_or = node.op == py::BoolOperator::Or;
+    std::vector<const py::Expr*> operands;
+    for (const py::ExprPtr& value : node.values) {
+        const auto holds = known_truth(scope_, *value);
+        const bool last = &value == &node.values.back();
+        if (holds && *holds != is_or && !last) {
+            continue;
+        }
+        operands.push_back(value.get());
+        if (holds && *holds == is_or) {
+            break;
+        }
+    }
+    const auto operand = [&](const py::Expr& one) {
+        if (as_test) {
+            return test(one);
+        }
+        // In Python, a or b is a or b; in TorchScript it is a flag.
+        const jit::Expr value = lower(one);
+        return operands.size() == 1 || is_flag(one)
+                   ? value
+                   : apply(file_.range(one), lowered_name::flag, {value});
+    };
+    jit::Expr result = operand(*operands.front());
+    for (std::size_t i = 1; i < operands.size(); ++i) {
+        result = jit::BinOp::create(range, is_or ? jit::TK_OR : jit::TK_AND, result,
+                                    operand(*operands[i]));
+    }
+    return result;
+}
+
+jit::Expr Expressions::test(const py::Expr& expr) {
+    const Range range = file_.range(expr);
+    if (const auto holds = known_truth(scope_, expr)) {
+        return keyword_tree(*holds ? jit::TK_TRUE : jit::TK_FALSE, range);
+    }
+    if (const auto* node = py::as<py::BoolOp>(expr)) {
+        return boolean(*node, range, true);
+    }
+    if (const auto* node = py::as<py::UnaryOp>(expr);
+        node != nullptr && node->op == py::UnaryOperator::Not) {
+        return jit::UnaryOp::create(range, jit::TK_NOT, test(*node->operand));
+    }
+    return lower(expr);
+}
+
+jit::Expr Expressions::choice(const py::IfExp& node, const Range& range) {
+    if (const auto holds = known_truth(scope_, *node.test)) {
+        return lower(*holds ? *node.body : *node.orelse);
+    }
+    return jit::TernaryIf::create(range, test(*node.test), lower(*node.body), lower(*node.orelse));
+}
+
+jit::Expr Expressions::sequence(const std::vector<py::ExprPtr>& nodes, const Range& range,
+                                const char* made_by) {
+    std::vector<jit::Expr> parts;
+    std::vector<jit::Expr> plain;
+    const auto flush = [&] {
+        if (!plain.empty()) {
+            parts.push_back(
+                jit::TupleLiteral::create(range, jit::List<jit::Expr>::create(range, plain)));
+            plain.clear();
+        }
+    };
+    for (const py::ExprPtr& node : nodes) {
+        const auto* star = py::as<py::Starred>(node);
+        const auto* rest = star ? py::as<py::Name>(star->value) : nullptr;
+        if (rest != nullptr && rest->id == scope_.no_arguments) {
+            continue;
+        }
+        if (star == nullptr) {
+            plain.push_back(lower(*node));
+        } else {
+            flush();
+            parts.push_back(lower(*star->value));
+        }
+    }
+    flush();
+    return apply(range, made_by, parts);
+}
+
+void Expressions::arguments(const py::Call& node, std::vector<jit::Expr>& inputs) {
+    std::vector<const py::Expr*> given;
+    bool starred = false;
+    for (const py::ExprPtr& argument : node.args) {
+        const auto* star = py::as<py::Starred>(argument);
+        const auto* rest = star ? py::as<py::Name>(star->value) : nullptr;
+        if (rest != nullptr && rest->id == scope_.no_arguments) {
+            continue;
+        }
+        starred = starred || star != nullptr;
+        given.push_back(argument.get());
+    }
+    if (starred && takes_sizes(*node.func)) {
+        inputs.push_back(sequence(node.args, file_.range(node), lowered_name::sizes));
+        return;
+    }
+    for (const py::Expr* argument : given) {
+        const auto* star = py::as<py::Starred>(*argument);
+        inputs.push_back(star == nullptr ? lower(*argument)
+                                         : jit::Expr(jit::Starred::create(file_.range(*argument),
+                                                                          lower(*star->value))));
+    }
 }
 
 jit::Expr Expressions::call(const py::Call& node, const Range& range) {
+    const auto* called = py::as<py::Name>(node.func);
+    const bool prints = called != nullptr && called->id == "print";
+    const bool was_message = std::exchange(scope_.in_message, scope_.in_message || prints);
     std::vector<jit::Expr> inputs;
-    for (const py::ExprPtr& argument : node.args) {
-        if (py::as<py::Starred>(argument)) {
-            file_.refuse(*argument, "a starred argument");
-        }
-        inputs.push_back(lower(*argument));
-    }
+    arguments(node, inputs);
     std::vector<jit::Attribute> attributes;
     for (const py::Keyword& keyword : node.keywords) {
+        const auto* rest = py::as<py::Name>(keyword.value);
+        if (keyword.arg.empty() && rest != nullptr && !rest->id.empty() &&
+            rest->id == scope_.no_keywords) {
+            continue;
+        }
         if (keyword.arg.empty()) {
             file_.refuse(keyword, "a ** argument");
         }
@@ -224,18 +475,22 @@ jit::Expr Expressions::call(const py::Call& node, const Range& range) {
         attributes.push_back(
             jit::Attribute::create(at, jit::Ident::create(at, keyword.arg), lower(*keyword.value)));
     }
+    scope_.in_message = was_message;
     return jit::Apply::create(range, lower(*node.func), jit::List<jit::Expr>::create(range, inputs),
                               jit::List<jit::Attribute>::create(range, attributes));
 }
 
 jit::Expr Expressions::binary(const py::BinOp& node, const Range& range) {
+    if (node.op == py::Operator::Pow) {
+        // Of two integers TorchScript makes a float.
+        return apply(range, lowered_name::power, {lower(*node.left), lower(*node.right)});
+    }
     return jit::BinOp::create(range, binary_kind(node.op), lower(*node.left), lower(*node.right));
 }
 
 jit::Expr Expressions::unary(const py::UnaryOp& node, const Range& range) {
     switch (node.op) {
-        case py::UnaryOperator::Not:
-            return jit::UnaryOp::create(range, jit::TK_NOT, lower(*node.operand));
+        case py::UnaryOperator::Not: return test(node);
         case py::UnaryOperator::Invert:
             return jit::UnaryOp::create(range, '~', lower(*node.operand));
         case py::UnaryOperator::USub:
@@ -246,6 +501,13 @@ jit::Expr Expressions::unary(const py::UnaryOp& node, const Range& range) {
 }
 
 jit::Expr Expressions::compare(const py::Compare& node, const Range& range) {
+    constexpr std::size_t most_operands = 100;
+    if (const auto holds = known_truth(scope_, node)) {
+        return keyword_tree(*holds ? jit::TK_TRUE : jit::TK_FALSE, range);
+    }
+    if (node.ops.size() > most_operands) {
+        file_.refuse(node, "more than 100 operands of a comparison");
+    }
     std::optional<jit::Expr> result;
     const py::Expr* left = node.left.get();
     for (std::size_t i = 0; i < node.ops.size(); ++i) {
@@ -264,24 +526,35 @@ jit::Expr Expressions::compare(const py::Compare& node, const Range& range) {
     return *result;
 }
 
-// f"a {x}" → "a {}".format(x); conversions and format specifications only matter to a reader.
+// f"a {x}" in a message → "a {}".format(x); conversions and format specifications only matter to
+// a reader there. Elsewhere only what prints alike in C++ and Python: texts, integers, flags.
 jit::Expr Expressions::joined_string(const py::JoinedStr& node, const Range& range) {
     std::string format;
     std::vector<jit::Expr> values;
     for (const py::ExprPtr& part : node.values) {
         if (const auto* value = py::as<py::FormattedValue>(part)) {
+            const bool plain =
+                !value->format_spec && (value->conversion == -1 || value->conversion == 's');
+            if (!plain && !scope_.in_message) {
+                file_.refuse(*value, "a format specification outside of a message");
+            }
             format += "{}";
             values.push_back(lower(*value->value));
         } else if (const auto* text = py::as<py::Constant>(part); text && text->string()) {
-            if (text->string()->find_first_of("{}") != std::string::npos) {
-                file_.refuse(*part, "a brace in the text of an f-string");
+            const bool braces = text->string()->find_first_of("{}") != std::string::npos;
+            format += braces ? "{}" : *text->string();
+            if (braces) {
+                values.push_back(jit::StringLiteral::create(file_.range(*part), *text->string()));
             }
-            format += *text->string();
         }
     }
     auto literal = jit::StringLiteral::create(range, format);
     if (values.empty()) {
         return literal;
+    }
+    if (!scope_.in_message) {
+        values.insert(values.begin(), literal);
+        return apply(range, lowered_name::text, values);
     }
     return jit::Apply::create(
         range, jit::Select::create(range, literal, jit::Ident::create(range, "format")),
@@ -326,17 +599,43 @@ jit::Expr Expressions::dictionary(const py::Dict& node, const Range& range) {
 jit::Expr Expressions::comprehension(const py::Expr& elt,
                                      const std::vector<py::Comprehension>& generators,
                                      const Range& range) {
-    if (generators.size() != 1 || !generators[0].ifs.empty() || generators[0].is_async) {
-        file_.refuse(elt, "a comprehension with a condition or several loops");
-    }
+    check_comprehension(generators, elt);
     return jit::ListComp::create(range, lower(elt), lower(*generators[0].target),
                                  lower(*generators[0].iter));
 }
 
 }  // namespace
 
-jit::Expr lower_expression(const SourceFile& file, const py::Expr& expr) {
-    return Expressions(file).lower(expr);
+jit::Expr lower_constant_value(const jit::SourceRange& range, const py::ConstantValue& value) {
+    if (const auto* flag = std::get_if<bool>(&value)) {
+        return keyword_tree(*flag ? jit::TK_TRUE : jit::TK_FALSE, range);
+    }
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+        return jit::Const::create(range, std::to_string(*integer));
+    }
+    if (const auto* number = std::get_if<double>(&value)) {
+        // Integral values need a mark that makes them floats.
+        std::string text = std::isinf(*number) ? "inf" : fmt::format("{:.17g}", *number);
+        if (text.find_first_of(".einf") == std::string::npos) {
+            text += ".0";
+        }
+        return jit::Const::create(range, text);
+    }
+    if (const auto* text = std::get_if<std::string>(&value)) {
+        return jit::StringLiteral::create(range, *text);
+    }
+    if (std::holds_alternative<py::Ellipsis>(value)) {
+        return jit::Dots::create(range);
+    }
+    return keyword_tree(jit::TK_NONE, range);
+}
+
+jit::Expr lower_expression(FunctionScope& scope, const py::Expr& expr) {
+    return Expressions(scope).lower(expr);
+}
+
+jit::Expr lower_test(FunctionScope& scope, const py::Expr& expr) {
+    return Expressions(scope).test(expr);
 }
 
 }  // namespace twinkle::runtime
