@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ namespace twinkle::runtime {
 // Where the sources and operators of a kernel come from: load_kernel, or declare_kernel where
 // nothing of it may run.
 using KernelProvider = std::function<std::shared_ptr<const LoadedKernel>(const MappedKernel&)>;
+
+// DISABLE_KERNEL_MAPPING in the environment: every model stays as it is.
+bool mapping_disabled();
 
 class Kernelizer {
 public:
@@ -46,6 +50,8 @@ private:
     void replace_sites();
     tl::expected<void, KeepReason> replace_class(const Site& example);
     Compilation& compilation_for(const MappedKernel& kernel, const torch::jit::Module& module);
+    const MappedKernel* dependency_of(const MappedKernel& kernel, const std::string& repo_id);
+    void mark_used_kernel(const MappedKernel& kernel, std::set<std::string>& used);
     void mark_used_kernels();
 
     torch::jit::Module& model_;
@@ -55,6 +61,8 @@ private:
     SelectionContext context_;
     Report report_;
     std::vector<Site> sites_;
+    // By build id: the kernels that get_kernel_dep has asked for.
+    std::map<std::string, std::set<const MappedKernel*>> dependencies_;
     // By build id; classes of one model may live in several compilation units.
     std::map<std::pair<std::string, const void*>, std::shared_ptr<Compilation>> compilations_;
 };

@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA = re.compile(r'\.def\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
 PYTHON_KERNELS = re.compile(r"^\s*(?:import|from)\s+(triton|cutlass|tilelang|cuda\.bindings|quack)", re.M)
 INTEGERS = re.compile(r"(dim|size|features|num_|heads|top_k|groups|idx|step|stride|length|hidden$|vocab|chunk|^n$|^k$)")
-FLOATS = re.compile(r"(eps|epsilon|scal(e|ing)$|dropout|alpha|theta|softcap|threshold)")
+FLOATS = re.compile(r"(eps|epsilon|scal(e|ing)$|dropout|^alpha|theta|softcap|threshold)")
 CATEGORIES = [
     ("launches a Triton kernel", r"Triton|triton"),
     ("needs another Python package", r"(einops|transformers|cutlass|tilelang|quack|numpy|packaging|cuda\.bindings|os|sys|inspect|warnings|functools|contextlib|itertools|logging)\.?\w* ?.*has no meaning"),
@@ -149,10 +149,13 @@ def layers_of(package):
     for path in ("layers.py", "layers/__init__.py"):
         if (package / path).is_file():
             tree = ast.parse((package / path).read_text())
+            layers = set()
             for cls in tree.body:
                 methods = [s for s in cls.body if isinstance(s, ast.FunctionDef)
                            and s.name == "forward"] if isinstance(cls, ast.ClassDef) else []
-                if isinstance(cls, ast.ClassDef) and is_layer(cls) and methods:
+                if isinstance(cls, ast.ClassDef) and methods and (
+                        is_layer(cls) or any(ast.unparse(b) in layers for b in cls.bases)):
+                    layers.add(cls.name)
                     yield {"name": cls.name, "attributes": attributes_of(cls, methods[-1]),
                            "parameters": parameters_of(methods[-1])}
                 elif isinstance(cls, ast.ClassDef) and not methods and any(

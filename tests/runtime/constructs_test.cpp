@@ -63,6 +63,7 @@ const std::string init = R"(
 def from_init(x, by=2):
     return x * by
 from .helpers import scale as exported
+from .same_name import same_name
 )";
 
 const std::string helpers = R"(
@@ -133,6 +134,7 @@ def _hidden(x):
 Sources package_of(const std::string& forward) {
     return {{"__init__.py", init},
             {"helpers.py", helpers},
+            {"same_name.py", "def same_name(x):\n    return x * 2\n"},
             {"circle.py", "from .circle2 import around\n"},
             {"circle2.py", "from .circle import around\n"},
             {"layers.py", head + forward}};
@@ -226,12 +228,13 @@ TEST_CASE("layer source: functions of sibling modules and of __init__") {
     same("return times(x, by=4.0)", x * 4);
     same("return helpers.untyped(x, 2) + helpers.untyped(x, 2.5, flag=True)", x + 2 + x * 2.5);
     same("return untyped(x, n=2)", x + 2);
+    same("from . import same_name\nreturn same_name(x)", x * 2);  // the function, not the module
     same("from . import exported\nreturn exported(x, 3)", x * 3);
     same("from .helpers import _hidden as local\nreturn local(x)", x);
     same("import math as m\nreturn x * m.pi", x * M_PI);
     same("return round(x)", x + 100);  // the package's own, not Python's
     same("return helpers.of_module(self, x)", x * 2 * 1e-6);
-    refused("return helpers.nothing(x)", "helpers has no nothing");
+    refused("return helpers.nothing(x)", "the module helpers of the kernel has no nothing");
     refused("return around(x)", "undefined value around");
     refused("from .circle import around\nreturn around(x)", "lead in a circle", anywhere);
 }

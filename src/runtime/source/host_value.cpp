@@ -53,7 +53,7 @@ struct SubmoduleValue : jit::SugaredValue {
     explicit SubmoduleValue(jit::Value* module)
         : value(module), type(module->type()->cast<c10::ClassType>()) {}
     std::string kind() const override {
-        return type ? "the module " + unmangled(type->name()->qualifiedName()) : "submodule";
+        return type ? "module " + unmangled(type->name()->qualifiedName()) : "submodule";
     }
     jit::Value* asValue(const jit::SourceRange&, jit::GraphFunction&) override { return value; }
 
@@ -66,7 +66,7 @@ struct SubmoduleValue : jit::SugaredValue {
                          type->findMethod(field) != nullptr;
         if (!has && may_be_traced(*type)) {
             throw(jit::ErrorReport(loc)
-                  << kind() << " has no " << field
+                  << "the " << kind() << " has no " << field
                   << ", but if it was traced it may have had one: traces keep only tensors and "
                      "modules");
         }
@@ -80,7 +80,7 @@ struct SubmoduleValue : jit::SugaredValue {
                 m.graph()->insertConstant(*type->findConstant(field), loc));
         }
         if (attribute == nullptr && type && type->findMethod(field) == nullptr) {
-            throw(jit::ErrorReport(loc) << kind() << " has no attribute " << field);
+            throw(jit::ErrorReport(loc) << "the " << kind() << " has no attribute " << field);
         }
         Value found = jit::SimpleValue(value).attr(loc, m, field);
         if (attribute && attribute->is_module()) {
@@ -109,7 +109,7 @@ struct SubmoduleValue : jit::SugaredValue {
                                                      jit::GraphFunction& m) {
         const auto names = type ? elements_of(*type) : std::vector<std::string>();
         if (names.empty()) {
-            throw(jit::ErrorReport(loc) << kind() << " is no list of modules");
+            throw(jit::ErrorReport(loc) << "the " << kind() << " is no list of modules");
         }
         std::vector<Value> modules;
         modules.reserve(names.size());
@@ -145,7 +145,7 @@ struct HostValue : jit::SugaredValue {
     HostValue(jit::Value* self, const HostSelf& described)
         : value(self), host(described), type(host.type) {}
 
-    std::string kind() const override { return "the host module"; }
+    std::string kind() const override { return "host module"; }
     jit::Value* asValue(const jit::SourceRange&, jit::GraphFunction&) override { return value; }
 
     bool has(const std::string& field) const {

@@ -130,6 +130,10 @@ const PackageModule* KernelPackage::module(const std::string& name) {
     return &result;
 }
 
+const Binding& KernelPackage::submodule(const std::string& name) {
+    return submodules_.try_emplace(name, OwnModule{name}).first->second;
+}
+
 bool KernelPackage::has_module(const std::string& name) const {
     const std::string path = path_of(name);
     return sources_.contains(path.empty() ? "__init__.py" : path + "/__init__.py") ||
@@ -263,8 +267,6 @@ std::vector<std::pair<std::string, Binding>> KernelPackage::imported(
             }
         } else if (import.level == 0) {
             result.emplace_back(bound, ForeignName{import.module, alias.name});
-        } else if (has_module(dotted(from, alias.name))) {
-            result.emplace_back(bound, OwnModule{dotted(from, alias.name)});
         } else {
             result.emplace_back(bound, OwnName{from, alias.name});
         }
@@ -318,7 +320,15 @@ KernelPackage::Definition KernelPackage::find(const std::string& module, const s
         return {};
     }
     const auto found = in->names.find(name);
-    if (found == in->names.end()) {
+    const auto* elsewhere =
+        found == in->names.end() ? nullptr : std::get_if<OwnName>(&found->second);
+    const bool itself =
+        elsewhere != nullptr && elsewhere->module == module && elsewhere->name == name;
+    if (found == in->names.end() || itself) {
+        // What a package binds comes before a module below it, as in Python.
+        if (in->is_package && has_module(dotted(module, name))) {
+            return {in, &submodule(dotted(module, name))};
+        }
         for (const std::string& star : in->star_imports) {
             // Circles of star imports end unnoticed: they are common, and harmless in Python.
             if (depth + 1 < max_reexports && !name.starts_with("_") && stars.insert(star).second) {
@@ -330,7 +340,7 @@ KernelPackage::Definition KernelPackage::find(const std::string& module, const s
         }
         return {};
     }
-    if (const auto* elsewhere = std::get_if<OwnName>(&found->second)) {
+    if (elsewhere != nullptr) {
         return find(elsewhere->module, elsewhere->name, depth + 1, stars);
     }
     return {in, &found->second};

@@ -91,9 +91,11 @@ private:
                                                           const python::ImportFrom& import) const;
     std::string origin_of(const PackageModule& module, const python::ImportFrom& import) const;
     bool has_module(const std::string& name) const;
+    const Binding& submodule(const std::string& name);
 
     std::map<std::string, std::string> sources_;  // module path relative to the package root → text
     std::map<std::string, std::unique_ptr<PackageModule>> modules_;
+    std::map<std::string, Binding> submodules_;
 };
 
 }  // namespace twinkle::runtime

@@ -32,6 +32,7 @@ private:
     bool with(const py::With& node, std::vector<jit::Stmt>& out);
     jit::Stmt with_grad(bool enabled, const Range& range, const jit::List<jit::Stmt>& body);
     void learn(const py::Assign& node);
+    void forget(const py::Node& statement);
     jit::Stmt assign(const py::Assign& node, const Range& range);
     jit::Stmt annotated(const py::AnnAssign& node, const Range& range);
     jit::Stmt plain_assign(const py::Expr& target, const jit::Expr& value, const Range& range,
@@ -92,8 +93,23 @@ jit::List<jit::Stmt> Statements::body(const py::FunctionDef& function,
     return jit::List<jit::Stmt>::create(range, first);
 }
 
+// Names that a statement binds have no known value any more; of a loop before it, since its body is
+// run again.
+void Statements::forget(const py::Node& statement) {
+    py::walk(statement, [&](const py::Node& node) {
+        if (const auto* name = py::as<py::Name>(node);
+            name != nullptr && name->ctx != py::ExprContext::Load) {
+            scope_.constants.erase(name->id);
+        }
+        return true;
+    });
+}
+
 bool Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
     const Range range = file_.range(statement);
+    if (statement.kind == py::NodeKind::For || statement.kind == py::NodeKind::While) {
+        forget(statement);
+    }
     switch (statement.kind) {
         case py::NodeKind::Return: {
             const auto& node = *py::as<py::Return>(statement);
@@ -110,13 +126,16 @@ bool Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
             return false;
         case py::NodeKind::Assign:
             out.push_back(assign(*py::as<py::Assign>(statement), range));
+            forget(statement);
             learn(*py::as<py::Assign>(statement));
             return false;
         case py::NodeKind::AnnAssign:
             out.push_back(annotated(*py::as<py::AnnAssign>(statement), range));
+            forget(statement);
             return false;
         case py::NodeKind::AugAssign:
             out.push_back(augmented(*py::as<py::AugAssign>(statement), range));
+            forget(statement);
             return false;
         case py::NodeKind::If: return condition(*py::as<py::If>(statement), out);
         case py::NodeKind::While: {
@@ -151,6 +170,7 @@ bool Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
         case py::NodeKind::ImportFrom: return false;
         case py::NodeKind::Delete: {
             std::vector<jit::Expr> targets;
+            forget(statement);
             for (const py::ExprPtr& target : py::as<py::Delete>(statement)->targets) {
                 targets.push_back(expression(*target));
             }
@@ -218,11 +238,11 @@ jit::Expr Statements::message(const py::Expr& expr) {
     return result;
 }
 
-// A name that is bound once, in front of everything that could be run instead, to a value that is
-// known: its value is known behind it.
+// A name that is bound outside of all blocks to a value that is known: its value is known until it
+// is bound again.
 void Statements::learn(const py::Assign& node) {
     const auto* name = node.targets.size() == 1 ? py::as<py::Name>(node.targets.front()) : nullptr;
-    if (name == nullptr || depth_ != 0 || scope_.assigned[name->id] != 1) {
+    if (name == nullptr || depth_ != 0) {
         return;
     }
     if (const auto value = known_value(scope_, *node.value);
@@ -408,8 +428,13 @@ void bind_known(FunctionScope& scope, Statements& lowering, const py::Arg& arg,
     if (!value) {
         value = known_value(outside, *fallback);
     }
-    if (value && scope.assigned[arg.arg] == 1) {
+    const bool decides = value && (std::holds_alternative<py::None>(*value) ||
+                                   std::holds_alternative<bool>(*value) ||
+                                   std::holds_alternative<std::string>(*value));
+    if (value && (decides || scope.assigned[arg.arg] == 1)) {
         scope.constants[arg.arg] = *value;
+    }
+    if (value && scope.assigned[arg.arg] == 1) {
         return;
     }
     body.push_back(lowering.assignment(arg, arg.arg,

@@ -21,13 +21,13 @@ std::string title(const PackageModule& module) {
 struct OwnModuleValue : jit::SugaredValue {
     OwnModuleValue(std::shared_ptr<Compilation> in, const PackageModule& which)
         : compilation(std::move(in)), module(which) {}
-    std::string kind() const override { return "the kernel's module " + title(module); }
+    std::string kind() const override { return "module " + title(module) + " of the kernel"; }
     Value attr(const jit::SourceRange& loc, jit::GraphFunction&,
                const std::string& field) override {
         if (Value value = compilation->value_of(module, {}, field, loc)) {
             return value;
         }
-        throw(jit::ErrorReport(loc) << kind() << " has no " << field);
+        throw(jit::ErrorReport(loc) << "the " << kind() << " has no " << field);
     }
     std::shared_ptr<Compilation> compilation;
     const PackageModule& module;
@@ -56,7 +56,7 @@ struct OwnFunctionValue : jit::SugaredValue {
         }
     }
 
-    std::string kind() const override { return "the function " + def.name; }
+    std::string kind() const override { return "function " + def.name; }
 
     Value call(const jit::SourceRange& loc, jit::GraphFunction& m,
                at::ArrayRef<jit::NamedValue> args, at::ArrayRef<jit::NamedValue> kwargs,
@@ -195,7 +195,7 @@ struct RecordValue : jit::SugaredValue {
         const py::Expr* fallback;
     };
 
-    std::string kind() const override { return "the class " + type.name; }
+    std::string kind() const override { return "class " + type.name; }
 
     Value call(const jit::SourceRange& loc, jit::GraphFunction& m,
                at::ArrayRef<jit::NamedValue> args, at::ArrayRef<jit::NamedValue> kwargs,
@@ -264,7 +264,7 @@ struct RecordValue : jit::SugaredValue {
 struct NamespaceValue : jit::SugaredValue {
     NamespaceValue(const py::ClassDef& definition, bool readable)
         : type(definition), constants(readable) {}
-    std::string kind() const override { return "the Python class " + type.name; }
+    std::string kind() const override { return "Python class " + type.name; }
     Value attr(const jit::SourceRange& loc, jit::GraphFunction&,
                const std::string& field) override {
         for (const py::StmtPtr& statement : type.body) {
@@ -277,11 +277,11 @@ struct NamespaceValue : jit::SugaredValue {
                 }
             }
         }
-        throw(jit::ErrorReport(loc) << field << " of " << kind());
+        throw(jit::ErrorReport(loc) << field << " of the " << kind());
     }
     Value call(const jit::SourceRange& loc, jit::GraphFunction&, at::ArrayRef<jit::NamedValue>,
                at::ArrayRef<jit::NamedValue>, size_t) override {
-        throw(jit::ErrorReport(loc) << "makes an object of " << kind());
+        throw(jit::ErrorReport(loc) << "makes an object of the " << kind());
     }
     const py::ClassDef& type;
     bool constants;
