@@ -194,8 +194,7 @@ public:
                                         identifier(source_.module->name) + "." +
                                         source_.type->name);
         return compilation_.unit()
-            .define(prefix, {}, {}, {tree}, {compilation_.scope_of(*forward_.module)}, nullptr,
-                    /*shouldMangle=*/true)
+            .define(prefix, {}, {}, {tree}, {scope_of(forward_)}, nullptr, /*shouldMangle=*/true)
             .front();
     }
 
@@ -216,13 +215,20 @@ private:
         return found;
     }
 
+    Bindings imports_in(const MethodSource& method) const {
+        return compilation_.package().imports_in(*method.module, *method.def);
+    }
+    jit::ResolverPtr scope_of(const MethodSource& method) const {
+        return compilation_.scope_of(*method.module, imports_in(method));
+    }
+
     jit::Def lower(const MethodSource& method, std::vector<LoweredParameter> parameters) const {
         check_decorators(method);
         if (method.def == forward_.def && !own_context()) {
             parameters.insert(parameters.begin(), {context_, ""});
         }
-        const auto tree =
-            lower_function(*method.module->file, *method.def, method.def->name, parameters);
+        const auto tree = compilation_.lower(*method.module, imports_in(method), *method.def,
+                                             method.def->name, parameters);
         const auto optional = c10::OptionalType::create(c10::TensorType::get());
         return method.def->name == "backward"
                    ? annotate_none_first(tree, compilation_.name_of(optional))
@@ -247,8 +253,7 @@ private:
                                     tree.statements());
         }
         const ContextSelf self(type, argument_types_.size());
-        compilation_.unit().define(type->name(), {}, {}, {tree},
-                                   {compilation_.scope_of(*method.module)}, &self);
+        compilation_.unit().define(type->name(), {}, {}, {tree}, {scope_of(method)}, &self);
         return type->getMethod(method.def->name).getSchema().returns().at(0).type();
     }
 
