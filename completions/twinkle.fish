@@ -9,6 +9,7 @@ complete -c twinkle -l color -r -x -a 'auto always never' -d 'Colours: auto (on 
 complete -c twinkle -l json -d 'The result, or the error, as one JSON object'
 complete -c twinkle -l offline -d 'Never use the network'
 complete -c twinkle -l project -r -x -a '(__fish_complete_directories)' -d 'The folder of the manifest (default: the nearest parent folder that has one)'
+complete -c twinkle -n __fish_use_subcommand -a init -d 'Write a first twinkle.toml, with what a model holds'
 complete -c twinkle -n __fish_use_subcommand -a add -d 'Add kernels to the manifest, and lock them'
 complete -c twinkle -n __fish_use_subcommand -a remove -d 'Take kernels out of the manifest and the lock'
 complete -c twinkle -n __fish_use_subcommand -a lock -d 'Pin the kernels of a project: commits, and the hash of every file'
@@ -27,6 +28,9 @@ complete -c twinkle -n __fish_use_subcommand -a outdated -d 'Show which locked k
 complete -c twinkle -n __fish_use_subcommand -a cache -d 'Look after the cache of kernels'
 complete -c twinkle -n __fish_use_subcommand -a env -d 'Show the facts of this machine that decisions depend on'
 complete -c twinkle -n __fish_use_subcommand -a completions -d 'Print the completion script of a shell'
+
+complete -c twinkle -n '__fish_seen_subcommand_from init' -l force -d 'Overwrite a manifest that is there'
+complete -c twinkle -n '__fish_seen_subcommand_from init' -F
 
 complete -c twinkle -n '__fish_seen_subcommand_from add' -l trust -r -x -d 'Trust this repository this once, though the Hub does not vouch for its publisher; trust = […] in the manifest keeps it'
 complete -c twinkle -n '__fish_seen_subcommand_from add' -x -a '(__fish_complete_directories)'

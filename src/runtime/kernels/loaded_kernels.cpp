@@ -9,20 +9,30 @@ namespace twinkle::runtime {
 
 namespace {
 
-std::mutex mutex;
-auto& loaded = *new std::map<std::string, std::shared_ptr<const LoadedKernel>>();
+struct Loaded {
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<const LoadedKernel>> by_id;
+    std::vector<std::shared_ptr<const LoadedKernel>> in_order;
+};
+
+Loaded& of_process() {
+    static auto& loaded = *new Loaded();  // libraries stay open, and so do their records
+    return loaded;
+}
 
 }  // namespace
 
 bool is_loaded(const std::string& build_id) {
-    const std::scoped_lock lock(mutex);
-    return loaded.contains(build_id);
+    Loaded& loaded = of_process();
+    const std::scoped_lock lock(loaded.mutex);
+    return loaded.by_id.contains(build_id);
 }
 
 std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
+    Loaded& loaded = of_process();
     const std::string build_id = kernel.build_id();
-    const std::scoped_lock lock(mutex);
-    if (const auto found = loaded.find(build_id); found != loaded.end()) {
+    const std::scoped_lock lock(loaded.mutex);
+    if (const auto found = loaded.by_id.find(build_id); found != loaded.by_id.end()) {
         return found->second;
     }
     VerifiedFiles files = read_verified(kernel);
@@ -31,8 +41,15 @@ std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
     result->kernel = kernel;
     result->build_id = build_id;
     result->sources = std::move(files.sources);
-    loaded.emplace(build_id, result);
+    loaded.by_id.emplace(build_id, result);
+    loaded.in_order.push_back(result);
     return result;
+}
+
+std::vector<std::shared_ptr<const LoadedKernel>> loaded_kernels() {
+    Loaded& loaded = of_process();
+    const std::scoped_lock lock(loaded.mutex);
+    return loaded.in_order;
 }
 
 }  // namespace twinkle::runtime

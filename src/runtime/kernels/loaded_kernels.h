@@ -22,6 +22,8 @@ struct LoadedKernel {
 // returned as it is; another build under the same namespace is refused. Thread-safe.
 std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel);
 
+// All of this process, in the order of loading. Thread-safe.
+std::vector<std::shared_ptr<const LoadedKernel>> loaded_kernels();
 // Whether load_kernel() has loaded this build, from wherever.
 bool is_loaded(const std::string& build_id);
 

@@ -40,21 +40,24 @@ std::optional<std::string> lost_effects(jit::Function& forward, jit::Function& l
 }
 
 tl::expected<Edit, std::string> prepare(const c10::ClassTypePtr& type, jit::Function& forward,
-                                        Compilation& compilation, const std::string& layer,
-                                        const AttributeMap& supplied) {
-    const auto parameters = layer_parameters(compilation.package(), layer);
+                                        Compilation& compilation,
+                                        const ReplacementRequest& request) {
+    const auto parameters = layer_parameters(compilation.package(), request.layer);
     if (!parameters) {
         return tl::make_unexpected(parameters.error());
     }
     Edit edit;
     edit.graph = jit::toGraphFunction(forward).graph();
-    auto adapter = fit(*edit.graph, *parameters);
+    const auto passed = request.passed.find(forward.name());
+    auto adapter = fit(*edit.graph, *parameters,
+                       passed == request.passed.end() ? PassedInputs{} : passed->second);
     if (!adapter) {
         return tl::make_unexpected(adapter.error());
     }
     edit.adapter = std::move(*adapter);
-    const std::string name = std::string(method_prefix) + layer + "_" + forward.name();
-    auto method = compile_layer(compilation, layer, type, name, edit.adapter.input_types, supplied);
+    const std::string name = std::string(method_prefix) + request.layer + "_" + forward.name();
+    auto method = compile_layer(compilation, request.layer, type, name, edit.adapter.signature(),
+                                request.host);
     if (!method) {
         return tl::make_unexpected(method.error());
     }
@@ -81,21 +84,28 @@ void visit_nodes(const jit::Block* block, const std::function<void(const jit::No
     }
 }
 
+// A composite of other operators has their gradients; but what writes into its arguments is no
+// composite, however it was registered.
 bool has_autograd_kernel(const c10::OperatorHandle& op) {
-    for (const auto key :
-         {c10::DispatchKey::Autograd, c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradCUDA,
-          c10::DispatchKey::CompositeImplicitAutograd}) {
+    for (const auto key : {c10::DispatchKey::Autograd, c10::DispatchKey::AutogradCPU,
+                           c10::DispatchKey::AutogradCUDA}) {
         if (op.hasKernelForDispatchKey(key)) {
             return true;
         }
     }
-    return false;
+    return !op.schema().is_mutable() &&
+           op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
-// Operators of the namespace that the function calls, through other functions too, without an
-// autograd kernel.
-std::set<std::string> operators_without_autograd(jit::Function& function,
-                                                 const std::string& op_namespace) {
+// LibTorch's own operators know their gradients; twinkle's take care of them.
+bool is_foreign(const c10::Symbol& kind) {
+    const std::string ns = kind.ns().toUnqualString();
+    return ns != "aten" && ns != "prim" && ns != "twinkle";
+}
+
+// Operators of kernels that the function calls, through other functions too, without an autograd
+// kernel. What an autograd.Function calls is out of sight here, and may.
+std::set<std::string> operators_without_autograd(jit::Function& function) {
     std::set<std::string> found;
     std::set<const jit::Function*> seen;
     const std::function<void(jit::Function&)> scan = [&](jit::Function& one) {
@@ -105,9 +115,11 @@ std::set<std::string> operators_without_autograd(jit::Function& function,
         visit_nodes(jit::toGraphFunction(one).graph()->block(), [&](const jit::Node* node) {
             if (node->kind() == c10::prim::CallFunction) {
                 scan(*node->input(0)->type()->expectRef<c10::FunctionType>().function());
-            } else if (node->kind().ns().toUnqualString() == op_namespace) {
+            } else if (is_foreign(node->kind())) {
+                const auto* schema = node->maybeSchema();
                 const std::string name = node->kind().toQualString();
-                const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
+                const auto op = c10::Dispatcher::singleton().findSchema(
+                    {name, schema != nullptr ? schema->overload_name() : ""});
                 if (!op || !has_autograd_kernel(*op)) {
                     found.insert(name);
                 }
@@ -121,14 +133,15 @@ std::set<std::string> operators_without_autograd(jit::Function& function,
 std::optional<KeepReason> unfit_for_training(const std::vector<Edit>& edits,
                                              const ReplacementRequest& request) {
     for (const Edit& edit : edits) {
-        if (!request.trained_namespace) {
+        if (!request.trains) {
             break;
         }
-        const auto found = operators_without_autograd(*edit.method, *request.trained_namespace);
+        const auto found = operators_without_autograd(*edit.method);
         if (!found.empty()) {
-            return KeepReason{
-                Fallback::no_compatible_mode,
-                *found.begin() + " has no autograd kernel, so gradients would be wrong"};
+            return KeepReason{Fallback::no_compatible_mode,
+                              *found.begin() +
+                                  " has no autograd kernel and is in no autograd.Function, so "
+                                  "gradients would be wrong"};
         }
     }
     return std::nullopt;
@@ -148,10 +161,11 @@ tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
         return tl::make_unexpected(std::move(reason));
     };
     if (forwards.empty()) {
-        return give_up({Fallback::cannot_compile, "the saved instance has no forward of its own"});
+        return give_up({Fallback::cannot_compile,
+                        "the saved instance has no forward: nothing calls it under this name"});
     }
     for (jit::Function* forward : forwards) {
-        auto edit = prepare(type, *forward, compilation, request.layer, request.supplied);
+        auto edit = prepare(type, *forward, compilation, request);
         if (!edit) {
             return give_up({Fallback::cannot_compile, edit.error()});
         }

@@ -4,6 +4,7 @@
 
 #include <torch/csrc/jit/runtime/custom_operator.h>
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
@@ -58,7 +59,10 @@ void record(jit::Stack& stack) {
         return;  // another instance of the class
     }
     auto& calls = into.calls[site->second];
-    if (calls.size() < into.max_calls) {
+    const auto of_this_method =
+        std::count_if(calls.begin(), calls.end(),
+                      [&](const RecordedCall& call) { return call.method == method; });
+    if (static_cast<std::size_t>(of_this_method) < into.max_calls) {
         calls.push_back({method, copied(inputs).toTupleRef().elements().vec()});
     }
 }
