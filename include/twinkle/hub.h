@@ -41,6 +41,7 @@ struct KernelRequest {
     // The machine: "here" (also if empty), a file of `twinkle env --json`, or
     // "torch=2.13,backend=cu130,arch=9.0,…".
     std::string target{};
+    std::string user_agent{};  // in addition to that of the client
 };
 
 // A build in the cache.
@@ -71,6 +72,8 @@ struct FetchOptions {
 // can use one cache at the same time.
 class TWINKLE_API Client {
 public:
+    using Request = KernelRequest;
+
     explicit Client(ClientOptions options = {});
     ~Client();
     Client(Client&&) noexcept;

@@ -13,6 +13,7 @@
 
 #include <torch/script.h>
 
+#include <concepts>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -45,6 +46,11 @@ struct KernelizeOptions {
     std::vector<std::string> only{};      // globs over sites; empty: all
     std::vector<std::string> exclude{};
     FallbackSet fallback = default_fallbacks();
+    bool strict = false;  // a site that is bound but kept is Error(refused)
+    // Asked of every site that a binding fits: a reason keeps the original.
+    std::function<std::optional<std::string>(const MappedLayer& layer, const std::string& site,
+                                             const torch::jit::Module& instance)>
+        unfit{};
     // Called before each step: "load-kernel" with the kernel's name, "compile" with a class.
     std::function<void(const std::string& stage, const std::string& what)> observer{};
 };
@@ -57,8 +63,14 @@ struct Kernelized {
 // Throws Error: refused (a fallback that is not allowed, a kernel that cannot be loaded),
 // verification (a file of a kernel differs from the mapping), malformed (no TorchScript model,
 // unknown mode).
-TWINKLE_API Report kernelize(torch::jit::Module& model, const Mapping& mapping,
-                             const KernelizeOptions& options = {});
+TWINKLE_API Report kernelize_with(torch::jit::Module& model, const Mapping& mapping,
+                                  const KernelizeOptions& options = {});
+// A template, so that kernelize(model, {}) is the one of registry.h.
+template <std::same_as<Mapping> M>
+Report kernelize(torch::jit::Module& model, const M& mapping,
+                 const KernelizeOptions& options = {}) {
+    return kernelize_with(model, mapping, options);
+}
 TWINKLE_API Kernelized kernelize(const std::filesystem::path& model, const Mapping& mapping,
                                  const KernelizeOptions& options = {});
 

@@ -1,7 +1,9 @@
 #pragma once
 // Everything of libtwinkle in one header.
 #include "twinkle/error.h"
+#include "twinkle/kernel.h"
 #include "twinkle/kernelize.h"
 #include "twinkle/load.h"
 #include "twinkle/mapping.h"
+#include "twinkle/registry.h"
 #include "twinkle/report.h"

@@ -96,11 +96,14 @@ struct Client::State {
     explicit State(ClientOptions given) : options(std::move(given)), listener(options) {}
 
     // A workplace of its own for each call: its connections end with it.
-    operations::Workplace place(const fs::path& project = {}) {
+    operations::Workplace place(const fs::path& project = {}, const std::string& agent = {}) {
         stop = false;
         operations::WorkplaceOptions wishes;
         wishes.offline = options.offline;
         wishes.user_agent = options.user_agent;
+        if (!agent.empty()) {
+            wishes.user_agent += (wishes.user_agent.empty() ? "" : "; ") + agent;
+        }
         if (!project.empty()) {
             wishes.project = project;
         }
@@ -145,7 +148,7 @@ std::vector<FetchedKernel> kernels_of(const operations::FetchReport& report,
 
 std::vector<FetchedKernel> Client::get(const std::string& repo_id, const KernelRequest& request) {
     const std::lock_guard<std::mutex> guard(state_->mutex);
-    auto place = state_->place();
+    auto place = state_->place({}, request.user_agent);
     operations::FetchOptions options;
     options.specs = {spec_of(repo_id, request)};
     options.targets = targets_of(request);
@@ -156,7 +159,7 @@ std::vector<FetchedKernel> Client::get(const std::string& repo_id, const KernelR
 
 bool Client::has(const std::string& repo_id, const KernelRequest& request) {
     const std::lock_guard<std::mutex> guard(state_->mutex);
-    auto place = state_->place();
+    auto place = state_->place({}, request.user_agent);
     try {
         const auto texts = targets_of(request);
         const auto target = operations::choose_targets(place, nullptr, texts).front();

@@ -1,11 +1,13 @@
 #include "project/kernel_locator.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "cache/snapshot.h"
 #include "project/requests.h"
+#include "project/version_specifier.h"
 #include "twinkle/error.h"
 
 namespace fs = std::filesystem;
@@ -35,16 +37,17 @@ std::map<std::string, fs::path> local_overrides(const target::Machine& machine) 
     return overrides;
 }
 
-// The name of the ref that a pin asks for. Ranges of releases need the list of tags, which only the
-// Hub has; an exact release is a tag.
-std::optional<std::string> ref_of(const Pin& pin) {
+// The name of the ref that a pin asks for, among those that the cache knows.
+std::optional<std::string> ref_of(const Pin& pin, const std::vector<cache::CachedRef>& known) {
     if (pin.version) {
         return "v" + std::to_string(*pin.version);
     }
     if (!pin.specifier.empty()) {
-        const bool exact =
-            pin.specifier.find_first_not_of("0123456789.abrcdevpost") == std::string::npos;
-        return exact ? std::optional("v" + pin.specifier) : std::nullopt;
+        std::vector<std::string> names;
+        for (const cache::CachedRef& ref : known) {
+            names.push_back(ref.name);
+        }
+        return newest_admitted(pin.specifier, names);
     }
     return pin.revision.empty() ? "main" : pin.revision;
 }
@@ -108,7 +111,8 @@ KernelSource KernelLocator::locate_local(const std::string& name, const fs::path
 KernelSource KernelLocator::locate_hub(const std::string& repo_id, Pin pin,
                                        const std::string& where) {
     if (pin.empty()) {
-        warn(where + ": " + repo_id + " has neither version nor revision: its branch main is used");
+        warn(where + ": " + repo_id + " has neither version nor revision: its branch main is used" +
+             newest_known(repo_id));
         pin.revision = "main";
     }
     const std::string name = repo_id + "@" + pin.text();
@@ -124,8 +128,11 @@ KernelSource KernelLocator::locate_hub(const std::string& repo_id, Pin pin,
     if (locked != nullptr) {
         return locate_locked(*locked, name, where);
     }
-    const auto ref = ref_of(pin);
-    const auto snapshot = ref ? cache::find_snapshot(cache_, repo_id, *ref) : std::nullopt;
+    if (options_.download) {  // which is up to date, and asks whom to trust
+        const auto snapshot = options_.download(repo_id, pin);
+        return {name, repo_id, snapshot.commit, snapshot.folder, pin, nullptr};
+    }
+    const auto snapshot = find_cached(repo_id, pin);
     if (!snapshot) {
         fail_missing(name, repo_id, where);
     }
@@ -134,6 +141,26 @@ KernelSource KernelLocator::locate_hub(const std::string& repo_id, Pin pin,
         warn(repo_id + " comes from the cache; its publisher was not checked");
     }
     return {name, repo_id, snapshot->commit, snapshot->folder, pin, nullptr};
+}
+
+std::optional<cache::Snapshot> KernelLocator::find_cached(const std::string& repo_id,
+                                                          const Pin& pin) const {
+    const auto ref = ref_of(pin, cache::list_refs(cache_, repo_id));
+    return ref ? cache::find_snapshot(cache_, repo_id, *ref) : std::nullopt;
+}
+
+// What to pin instead, as far as the cache knows: "; its newest known version is 3".
+std::string KernelLocator::newest_known(const std::string& repo_id) const {
+    int newest = -1;
+    for (const cache::CachedRef& ref : cache::list_refs(cache_, repo_id)) {
+        int number = 0;
+        const char* end = ref.name.data() + ref.name.size();
+        if (ref.name.starts_with('v')) {
+            const auto [last, error] = std::from_chars(ref.name.data() + 1, end, number);
+            newest = error == std::errc() && last == end ? std::max(newest, number) : newest;
+        }
+    }
+    return newest < 0 ? "" : "; its newest known version is " + std::to_string(newest);
 }
 
 // Whom to trust was decided when it was locked.

@@ -2,11 +2,13 @@
 // Where the kernels that a manifest names are on this machine.
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "cache/layout.h"
+#include "cache/snapshot.h"
 #include "project/lock.h"
 #include "project/manifest.h"
 #include "target/machine.h"
@@ -22,10 +24,14 @@ struct KernelSource {
     const LockedKernel* locked = nullptr;  // none: not locked, or taken from somewhere else
 };
 
+// Gets what is not in the cache. Throws Error.
+using Download = std::function<cache::Snapshot(const std::string& repo_id, const Pin& pin)>;
+
 struct LocatorOptions {
     std::filesystem::path bundled;                // where the bundled kernels are
     const Lock* lock = nullptr;                   // none: what the cache says a version is
     std::string fetch_command = "twinkle fetch";  // that gets what is missing
+    Download download = {};                       // where there is a way to the Hub
 };
 
 class KernelLocator {
@@ -47,6 +53,8 @@ private:
     KernelSource locate_local(const std::string& name, const std::filesystem::path& folder,
                               const std::string& where) const;
     KernelSource locate_hub(const std::string& repo_id, Pin pin, const std::string& where);
+    std::optional<cache::Snapshot> find_cached(const std::string& repo_id, const Pin& pin) const;
+    std::string newest_known(const std::string& repo_id) const;
     KernelSource locate_locked(const LockedKernel& locked, const std::string& name,
                                const std::string& where) const;
     [[noreturn]] void fail_missing(const std::string& name, const std::string& repo_id,

@@ -5,15 +5,15 @@
 
 namespace twinkle {
 
-Report kernelize(torch::jit::Module& model, const Mapping& mapping,
-                 const KernelizeOptions& options) {
+Report kernelize_with(torch::jit::Module& model, const Mapping& mapping,
+                      const KernelizeOptions& options) {
     return runtime::Kernelizer(model, mapping, options).run();
 }
 
 Kernelized kernelize(const std::filesystem::path& model, const Mapping& mapping,
                      const KernelizeOptions& options) {
     Kernelized result{load(model), {}};
-    result.report = kernelize(result.model, mapping, options);
+    result.report = kernelize_with(result.model, mapping, options);
     return result;
 }
 

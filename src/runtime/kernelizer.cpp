@@ -8,6 +8,7 @@
 #include "runtime/rewrite/own_class.h"
 #include "runtime/rewrite/replacement.h"
 #include "runtime/selection/binding_typos.h"
+#include "runtime/selection/context.h"
 #include "runtime/selection/modes.h"
 #include "twinkle/error.h"
 
@@ -41,16 +42,28 @@ std::optional<int> capability_of(const Mapping& mapping) {
     return major * 10 + minor;
 }
 
-bool mapping_disabled() {
-    const char* value = std::getenv("DISABLE_KERNEL_MAPPING");
-    return value != nullptr && *value != '\0' && std::string_view(value) != "0";
-}
-
 std::string describe(const Choice& choice) {
     return choice.kernel->name + ": " + choice.candidate->layer;
 }
 
+void refuse_kept(const Report& report) {
+    for (const SiteReport& site : report.sites) {
+        if (site.status == SiteStatus::kept) {
+            throw Error(ErrorCode::refused,
+                        {.what = site.of + " was not replaced",
+                         .where = site.site,
+                         .why = site.because,
+                         .hint = "leave out strict to keep its original, or exclude the site"});
+        }
+    }
+}
+
 }  // namespace
+
+bool mapping_disabled() {
+    const char* value = std::getenv("DISABLE_KERNEL_MAPPING");
+    return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+}
 
 Kernelizer::Kernelizer(torch::jit::Module& model, const Mapping& mapping,
                        const KernelizeOptions& options, KernelProvider provider)
@@ -69,6 +82,9 @@ Report Kernelizer::examine() {
 
 Report Kernelizer::run() {
     Report report = examine();
+    if (options_.strict) {
+        refuse_kept(report);
+    }
     mark_used_kernels();
     if (report.count(SiteStatus::replaced) == 0) {
         report.warnings.emplace_back("nothing was replaced: the model is what it was");
@@ -77,35 +93,8 @@ Report Kernelizer::run() {
 }
 
 void Kernelizer::determine_context() {
-    if (options_.mode) {
-        context_.mode = normalized_mode(*options_.mode);
-    } else {
-        bool training = false;
-        for (const torch::jit::Module& module : model_.modules()) {
-            training = training || (module.hasattr("training") && module.is_training());
-        }
-        context_.mode = training ? "training" : "inference";
-    }
-    std::set<std::string> devices;
-    for (const at::Tensor& parameter : model_.parameters()) {
-        devices.insert(c10::DeviceTypeName(parameter.device().type(), /*lower_case=*/true));
-    }
-    if (options_.device) {
-        context_.device = *options_.device;
-    } else if (devices.empty()) {
-        throw Error(ErrorCode::malformed,
-                    {.what = "the model has no parameter that tells its device",
-                     .where = "",
-                     .why = "",
-                     .hint = "name the device (--device, or device in the options)"});
-    } else {
-        context_.device = *devices.begin();
-        if (devices.size() > 1) {
-            report_.warnings.push_back(fmt::format(
-                "the model's parameters are on several devices ({}); kernels are chosen for {}",
-                fmt::join(devices, ", "), context_.device));
-        }
-    }
+    context_.mode = mode_for(model_, options_.mode);
+    context_.device = device_for(model_, options_.device, report_.warnings);
     context_.capability = capability_of(mapping_);
     report_.mode = context_.mode;
     report_.device = context_.device;
@@ -180,6 +169,12 @@ void Kernelizer::select(Site& site, const std::vector<const MappedLayer*>& bindi
         if (const auto unmet = unmet_condition(*layer, site.instance)) {
             reason = {std::nullopt, *unmet};
             continue;
+        }
+        if (options_.unfit) {
+            if (auto unfit = options_.unfit(*layer, site.instance.path, site.instance.module)) {
+                reason = {std::nullopt, std::move(*unfit)};
+                continue;
+            }
         }
         auto choice = choose(mapping_, *layer, context_);
         if (choice) {
@@ -307,7 +302,9 @@ tl::expected<void, KeepReason> Kernelizer::replace_class(const Site& site) {
     try {
         compilation = &compilation_for(*choice.kernel, site.instance.module);
     } catch (const Error& error) {
-        if (error.code() != ErrorCode::refused ||
+        const bool absent =
+            error.code() == ErrorCode::not_found || error.code() == ErrorCode::unreachable;
+        if ((error.code() != ErrorCode::refused && !absent) ||
             !options_.fallback.contains(Fallback::cannot_load)) {
             throw;
         }

@@ -20,6 +20,9 @@ namespace twinkle::runtime {
 // nothing of it may run.
 using KernelProvider = std::function<std::shared_ptr<const LoadedKernel>(const MappedKernel&)>;
 
+// DISABLE_KERNEL_MAPPING in the environment: every model stays as it is.
+bool mapping_disabled();
+
 class Kernelizer {
 public:
     Kernelizer(torch::jit::Module& model, const Mapping& mapping, const KernelizeOptions& options,

@@ -5,9 +5,8 @@
 #include "base/text.h"
 #include "cache/layout.h"
 #include "kernel/build.h"
+#include "runtime/kernels/own_place.h"
 #include "twinkle/error.h"
-
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -22,17 +21,6 @@ namespace {
 std::string variable(const char* name) {
     const char* value = std::getenv(name);
     return value == nullptr ? "" : value;
-}
-
-// libexec/twinkle/torchX.Y-B/libtwinkle.so → lib/twinkle/kernels
-fs::path bundled_kernels() {
-    Dl_info info{};
-    if (::dladdr(reinterpret_cast<const void*>(&variable), &info) == 0) {
-        return {};
-    }
-    std::error_code ignored;
-    const fs::path own = fs::canonical(info.dli_fname, ignored).parent_path();
-    return own.parent_path().parent_path().parent_path() / "lib" / "twinkle" / "kernels";
 }
 
 std::vector<fs::path> children(const fs::path& folder) {

@@ -7,13 +7,26 @@
 
 namespace twinkle::runtime {
 
-std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
-    static std::mutex mutex;
-    static auto& loaded = *new std::map<std::string, std::shared_ptr<const LoadedKernel>>();
+namespace {
 
+struct Loaded {
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<const LoadedKernel>> by_id;
+    std::vector<std::shared_ptr<const LoadedKernel>> in_order;
+};
+
+Loaded& of_process() {
+    static auto& loaded = *new Loaded();  // libraries stay open, and so do their records
+    return loaded;
+}
+
+}  // namespace
+
+std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
+    Loaded& loaded = of_process();
     const std::string build_id = kernel.build_id();
-    const std::scoped_lock lock(mutex);
-    if (const auto found = loaded.find(build_id); found != loaded.end()) {
+    const std::scoped_lock lock(loaded.mutex);
+    if (const auto found = loaded.by_id.find(build_id); found != loaded.by_id.end()) {
         return found->second;
     }
     VerifiedFiles files = read_verified(kernel);
@@ -22,8 +35,15 @@ std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
     result->kernel = kernel;
     result->build_id = build_id;
     result->sources = std::move(files.sources);
-    loaded.emplace(build_id, result);
+    loaded.by_id.emplace(build_id, result);
+    loaded.in_order.push_back(result);
     return result;
+}
+
+std::vector<std::shared_ptr<const LoadedKernel>> loaded_kernels() {
+    Loaded& loaded = of_process();
+    const std::scoped_lock lock(loaded.mutex);
+    return loaded.in_order;
 }
 
 }  // namespace twinkle::runtime

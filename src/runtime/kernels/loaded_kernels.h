@@ -22,6 +22,9 @@ struct LoadedKernel {
 // returned as it is; another build under the same namespace is refused. Thread-safe.
 std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel);
 
+// All of this process, in the order of loading. Thread-safe.
+std::vector<std::shared_ptr<const LoadedKernel>> loaded_kernels();
+
 // Finds and loads what a model names; `model` is for messages.
 void load_named_kernels(const std::vector<RequiredKernel>& required,
                         const std::filesystem::path& model, const LoadOptions& options);

@@ -1,7 +1,7 @@
 #include "runtime/source/layer_compiler.h"
 #include "runtime/format.h"
 
-#include "base/text.h"
+#include "runtime/source/compile_report.h"
 
 #include <algorithm>
 
@@ -105,37 +105,6 @@ jit::Def with_passed(const jit::Def& method, const std::vector<jit::Param>& pass
     return jit::Def::create(range, method.name(), decl, method.statements());
 }
 
-// LibTorch's reports are a message, then the source with a caret; a report wants one line and the
-// position.
-std::string short_report(const std::string& text) {
-    std::string message;
-    std::string place;
-    for (const std::string& line : base::split(text, '\n')) {
-        const auto begin = line.find_first_not_of(' ');
-        if (begin == std::string::npos) {
-            continue;
-        }
-        const std::string trimmed = line.substr(begin);
-        if (trimmed.starts_with("File \"")) {
-            const auto quote = trimmed.find('"', 6);
-            const auto number = trimmed.find("line ");
-            if (quote != std::string::npos && number != std::string::npos) {
-                place = trimmed.substr(6, quote - 6) + ":" + trimmed.substr(number + 5);
-                place = place.substr(0, place.find(','));
-            }
-            break;
-        }
-        message += (message.empty() ? "" : " ") + trimmed;
-    }
-    if (message.size() > 400) {
-        message = message.substr(0, 400) + "…";
-    }
-    while (message.ends_with(':') || message.ends_with('.')) {
-        message.pop_back();
-    }
-    return place.empty() ? message : place + ": " + message;
-}
-
 }  // namespace
 
 void remove_method(const c10::ClassTypePtr& type, const std::string& method) {
@@ -191,7 +160,7 @@ tl::expected<jit::Function*, std::string> compile_layer(
         return tl::make_unexpected(std::string(error.what()));
     } catch (const std::exception& error) {
         remove_method(type, method);
-        return tl::make_unexpected(short_report(error.what()));
+        return tl::make_unexpected(compile_report(error.what()));
     }
 }
 

@@ -1,0 +1,117 @@
+#pragma once
+// Kernels without a model: their operators, and the functions of their Python package, compiled
+// without Python.
+
+#include "twinkle/registry.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace twinkle {
+
+// What a call returns: an at::Tensor where one is wanted, any value of TorchScript else.
+struct Result {
+    c10::IValue value;
+
+    operator at::Tensor() const {  // NOLINT(google-explicit-constructor)
+        return value.toTensor();
+    }
+};
+
+// Something that can be called with tensors, numbers, truth values, text, lists of them and None
+// (c10::IValue()). Integers serve as floats where floats are due.
+//
+// Calls throw Error(malformed) for arguments that do not fit, Error(refused) for what cannot be
+// compiled for them, Error(failed) where the kernel itself throws.
+class TWINKLE_API Implementation {
+public:
+    using Keywords = std::map<std::string, c10::IValue>;
+    using Body = std::function<c10::IValue(std::vector<c10::IValue>, const Keywords&)>;
+
+    Implementation(std::string name, Body body) : name_(std::move(name)), body_(std::move(body)) {}
+
+    template <class... Arguments>
+    Result operator()(Arguments&&... arguments) const {
+        return call({c10::IValue(std::forward<Arguments>(arguments))...});
+    }
+    Result call(std::vector<c10::IValue> arguments, const Keywords& keywords = {}) const {
+        return {body_(std::move(arguments), keywords)};
+    }
+    const std::string& name() const { return name_; }
+
+private:
+    std::string name_;
+    Body body_;
+};
+
+// A function that the package of a kernel offers.
+class TWINKLE_API FunctionInfo {
+public:
+    FunctionInfo(std::string name, std::string signature)
+        : name_(std::move(name)), signature_(std::move(signature)) {}
+    const std::string& name() const { return name_; }
+    // As it is written: "gelu_fast(out: torch.Tensor, x: torch.Tensor) -> None"
+    const std::string& signature() const { return signature_; }
+
+private:
+    std::string name_, signature_;
+};
+
+// A kernel in this process, for good. Copies are the same kernel. Thread-safe.
+class TWINKLE_API Kernel {
+public:
+    const std::string& name() const;    // "org/name@1", or that of its folder
+    const MappedKernel& build() const;  // repository, commit, variant, files with their hashes
+    std::vector<std::string> operators() const;  // without namespace
+    std::vector<std::string> layers() const;
+    std::vector<FunctionInfo> functions() const;
+    const std::vector<std::string>& warnings() const;  // of finding it
+
+    // Throws Error(not_found) with what there is instead. The overload is chosen by the arguments.
+    Implementation op(const std::string& name) const;
+    // A function of the package, or of a module of it ("layers.helper"); compiled once for each
+    // combination of argument types.
+    Implementation function(const std::string& name) const;
+
+    struct State;
+    explicit Kernel(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+private:
+    std::shared_ptr<State> state_;
+};
+
+struct KernelOptions {
+    // At most one of them. Neither: the branch main, with a warning.
+    std::optional<KernelVersion> version{};
+    std::string revision{};
+    std::string device{};  // empty: that of LibTorch's backend, else cpu
+    std::filesystem::path lockfile{};
+    std::string user_agent{};            // of this call, where there is a hub client
+    const Registry* registry = nullptr;  // whose lock and hub client are used; none: the process's
+};
+
+// From the lock or the cache; downloaded where a hub client is set. Verified, then loaded: a second
+// call gives the same kernel. Versions 1 and 2 of a repository can be loaded side by side. Throws
+// Error: not_found (with the `twinkle fetch` that is missing), unreachable, verification, refused.
+TWINKLE_API Kernel get_kernel(const std::string& repo_id, const KernelOptions& options = {});
+// Whether get_kernel would find a build for this process. Loads nothing, downloads nothing.
+TWINKLE_API bool has_kernel(const std::string& repo_id, const KernelOptions& options = {});
+// A build, a folder of builds, or a plain Python package.
+TWINKLE_API Kernel get_local_kernel(const std::filesystem::path& folder,
+                                    const KernelOptions& options = {});
+// What a lock (options.lockfile, else the registry's) says; it must name the repository.
+TWINKLE_API Kernel get_locked_kernel(const std::string& repo_id, const KernelOptions& options = {});
+// The one kernel of a lock; or, with options.lockfile, the named one. Never asks the network.
+TWINKLE_API Kernel load_kernel(const std::string& lockfile_or_repo_id,
+                               const KernelOptions& options = {});
+// Everything that was loaded so far, by whatever call, in the order of loading.
+TWINKLE_API std::vector<Kernel> get_loaded_kernels();
+
+}  // namespace twinkle

@@ -1,0 +1,229 @@
+#pragma once
+// Kernels that a program registers by itself, and models that are kernelized by them. The names are
+// those of the field's Python packages.
+//
+// A layer kernel stands under a kernel name, per device and mode; a kernel name is bound to classes
+// of saved models: by register_external_layer, by `classes`, else by the preset that is installed.
+// Kernels of the Hub are taken from the cache, as a lock or the cache itself says what a version
+// is; there is no network, unless a hub client is set.
+//
+// Thread-safety: everything here. A scope of use_kernel_mapping belongs to the thread that made it.
+
+#include "twinkle/kernelize.h"
+
+#include <compare>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace twinkle {
+
+// 1 is the branch v1; "0.1.0" and ">=0.1,<0.3" are releases (tags).
+using KernelVersion = std::variant<int, std::string>;
+
+// A layer of a kernel.
+struct LayerRepository {
+    std::string repo_id{};     // a kernel of the Hub …
+    std::string layer_name{};  // class in its layers module; empty: the kernel name
+    // At most one of them. Neither: the branch main, with a warning.
+    std::optional<KernelVersion> version{};
+    std::string revision{};             // branch, tag or commit
+    std::filesystem::path repo_path{};  // … or of a folder; neither: the bundled kernels
+    std::string package_name{};         // the package in repo_path, where it has several
+    std::filesystem::path lockfile{};   // says what is meant; empty: the registry's lock
+};
+
+// A kind of device: cpu, cuda, rocm, mps ("metal"), xpu, npu, neuron, tpu. With a range of compute
+// capabilities (major * 10 + minor, inclusive) only such devices; for cuda and rocm.
+struct Device {
+    std::string type{};  // empty: every device that the kernel has a build for
+    std::optional<std::pair<int, int>> capability{};
+
+    Device() = default;
+    Device(const char* name) : type(name) {}             // NOLINT(google-explicit-constructor)
+    Device(std::string name) : type(std::move(name)) {}  // NOLINT(google-explicit-constructor)
+    Device(std::string name, int least, int most)
+        : type(std::move(name)), capability(std::pair(least, most)) {}
+    auto operator<=>(const Device&) const = default;
+};
+
+// Mode → layer. One layer alone stands for "fallback": every mode that its flags allow.
+struct ModeRepositories : std::map<std::string, LayerRepository> {
+    using map::map;
+    ModeRepositories(LayerRepository repository)  // NOLINT(google-explicit-constructor)
+        : map{{"fallback", std::move(repository)}} {}
+};
+
+// Kernel name → device → mode → layer.
+using KernelMapping = std::map<std::string, std::map<Device, ModeRepositories>>;
+
+// An instance of a class is replaced only where this holds.
+using InstanceCondition = std::function<bool(const torch::jit::Module& instance)>;
+
+// One layer kernel with everything that a manifest can say of it.
+struct LayerKernel {
+    std::string kernel_name;
+    std::string repo_id{};
+    std::optional<KernelVersion> version{};
+    std::string revision{};
+    std::filesystem::path repo_path{};
+    std::string package_name{};
+    std::string layer_name{};  // empty: kernel_name
+    std::string device{};      // empty: every device with a build
+    std::string mode{};  // inference, training ("train"), "+compile" ("compile"); empty: fallback
+    std::optional<std::pair<int, int>> capability{};
+    std::filesystem::path lockfile{};
+    // Empty: those of register_external_layer and of the preset for this kernel name.
+    std::vector<std::string> classes{};
+    std::vector<std::string> modules{};            // globs over instances; empty: all
+    std::map<std::string, AttributeValue> when{};  // only instances with these attributes
+    std::map<std::string, std::vector<std::string>> when_submodule{};
+    std::map<std::string, AttributeValue> attributes{};  // supplied where the saved model lost them
+    InstanceCondition condition{};
+};
+
+// Registrations as data: the tables of a manifest, or built in code.
+struct TWINKLE_API Config {
+    std::vector<LayerKernel> layers{};
+    std::vector<std::string> notes{};  // what of a file this version cannot use
+
+    // A twinkle.toml, a pyproject.toml or the same keys as JSON, with its includes and presets; the
+    // lock beside it holds. Throws Error(malformed | not_found).
+    static Config load(const std::filesystem::path& file);
+    // What an installed preset binds: "transformers".
+    static Config preset(const std::string& name);
+};
+
+// Where kernels that are not in the cache come from.
+struct WantedKernel {
+    std::string repo_id{};
+    std::optional<KernelVersion> version{};
+    std::string revision{};
+    std::string target{};      // "torch=2.13,backend=cpu,…": this process
+    std::string user_agent{};  // what the call adds to that of the client
+};
+struct FoundKernel {
+    std::string commit;
+    std::filesystem::path folder;  // of the build that fits
+};
+struct HubAccess {
+    std::function<FoundKernel(const WantedKernel&)> get{};
+    std::function<bool(const WantedKernel&)> has{};
+};
+
+// A set of registrations. Programs use the one of the process, through the functions below, or make
+// their own and name it in the options.
+class TWINKLE_API Registry {
+public:
+    Registry();
+    ~Registry();
+    Registry(const Registry&) = delete;
+    Registry& operator=(const Registry&) = delete;
+
+    static Registry& of_process();
+
+    // Replaces what stands under the same name, device, range, mode and classes. Throws
+    // Error(malformed): an unknown device or mode, an empty range, a version beside a revision.
+    void register_layer_kernel(LayerKernel layer);
+    // Full class name without mangling ("transformers.models.qwen2.modeling_qwen2.Qwen2MLP"), or a
+    // glob.
+    void register_external_layer(const std::string& class_name, const std::string& kernel_name,
+                                 InstanceCondition condition = {});
+    // Replaces what stands under the same name, device and range, in all modes. Without
+    // `inherit_mapping` everything registered before is gone.
+    void register_kernel_mapping(const KernelMapping& mapping, bool inherit_mapping = true);
+    void register_kernels(const Config& config);
+    // The lock (twinkle.lock or kernels.lock) that says what versions mean; empty: none.
+    void use_lock(std::filesystem::path lockfile);
+    void set_hub(HubAccess access);
+    void clear();
+
+    struct State;
+    const State& state() const { return *state_; }
+
+private:
+    std::unique_ptr<State> state_;
+};
+
+TWINKLE_API void register_layer_kernel(LayerKernel layer);
+TWINKLE_API void register_external_layer(const std::string& class_name,
+                                         const std::string& kernel_name,
+                                         InstanceCondition condition = {});
+TWINKLE_API void register_kernel_mapping(const KernelMapping& mapping, bool inherit_mapping = true);
+TWINKLE_API void register_kernels(const Config& config);
+
+// Lets kernels be downloaded, as in Python: with a twinkle::hub::Client (twinkle/hub.h,
+// libtwinkle-hub), or anything with its Request, get() and has().
+template <class Client>
+void set_hub_client(Client client, Registry& registry = Registry::of_process()) {
+    auto shared = std::make_shared<Client>(std::move(client));
+    const auto request = [](const WantedKernel& wanted) {
+        return typename Client::Request{.version = wanted.version,
+                                        .revision = wanted.revision,
+                                        .target = wanted.target,
+                                        .user_agent = wanted.user_agent};
+    };
+    registry.set_hub({.get = [=](const WantedKernel& wanted) -> FoundKernel {
+                          const auto found = shared->get(wanted.repo_id, request(wanted));
+                          return {found.front().commit, found.front().folder};
+                      },
+                      .has =
+                          [=](const WantedKernel& wanted) {
+                              return shared->has(wanted.repo_id, request(wanted));
+                          }});
+}
+
+// Holds a mapping for this thread until it ends. Scopes nest, and end in the reverse order.
+class TWINKLE_API MappingScope {
+public:
+    MappingScope(KernelMapping mapping, bool inherit_mapping);
+    ~MappingScope();
+    MappingScope(const MappingScope&) = delete;
+    MappingScope& operator=(const MappingScope&) = delete;
+};
+
+// Extends what is registered for as long as the result lives; without `inherit_mapping` only
+// `mapping` holds.
+[[nodiscard]] inline MappingScope use_kernel_mapping(KernelMapping mapping,
+                                                     bool inherit_mapping = true) {
+    return {std::move(mapping), inherit_mapping};
+}
+
+// true: all cases but cannot-load; false: none; or the cases.
+struct UseFallback {
+    FallbackSet cases;
+
+    UseFallback(bool yes)  // NOLINT(google-explicit-constructor)
+        : cases(yes ? default_fallbacks() : FallbackSet{}) {}
+    UseFallback(FallbackSet some)  // NOLINT(google-explicit-constructor)
+        : cases(std::move(some)) {}
+};
+
+struct ModelOptions {
+    std::optional<std::string> mode{};    // none: training if a module of the model is in training
+    std::optional<std::string> device{};  // none: that of the first parameter
+    UseFallback use_fallback = true;
+    bool strict = false;  // a site that is bound but kept is Error(refused)
+    // The older way to say the mode; contradicting it is Error(malformed).
+    std::optional<bool> needs_backward{};
+    std::optional<bool> needs_torch_compile{};
+    std::vector<std::string> only{};  // globs over sites; empty: all
+    std::vector<std::string> exclude{};
+    const Registry* registry = nullptr;  // none: that of the process
+};
+
+// In place. Errors as with a mapping (kernelize.h); not_found: a kernel that is not on this
+// machine, with what to do, unless cannot-load is a fallback.
+TWINKLE_API Report kernelize_model(torch::jit::Module& model, const ModelOptions& options = {});
+inline Report kernelize(torch::jit::Module& model, const ModelOptions& options) {
+    return kernelize_model(model, options);
+}
+
+}  // namespace twinkle

@@ -1,0 +1,14 @@
+#pragma once
+// Where libtwinkle itself lies, and what was installed with it.
+
+#include <filesystem>
+
+namespace twinkle::runtime {
+
+// libexec/twinkle/torchX.Y-B → ../../../lib/twinkle/kernels; empty if the library's place is
+// unknown.
+std::filesystem::path bundled_kernels();
+// … → ../../../share/twinkle/presets
+std::filesystem::path presets_folder();
+
+}  // namespace twinkle::runtime

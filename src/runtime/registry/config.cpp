@@ -1,0 +1,91 @@
+// Config: the layers of a manifest as registrations.
+
+#include "project/lock_files.h"
+#include "project/manifest.h"
+#include "project/requests.h"
+#include "runtime/kernels/own_place.h"
+#include "twinkle/error.h"
+#include "twinkle/registry.h"
+
+namespace twinkle {
+
+namespace {
+
+using project::LayerBinding;
+using project::Manifest;
+
+// Releases and branches v<int> are versions, the rest are revisions.
+void set_pin(LayerKernel& layer, const project::Pin& pin) {
+    if (pin.version) {
+        layer.version = *pin.version;
+    } else if (!pin.specifier.empty()) {
+        layer.version = pin.specifier;
+    } else {
+        layer.revision = pin.revision;
+    }
+}
+
+LayerKernel layer_of(const Manifest& manifest, const LayerBinding& binding) {
+    LayerKernel layer{.kernel_name = binding.kernel_name};
+    layer.repo_id = binding.repo_id;
+    if (!binding.repo_id.empty()) {
+        set_pin(layer, project::pin_of(manifest, binding));
+    }
+    layer.repo_path = binding.repo_path;
+    layer.package_name = binding.package_name;
+    layer.layer_name = binding.layer_name;
+    layer.device = binding.device;
+    layer.mode = binding.mode;
+    layer.capability = binding.capability;
+    layer.classes = binding.classes;
+    layer.modules = binding.modules;
+    layer.when = binding.when;
+    layer.when_submodule = binding.when_submodule;
+    layer.attributes = binding.attributes;
+    return layer;
+}
+
+// The lock is part of what a manifest says; one that Python alone has made will do.
+std::filesystem::path lock_of(const Manifest& manifest) {
+    const auto files = project::lock_files(manifest, std::nullopt);
+    const auto lock = project::read_project_lock(files);
+    return lock ? lock->file : std::filesystem::path();
+}
+
+Config config_of(const Manifest& manifest, const std::filesystem::path& lock) {
+    Config config;
+    for (const LayerBinding& binding : manifest.layers) {
+        config.layers.push_back(layer_of(manifest, binding));
+        if (!binding.repo_id.empty()) {
+            config.layers.back().lockfile = lock;
+        }
+    }
+    for (const auto& function : manifest.functions) {
+        config.notes.push_back(function.where + ": the function " + function.target_module + "." +
+                               function.name + " is kept: this version replaces layers only");
+    }
+    return config;
+}
+
+}  // namespace
+
+Config Config::load(const std::filesystem::path& file) {
+    const Manifest manifest = project::load_manifest(file, runtime::presets_folder());
+    return config_of(manifest, lock_of(manifest));
+}
+
+Config Config::preset(const std::string& name) {
+    const auto presets = runtime::presets_folder();
+    const auto file = presets / (name + ".toml");
+    std::error_code error;
+    if (name.find('/') != std::string::npos || !std::filesystem::exists(file, error)) {
+        throw Error(ErrorCode::not_found,
+                    {.what = "there is no preset \"" + name + "\"",
+                     .where = presets.string(),
+                     .why = "",
+                     .hint = "presets are files below share/twinkle/presets"});
+    }
+    return config_of(project::load_manifest(file, presets), {});
+}
+
+}  // namespace twinkle

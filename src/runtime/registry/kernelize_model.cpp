@@ -1,0 +1,99 @@
+// kernelize_model(): a registry's mapping for one model, then kernelize with it.
+
+#include "base/text.h"
+#include "runtime/kernelizer.h"
+#include "runtime/registry/own_target.h"
+#include "runtime/registry/registered_mapping.h"
+#include "runtime/rewrite/sites.h"
+#include "runtime/selection/context.h"
+#include "runtime/selection/modes.h"
+#include "twinkle/error.h"
+#include "twinkle/registry.h"
+
+namespace twinkle {
+
+namespace {
+
+[[noreturn]] void contradicted(const char* option, const std::string& mode) {
+    throw Error(ErrorCode::malformed,
+                {.what = std::string(option) + " contradicts the mode " + base::printable(mode),
+                 .where = "",
+                 .why = "",
+                 .hint = "give only one of them"});
+}
+
+// needs_backward and needs_torch_compile say together what `mode` says alone.
+std::optional<std::string> mode_of(const ModelOptions& options) {
+    const auto& backward = options.needs_backward;
+    const auto& compile = options.needs_torch_compile;
+    if (options.mode) {
+        const std::string mode = runtime::normalized_mode(*options.mode);
+        if (backward && *backward != runtime::wants_training(mode)) {
+            contradicted("needs_backward", mode);
+        }
+        if (compile && *compile != runtime::wants_compile(mode)) {
+            contradicted("needs_torch_compile", mode);
+        }
+        return mode;
+    }
+    if (!backward && !compile) {
+        return std::nullopt;
+    }
+    return std::string(backward.value_or(false) ? "training" : "inference") +
+           (compile.value_or(false) ? "+compile" : "");
+}
+
+std::set<std::string> classes_of(const torch::jit::Module& model) {
+    std::set<std::string> classes;
+    for (const auto& instance : runtime::instances_of(model)) {
+        classes.insert(instance.class_name);
+    }
+    return classes;
+}
+
+}  // namespace
+
+Report kernelize_model(torch::jit::Module& model, const ModelOptions& options) {
+    const Registry& registry =
+        options.registry != nullptr ? *options.registry : Registry::of_process();
+    runtime::Registrations registrations = runtime::effective(registry);
+    std::vector<std::string> unused;  // the same warnings come from kernelize itself
+    const runtime::SelectionContext context{runtime::mode_for(model, mode_of(options)),
+                                            runtime::device_for(model, options.device, unused),
+                                            runtime::own_target().capability()};
+    if (runtime::mapping_disabled()) {
+        // Nothing is looked for then; every site is kept, and says why.
+        registrations.layers.clear();
+    }
+    const auto& fallback = options.use_fallback.cases;
+    const auto registered = runtime::mapping_for(registrations, classes_of(model), context,
+                                                 fallback.contains(Fallback::cannot_load));
+
+    KernelizeOptions how;
+    how.mode = context.mode;
+    how.device = context.device;
+    how.only = options.only;
+    how.exclude = options.exclude;
+    how.fallback = fallback;
+    how.strict = options.strict;
+    how.unfit = [&](const MappedLayer& layer, const std::string&,
+                    const torch::jit::Module& instance) -> std::optional<std::string> {
+        if (registered.admits(layer, instance)) {
+            return std::nullopt;
+        }
+        return "the condition of its registration does not hold";
+    };
+    const auto provide = [&](const MappedKernel& kernel) {
+        if (const auto failure = registered.failures.find(kernel.name);
+            failure != registered.failures.end() && kernel.files.empty()) {
+            throw failure->second;
+        }
+        return runtime::load_kernel(kernel);
+    };
+    Report report = runtime::Kernelizer(model, registered.mapping, how, provide).run();
+    report.warnings.insert(report.warnings.begin(), registered.warnings.begin(),
+                           registered.warnings.end());
+    return report;
+}
+
+}  // namespace twinkle

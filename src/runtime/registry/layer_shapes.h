@@ -1,0 +1,24 @@
+#pragma once
+// Registrations grouped by the instances that they are for.
+
+#include "project/manifest.h"
+#include "runtime/registry/registrations.h"
+
+#include <vector>
+
+namespace twinkle::runtime {
+
+// Instances of some classes, under some conditions, with the registrations for them. Those for one
+// kind of device come before those for every device.
+struct LayerShape {
+    MappedLayer bound;                                 // without candidates
+    std::vector<const InstanceCondition*> conditions;  // in the registrations
+    std::vector<const LayerKernel*> kernels;
+};
+
+// `presets`: where kernel names that a program gives no class find theirs. A kernel name with a
+// class and no registration is a shape without kernels.
+std::vector<LayerShape> layer_shapes(const Registrations& registrations,
+                                     const std::vector<project::LayerBinding>& presets);
+
+}  // namespace twinkle::runtime

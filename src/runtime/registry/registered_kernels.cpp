@@ -1,0 +1,163 @@
+#include "runtime/registry/registered_kernels.h"
+
+#include "project/layer_candidates.h"
+#include "project/requests.h"
+#include "runtime/kernels/own_place.h"
+#include "runtime/registry/own_target.h"
+#include "target/machine.h"
+
+#include <algorithm>
+
+namespace twinkle::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Models name their kernels, and hold no paths: a folder is called by its own name, and numbered
+// where several have it.
+void name_folder(project::Manifest& manifest, const fs::path& folder) {
+    auto& kernels = manifest.kernels;
+    const auto known = [&](const auto& test) {
+        return std::any_of(kernels.begin(), kernels.end(), test);
+    };
+    if (known([&](const auto& one) { return one.path == folder; })) {
+        return;
+    }
+    const std::string base = folder.has_filename() ? folder.filename().string()
+                                                   : folder.parent_path().filename().string();
+    std::string name = base;
+    for (int i = 2; known([&](const auto& one) { return one.key == name; }); ++i) {
+        name = base + "-" + std::to_string(i);
+    }
+    kernels.push_back({name, {}, folder, "the registered folder " + name});
+}
+
+project::LayerBinding binding_of(const LayerKernel& layer,
+                                 const std::vector<std::string>& classes) {
+    project::LayerBinding binding;
+    binding.kernel_name = layer.kernel_name;
+    binding.repo_id = layer.repo_id;
+    binding.pin = pin_of(layer.version, layer.revision);
+    binding.repo_path = layer.repo_path;
+    binding.package_name = layer.package_name;
+    binding.layer_name = layer.layer_name;
+    binding.device = layer.device;
+    binding.mode = layer.mode;
+    binding.capability = layer.capability;
+    binding.classes = classes;
+    binding.where = "the registered layer " + layer.kernel_name;
+    return binding;
+}
+
+project::Download download_of(const HubAccess& hub) {
+    if (!hub.get) {
+        return {};
+    }
+    return [get = hub.get](const std::string& repo_id, const project::Pin& pin) {
+        WantedKernel wanted{.repo_id = repo_id, .revision = pin.revision};
+        wanted.target = own_target().text();
+        if (pin.version) {
+            wanted.version = *pin.version;
+        } else if (!pin.specifier.empty()) {
+            wanted.version = pin.specifier;
+        }
+        const FoundKernel found = get(wanted);
+        // …/snapshots/<commit>/build/<variant>
+        return cache::Snapshot{found.commit, found.folder.parent_path().parent_path()};
+    };
+}
+
+}  // namespace
+
+project::Pin pin_of(const std::optional<KernelVersion>& version, const std::string& revision) {
+    project::Pin pin;
+    pin.revision = revision;
+    if (version && std::holds_alternative<int>(*version)) {
+        pin.version = std::get<int>(*version);
+    } else if (version) {
+        pin.specifier = std::get<std::string>(*version);
+    }
+    return pin;
+}
+
+void add_user_agent(HubAccess& hub, const std::string& user_agent) {
+    if (hub.get && !user_agent.empty()) {
+        hub.get = [get = hub.get, user_agent](WantedKernel wanted) {
+            wanted.user_agent = user_agent;
+            return get(wanted);
+        };
+    }
+}
+
+RegisteredKernels::RegisteredKernels(const Registrations& registrations, Mapping& mapping)
+    : registrations_(registrations), mapping_(mapping) {
+    for (const LayerKernel& layer : registrations.layers) {
+        if (!layer.repo_path.empty()) {
+            name_folder(manifest_, project::local_folder(layer.repo_path, layer.package_name));
+        }
+    }
+}
+
+RegisteredKernels::Place& RegisteredKernels::place_of(const fs::path& lockfile) {
+    const auto [found, fresh] = places_.try_emplace(lockfile);
+    Place& place = found->second;
+    if (fresh) {
+        if (!lockfile.empty()) {
+            place.lock = std::make_unique<project::Lock>(project::read_lock(lockfile));
+        }
+        place.locator = std::make_unique<project::KernelLocator>(
+            manifest_,
+            project::LocatorOptions{bundled_kernels(), place.lock.get(), "twinkle fetch",
+                                    download_of(registrations_.hub)},
+            target::this_machine());
+        place.chooser =
+            std::make_unique<project::BuildChooser>(own_target(), *place.locator, mapping_);
+    }
+    return place;
+}
+
+std::vector<LayerCandidate> RegisteredKernels::candidates(const LayerKernel& layer,
+                                                          const std::vector<std::string>& classes) {
+    const bool of_hub = !layer.repo_id.empty();
+    const fs::path lockfile = !of_hub                  ? fs::path()
+                              : layer.lockfile.empty() ? registrations_.lock
+                                                       : layer.lockfile;
+    Place& place = place_of(lockfile);
+    project::Manifest one = manifest_;
+    one.layers = {binding_of(layer, classes)};
+    const project::LayerRules rules{own_target(), {}, false};
+    Mapping made;
+    project::add_layers(one, rules, *place.locator, *place.chooser, made);
+    std::move(made.decisions.begin(), made.decisions.end(), std::back_inserter(mapping_.decisions));
+    return made.layers.empty() ? std::vector<LayerCandidate>{} : made.layers.front().candidates;
+}
+
+const MappedKernel& RegisteredKernels::build(const project::KernelRequest& request,
+                                             const fs::path& lockfile,
+                                             const std::vector<std::string>& devices) {
+    Place& place = place_of(lockfile);
+    const project::KernelSource source = place.locator->locate(request);
+    for (const std::string& device : devices) {
+        if (const auto* chosen = place.chooser->choose(source, device)) {
+            return chosen->kernel;
+        }
+    }
+    place.chooser->fail(source, devices, request.where);
+}
+
+std::vector<std::string> RegisteredKernels::warnings() const {
+    std::vector<std::string> all;
+    for (const auto& [lock, place] : places_) {
+        if (!place.chooser) {
+            continue;
+        }
+        const auto& located = place.locator->warnings();
+        const auto& chosen = place.chooser->warnings();
+        all.insert(all.end(), located.begin(), located.end());
+        all.insert(all.end(), chosen.begin(), chosen.end());
+    }
+    return all;
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,58 @@
+#pragma once
+// From a registration to a build on this machine.
+
+#include "project/build_chooser.h"
+#include "project/kernel_locator.h"
+#include "project/lock.h"
+#include "runtime/registry/registrations.h"
+#include "twinkle/mapping.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+class RegisteredKernels {
+public:
+    // Adds builds and decisions to `mapping`.
+    RegisteredKernels(const Registrations& registrations, Mapping& mapping);
+
+    // The layer's candidate, its build among the mapping's kernels. None: it has no build for any
+    // device of this process that the registration allows; a decision says so. Throws Error: the
+    // kernel is not on this machine (and cannot be downloaded), has no such layer, breaks a rule,
+    // excludes the mode that it is registered for.
+    std::vector<LayerCandidate> candidates(const LayerKernel& layer,
+                                           const std::vector<std::string>& classes);
+
+    // A build for the first of these devices that has one, its dependencies among the mapping's
+    // kernels. Throws Error(not_found) where none has.
+    const MappedKernel& build(const project::KernelRequest& request,
+                              const std::filesystem::path& lockfile,
+                              const std::vector<std::string>& devices);
+
+    std::vector<std::string> warnings() const;
+
+private:
+    // What locating needs depends on the lock.
+    struct Place {
+        std::unique_ptr<project::Lock> lock;
+        std::unique_ptr<project::KernelLocator> locator;
+        std::unique_ptr<project::BuildChooser> chooser;
+    };
+    Place& place_of(const std::filesystem::path& lockfile);
+
+    const Registrations& registrations_;
+    Mapping& mapping_;
+    project::Manifest manifest_;  // names for folders; the rest is in the registrations
+    std::map<std::filesystem::path, Place> places_;
+};
+
+// The pin that a version and a revision mean.
+project::Pin pin_of(const std::optional<KernelVersion>& version, const std::string& revision);
+
+// Every request of `hub` names this program too.
+void add_user_agent(HubAccess& hub, const std::string& user_agent);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,34 @@
+#pragma once
+// The mapping that a registry means for one model: only what the model can use is looked for.
+
+#include "runtime/registry/registrations.h"
+#include "runtime/selection/selection.h"
+#include "twinkle/error.h"
+#include "twinkle/mapping.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+struct RegisteredMapping {
+    Mapping mapping;
+    // Of each layer of the mapping; in the registrations.
+    std::vector<std::vector<const InstanceCondition*>> conditions;
+    // Kernels that could not be had, by their name in the mapping: loading them throws this.
+    std::map<std::string, Error> failures;
+    std::vector<std::string> warnings;
+
+    // Whether every condition on this layer of the mapping holds for an instance.
+    bool admits(const MappedLayer& layer, const torch::jit::Module& instance) const;
+};
+
+// `classes`: full names of all classes in the model. Where `may_fail`, a kernel that cannot be had
+// is a failure of the result, else its error is thrown.
+RegisteredMapping mapping_for(const Registrations& registrations,
+                              const std::set<std::string>& classes, const SelectionContext& context,
+                              bool may_fail);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,38 @@
+#pragma once
+// What a registry holds, and how registrations replace each other.
+
+#include "twinkle/registry.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+struct ExternalLayer {
+    std::string class_name;  // full name or glob
+    std::string kernel_name;
+    InstanceCondition condition;
+};
+
+struct Registrations {
+    std::vector<LayerKernel> layers;  // modes and devices normalized
+    std::vector<ExternalLayer> external;
+    std::filesystem::path lock;
+    HubAccess hub;
+    std::vector<std::string> notes;
+};
+
+// Checks the words of a registration and gives them their usual spelling. Throws Error(malformed).
+LayerKernel normalized(LayerKernel layer);
+
+// In the place of what has the same name, device, range, mode and bound instances.
+void put(Registrations& to, LayerKernel layer);
+
+// In the place of all modes of the same name, device and range.
+void put(Registrations& to, const KernelMapping& mapping, bool inherit_mapping);
+
+// Those of a registry, with the scopes of this thread over them.
+Registrations effective(const Registry& registry);
+
+}  // namespace twinkle::runtime

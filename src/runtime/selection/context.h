@@ -1,0 +1,22 @@
+#pragma once
+// What a model is kernelized for: the words of the options, or what the model itself says.
+
+#include "runtime/selection/selection.h"
+
+#include <torch/script.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+// `mode` if given, normalized; else training if any module of the model is in training.
+std::string mode_for(const torch::jit::Module& model, const std::optional<std::string>& mode);
+
+// `device` if given ("metal" is mps, "cuda:1" is cuda); else that of the parameters, of which
+// several are a warning. Throws Error(malformed): no such device, nothing that tells it.
+std::string device_for(const torch::jit::Module& model, const std::optional<std::string>& device,
+                       std::vector<std::string>& warnings);
+
+}  // namespace twinkle::runtime

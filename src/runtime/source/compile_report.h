@@ -1,0 +1,12 @@
+#pragma once
+// What LibTorch says about a failure, in one line.
+
+#include <string>
+
+namespace twinkle::runtime {
+
+// LibTorch's reports are a message, then the source with a caret, then frames: "file:line: message"
+// is left of them.
+std::string compile_report(const std::string& text);
+
+}  // namespace twinkle::runtime
