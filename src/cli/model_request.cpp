@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "target/runtime.h"
+#include "target/torch_place.h"
 
 namespace twinkle::cli {
 namespace fs = std::filesystem;
@@ -41,6 +42,7 @@ base::Json new_request(const std::string& command, const Console& console) {
             {"fallback", base::Json::array()},
             {"strict", false},
             {"dry_run", false},
+            {"strip_debug", false},
             {"report", nullptr},
             {"method", "forward"},
             {"kernel_dirs", base::Json::array()},
@@ -140,7 +142,7 @@ WorkerProgram find_worker(Console& console) {
     }
     console.detail("runtime " + runtime->name + " (LibTorch " + runtime->torch_version + ") in " +
                    base::display_path(runtime->folder));
-    return {.program = runtime->worker, .torch_lib = runtime->torch_lib};
+    return {.program = runtime->worker, .torch_lib = target::find_torch_lib(*runtime, machine)};
 }
 
 }  // namespace twinkle::cli

@@ -235,14 +235,48 @@ private:
         const auto& definition = *as<ClassDef>(cls.node);
         if (method == "apply" && is_autograd_function(cls, 0)) {
             usage_.applies_autograd_function = true;
-            add(node, ReasonKind::autograd, "applies the autograd.Function " + definition.name,
-                certain);
+            apply_function(node, cls, certain);
         } else {
             add(node, ReasonKind::python_class,
                 method.empty() ? "makes an object of the Python class " + definition.name
                                : "calls " + method + " of the Python class " + definition.name,
                 certain);
         }
+    }
+
+    // Forward is compiled for every mode; the others for training only.
+    void apply_function(const Call& node, const Definition& cls, bool certain) {
+        for (const char* name : {"forward", "setup_context", "backward"}) {
+            const auto [module, method] = find_method(cls, name, 0);
+            const bool forward = std::string_view(name) == "forward";
+            if (method != nullptr) {
+                this->function(*module, *method, "", forward && certain && frame_.certain);
+            } else if (std::string_view(name) != "setup_context") {
+                add(node, ReasonKind::autograd,
+                    "the autograd.Function " + as<ClassDef>(cls.node)->name + " has no " + name,
+                    forward && certain);
+            }
+        }
+    }
+
+    std::pair<const PackageModule*, const FunctionDef*> find_method(const Definition& cls,
+                                                                    std::string_view name,
+                                                                    int depth) {
+        const auto* definition = as<ClassDef>(cls.node);
+        for (const StmtPtr& statement : definition->body) {
+            if (const auto* method = as<FunctionDef>(statement); method && method->name == name) {
+                return {cls.module, method};
+            }
+        }
+        for (const ExprPtr& base : definition->bases) {
+            const auto parent = modules_.find(*cls.module, *base);
+            if (parent && as<ClassDef>(parent->node) && depth < 8) {
+                if (const auto found = find_method(*parent, name, depth + 1); found.second) {
+                    return found;
+                }
+            }
+        }
+        return {};
     }
 
     bool is_autograd_function(const Definition& cls, int depth) {

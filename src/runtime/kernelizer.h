@@ -3,6 +3,7 @@
 // model marked.
 
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/rewrite/own_class.h"
 #include "runtime/rewrite/passed_parameters.h"
 #include "runtime/selection/selection.h"
 #include "runtime/source/package_values.h"
@@ -47,6 +48,8 @@ private:
     void report_unmatched(const std::string& option, const std::vector<std::string>& patterns);
     void report_other_machine();
     void set_classes_apart();
+    std::optional<NotSeparable> separate();
+    std::vector<Site*> sites_below(const c10::ClassTypePtr& type);
     void replace_sites();
     tl::expected<void, KeepReason> replace_class(const Site& example);
     std::map<std::string, PassedInputs> passed_inputs(const torch::jit::Module& instance);

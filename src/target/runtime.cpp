@@ -38,7 +38,9 @@ Runtime read_runtime(const fs::path& file) {
     }
     runtime.backend = *backend;
     runtime.cxx11 = reader.boolean("cxx11").value_or(true);
-    runtime.torch_lib = runtime.folder / reader.required_string("torch_lib");
+    if (const auto lib = reader.string("torch_lib"); lib && !lib->empty()) {
+        runtime.torch_lib = runtime.folder / *lib;
+    }
     runtime.worker = runtime.folder / reader.required_string("worker");
     runtime.library = runtime.folder / reader.required_string("library");
     return runtime;

@@ -19,7 +19,8 @@ struct Runtime {
     Version torch;
     Backend backend;
     bool cxx11 = true;
-    std::filesystem::path torch_lib;  // the folder of libtorch.so
+    // The folder of libtorch.so when it was built; empty in packages. torch_place.h finds it.
+    std::filesystem::path torch_lib;
     std::filesystem::path worker;
     std::filesystem::path library;  // libtwinkle.so
 };

@@ -1,7 +1,9 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/model/debug_info.h"
 #include "runtime/model/model_file.h"
+#include "runtime/selection/modes.h"
 #include "runtime/verify/verification.h"
 #include "twinkle/twinkle.h"
 #include "worker/commands.h"
@@ -110,6 +112,7 @@ void Kernelize::verify(Kernelized& made) {
     context.original = request_.model;
     context.limits = runtime::SandboxLimits::for_bytes(std::filesystem::file_size(request_.model));
     context.inputs = runtime::read_inputs(*request_.inputs);
+    context.gradients = runtime::wants_training(made.report.mode);
     context.observer = [&](std::size_t done, std::size_t total, const std::string& site) {
         channel_.progress(done, total, site);
     };
@@ -175,6 +178,9 @@ void Kernelize::revert_failed(Kernelized& made, const std::map<std::string, Verd
 void Kernelize::save(const Kernelized& made) const {
     if (request_.output && !request_.dry_run) {
         channel_.stage("save", base::display_path(*request_.output));
+        if (request_.strip_debug) {
+            runtime::strip_debug_info(made.model);
+        }
         runtime::save_model(made.model, *request_.output);
     }
     if (request_.report) {

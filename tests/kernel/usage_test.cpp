@@ -74,7 +74,23 @@ from .launch import fast_norm, rearrange
 class Function(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
+        ctx.save_for_backward(x)
         return ops.norm(x, 1e-6)
+
+    @staticmethod
+    def backward(ctx, grad):
+        grad = ops.norm_backward(grad, ctx.saved_tensors[0])
+        try:
+            return grad
+        except RuntimeError:
+            return -grad
+
+class Half(Function):
+    def backward(ctx, grad):
+        return grad
+
+class Bare(torch.autograd.Function):
+    pass
 
 class Norm(nn.Module):
     weight: torch.Tensor
@@ -84,6 +100,14 @@ class Norm(nn.Module):
 class Trained(nn.Module):
     def forward(self, x):
         return Function.apply(x)
+
+class HalfTrained(nn.Module):
+    def forward(self, x):
+        return Half.apply(x)
+
+class Untrained(nn.Module):
+    def forward(self, x):
+        return Bare.apply(x)
 
 class Launched(nn.Module):
     def forward(self, x):
@@ -168,10 +192,18 @@ TEST_CASE("layers: operators, autograd functions, constructs, rules") {
     CHECK(norm.usage.operators == std::set<std::string>{"norm"});
     CHECK(judge(norm, {}).usable == Usability::without_python);
     CHECK(layer(list, "Trained").usage.applies_autograd_function);
-    CHECK(judge(layer(list, "Trained"), {}).reasons.at(0).kind == ReasonKind::autograd);
+    // Its forward compiles; what its backward has is met in training only.
+    const auto trained = judge(layer(list, "Trained"), {});
+    CHECK(layer(list, "Trained").usage.operators == std::set<std::string>{"norm", "norm_backward"});
+    CHECK(trained.usable == Usability::without_python);
+    REQUIRE_FALSE(trained.reasons.empty());
+    CHECK_FALSE(trained.reasons[0].certain);
+    CHECK(judge(layer(list, "HalfTrained"), {}).reasons.empty());
+    CHECK(verdict_text(judge(layer(list, "Untrained"), {})) ==
+          "needs Python: layers.py:43: the autograd.Function Bare has no forward");
     CHECK(judge(layer(list, "Launched"), {}).reasons.at(0).file == "launch.py");
     CHECK(verdict_text(judge(layer(list, "Tried"), {})) ==
-          "needs Python: layers.py:27: Try has no counterpart in TorchScript");
+          "needs Python: layers.py:51: Try has no counterpart in TorchScript");
     const auto broken = judge(layer(list, "WithMember"), {});
     CHECK(broken.usable == Usability::needs_python);
     CHECK(broken.reasons.at(0).kind == ReasonKind::rule);

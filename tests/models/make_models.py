@@ -50,11 +50,13 @@ def main() -> None:
     warnings.filterwarnings("ignore")  # torch.jit is deprecated, tracers warn: both known
     import inputs
     import not_torchscript
+    import scripted
     import torchscript
     import transformers_traced
 
     inputs.make(folder / "inputs")
     torchscript.make(folder / "models")
+    scripted.make(folder / "models", torchscript.save)
     transformers_traced.make(folder / "traced")
     not_torchscript.make(folder / "not_models", folder / "models")
     written.write_text(stamp())

@@ -1,13 +1,19 @@
 #pragma once
-// The methods that a call of an instance may run.
+// What the forward of an instance is: its methods that are calls of forward, and what they change.
 
-#include <torch/csrc/jit/api/module.h>
+#include <torch/script.h>
 
+#include <set>
+#include <string>
 #include <vector>
 
 namespace twinkle::runtime {
 
-// forward; a traced instance that is called several times has forward1, forward2, … as well.
+// forward, and where a trace has called the instance several times forward1, forward2, … A method
+// that somebody wrote under such a name is another method.
 std::vector<torch::jit::Function*> forward_methods(const c10::ClassTypePtr& type);
+
+// The attributes of its module that a method sets, or writes into.
+std::set<std::string> written_attributes(torch::jit::Function& method);
 
 }  // namespace twinkle::runtime

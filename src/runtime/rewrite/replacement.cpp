@@ -1,6 +1,8 @@
 #include "runtime/rewrite/replacement.h"
 
+#include "base/text.h"
 #include "runtime/rewrite/forward_methods.h"
+#include "runtime/rewrite/site_adapter.h"
 #include "runtime/source/layer_compiler.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -23,6 +25,19 @@ struct Edit {
     Placement placement;
     jit::Function* method = nullptr;
 };
+
+// A forward may do more than return something, and what it does would be lost.
+std::optional<std::string> lost_effects(jit::Function& forward, jit::Function& layer) {
+    std::set<std::string> lost = written_attributes(forward);
+    for (const std::string& kept : written_attributes(layer)) {
+        lost.erase(kept);
+    }
+    if (lost.empty()) {
+        return std::nullopt;
+    }
+    return "its forward also changes its " +
+           base::join(std::vector(lost.begin(), lost.end()), ", ") + ", which the layer does not";
+}
 
 tl::expected<Edit, std::string> prepare(const c10::ClassTypePtr& type, jit::Function& forward,
                                         Compilation& compilation,
@@ -47,6 +62,10 @@ tl::expected<Edit, std::string> prepare(const c10::ClassTypePtr& type, jit::Func
         return tl::make_unexpected(method.error());
     }
     edit.method = *method;
+    if (auto lost = lost_effects(forward, *edit.method)) {
+        remove_method(type, name);
+        return tl::make_unexpected(*std::move(lost));
+    }
     const auto placement = place(*edit.graph, edit.adapter, *edit.method);
     if (!placement) {
         remove_method(type, name);
@@ -65,21 +84,28 @@ void visit_nodes(const jit::Block* block, const std::function<void(const jit::No
     }
 }
 
+// A composite of other operators has their gradients; but what writes into its arguments is no
+// composite, however it was registered.
 bool has_autograd_kernel(const c10::OperatorHandle& op) {
-    for (const auto key :
-         {c10::DispatchKey::Autograd, c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradCUDA,
-          c10::DispatchKey::CompositeImplicitAutograd}) {
+    for (const auto key : {c10::DispatchKey::Autograd, c10::DispatchKey::AutogradCPU,
+                           c10::DispatchKey::AutogradCUDA}) {
         if (op.hasKernelForDispatchKey(key)) {
             return true;
         }
     }
-    return false;
+    return !op.schema().is_mutable() &&
+           op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
-// Operators of the namespace that the function calls, through other functions too, without an
-// autograd kernel.
-std::set<std::string> operators_without_autograd(jit::Function& function,
-                                                 const std::string& op_namespace) {
+// LibTorch's own operators know their gradients; twinkle's take care of them.
+bool is_foreign(const c10::Symbol& kind) {
+    const std::string ns = kind.ns().toUnqualString();
+    return ns != "aten" && ns != "prim" && ns != "twinkle";
+}
+
+// Operators of kernels that the function calls, through other functions too, without an autograd
+// kernel. What an autograd.Function calls is out of sight here, and may.
+std::set<std::string> operators_without_autograd(jit::Function& function) {
     std::set<std::string> found;
     std::set<const jit::Function*> seen;
     const std::function<void(jit::Function&)> scan = [&](jit::Function& one) {
@@ -89,9 +115,11 @@ std::set<std::string> operators_without_autograd(jit::Function& function,
         visit_nodes(jit::toGraphFunction(one).graph()->block(), [&](const jit::Node* node) {
             if (node->kind() == c10::prim::CallFunction) {
                 scan(*node->input(0)->type()->expectRef<c10::FunctionType>().function());
-            } else if (node->kind().ns().toUnqualString() == op_namespace) {
+            } else if (is_foreign(node->kind())) {
+                const auto* schema = node->maybeSchema();
                 const std::string name = node->kind().toQualString();
-                const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
+                const auto op = c10::Dispatcher::singleton().findSchema(
+                    {name, schema != nullptr ? schema->overload_name() : ""});
                 if (!op || !has_autograd_kernel(*op)) {
                     found.insert(name);
                 }
@@ -105,14 +133,15 @@ std::set<std::string> operators_without_autograd(jit::Function& function,
 std::optional<KeepReason> unfit_for_training(const std::vector<Edit>& edits,
                                              const ReplacementRequest& request) {
     for (const Edit& edit : edits) {
-        if (!request.trained_namespace) {
+        if (!request.trains) {
             break;
         }
-        const auto found = operators_without_autograd(*edit.method, *request.trained_namespace);
+        const auto found = operators_without_autograd(*edit.method);
         if (!found.empty()) {
-            return KeepReason{
-                Fallback::no_compatible_mode,
-                *found.begin() + " has no autograd kernel, so gradients would be wrong"};
+            return KeepReason{Fallback::no_compatible_mode,
+                              *found.begin() +
+                                  " has no autograd kernel and is in no autograd.Function, so "
+                                  "gradients would be wrong"};
         }
     }
     return std::nullopt;

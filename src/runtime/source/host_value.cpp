@@ -33,6 +33,11 @@ struct SubmoduleValue : jit::SugaredValue {
     Value call(const jit::SourceRange& loc, jit::GraphFunction& m,
                at::ArrayRef<jit::NamedValue> args, at::ArrayRef<jit::NamedValue> kwargs,
                size_t n_binders) override {
+        const auto type = value->type()->cast<c10::ClassType>();
+        if (type && (!type->getForwardHooks().empty() || !type->getForwardPreHooks().empty())) {
+            throw(jit::ErrorReport(loc) << "the submodule " << value->debugName()
+                                        << " has hooks, which this call would skip");
+        }
         return std::make_shared<jit::SimpleValue>(value)
             ->attr(loc, m, "forward")
             ->call(loc, m, args, kwargs, n_binders);

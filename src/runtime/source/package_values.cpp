@@ -1,6 +1,7 @@
 #include "runtime/source/package_values.h"
 #include "runtime/format.h"
 
+#include "runtime/source/autograd_function.h"
 #include "runtime/source/torch_names.h"
 
 #include <algorithm>
@@ -102,8 +103,8 @@ std::string identifier(std::string text) {
 }  // namespace
 
 Compilation::Compilation(std::shared_ptr<KernelPackage> package,
-                         std::shared_ptr<jit::CompilationUnit> unit)
-    : package_(std::move(package)), unit_(std::move(unit)) {}
+                         std::shared_ptr<jit::CompilationUnit> unit, bool trains)
+    : package_(std::move(package)), unit_(std::move(unit)), trains_(trains) {}
 
 std::string Compilation::name_of(const c10::TypePtr& type) {
     const c10::TypePtr plain = c10::unshapedType(type);
@@ -155,7 +156,11 @@ Value Compilation::value_of_binding(const PackageModule& module, const Binding& 
     if (const auto* expr = std::get_if<const py::Expr*>(&binding)) {
         return value_of_expression(module, **expr, loc);
     }
-    return nullptr;  // classes have no value
+    const auto* type = std::get_if<const py::ClassDef*>(&binding);
+    if (type != nullptr && is_autograd_function(*package_, module, **type)) {
+        return autograd_function_value(shared_from_this(), module, **type);
+    }
+    return nullptr;  // other classes have no value
 }
 
 // Module constants: literals, and chains of attributes (ops = torch.ops._activation_abc).

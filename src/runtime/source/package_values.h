@@ -17,11 +17,21 @@ namespace twinkle::runtime {
 // types that parameters were given, the functions compiled so far.
 class Compilation : public std::enable_shared_from_this<Compilation> {
 public:
+    // `trains`: gradients will be asked for, so that an autograd.Function must become a node.
     Compilation(std::shared_ptr<KernelPackage> package,
-                std::shared_ptr<torch::jit::CompilationUnit> unit);
+                std::shared_ptr<torch::jit::CompilationUnit> unit, bool trains = false);
 
     KernelPackage& package() { return *package_; }
     torch::jit::CompilationUnit& unit() { return *unit_; }
+    const std::shared_ptr<torch::jit::CompilationUnit>& shared_unit() const { return unit_; }
+    bool trains() const { return trains_; }
+
+    // What autograd_function.cpp has compiled, by Function and argument types.
+    struct AutogradCache {
+        std::map<std::string, c10::ClassTypePtr> classes;
+        std::map<std::string, torch::jit::Function*> forwards;
+    };
+    AutogradCache& autograd_cache() { return autograd_cache_; }
 
     // The name under which the resolver answers this type.
     std::string name_of(const c10::TypePtr& type);
@@ -51,6 +61,8 @@ private:
     std::vector<c10::TypePtr> types_;
     std::map<std::string, torch::jit::Function*> functions_;
     std::set<std::string> in_progress_;
+    AutogradCache autograd_cache_;
+    bool trains_;
 };
 
 }  // namespace twinkle::runtime
