@@ -69,7 +69,14 @@ _twinkle() {
         outdated:--lockfile) _twinkle_files -f "$cur"; return ;;
     esac
     case $command in
-        "") mapfile -t COMPREPLY < <(compgen -W "add remove lock fetch verify verify-blob resolve kernelize run inspect check versions info tree outdated cache env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
+        "") mapfile -t COMPREPLY < <(compgen -W "init add remove lock fetch verify verify-blob resolve kernelize run inspect check versions info tree outdated cache env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
+        init)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "--force -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                _twinkle_files -f "$cur"
+            fi
+            ;;
         add)
             if [[ $cur == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "--trust -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
@@ -121,7 +128,7 @@ _twinkle() {
             ;;
         kernelize)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --mode --device --inputs --verify --only --exclude --fallback --strict --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --mode --device --inputs --verify --only --exclude --fallback --strict --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi

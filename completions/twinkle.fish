@@ -9,6 +9,7 @@ complete -c twinkle -l color -r -x -a 'auto always never' -d 'Colours: auto (on 
 complete -c twinkle -l json -d 'The result, or the error, as one JSON object'
 complete -c twinkle -l offline -d 'Never use the network'
 complete -c twinkle -l project -r -x -a '(__fish_complete_directories)' -d 'The folder of the manifest (default: the nearest parent folder that has one)'
+complete -c twinkle -n __fish_use_subcommand -a init -d 'Write a first twinkle.toml, with what a model holds'
 complete -c twinkle -n __fish_use_subcommand -a add -d 'Add kernels to the manifest, and lock them'
 complete -c twinkle -n __fish_use_subcommand -a remove -d 'Take kernels out of the manifest and the lock'
 complete -c twinkle -n __fish_use_subcommand -a lock -d 'Pin the kernels of a project: commits, and the hash of every file'
@@ -27,6 +28,9 @@ complete -c twinkle -n __fish_use_subcommand -a outdated -d 'Show which locked k
 complete -c twinkle -n __fish_use_subcommand -a cache -d 'Look after the cache of kernels'
 complete -c twinkle -n __fish_use_subcommand -a env -d 'Show the facts of this machine that decisions depend on'
 complete -c twinkle -n __fish_use_subcommand -a completions -d 'Print the completion script of a shell'
+
+complete -c twinkle -n '__fish_seen_subcommand_from init' -l force -d 'Overwrite a manifest that is there'
+complete -c twinkle -n '__fish_seen_subcommand_from init' -F
 
 complete -c twinkle -n '__fish_seen_subcommand_from add' -l trust -r -x -d 'Trust this repository this once, though the Hub does not vouch for its publisher; trust = […] in the manifest keeps it'
 complete -c twinkle -n '__fish_seen_subcommand_from add' -x -a '(__fish_complete_directories)'
@@ -78,6 +82,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l only -r -x -d 
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l exclude -r -x -d 'Not the sites whose names match; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l fallback -r -x -a 'true all false no-layer no-device no-compatible-properties no-compatible-mode cannot-compile cannot-load' -d 'When a site may keep its original: true (default), all (also cannot-load), false, or a list of no-layer, no-device, no-compatible-properties, no-compatible-mode, cannot-compile, cannot-load'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l strict -d 'Fail where a site would keep its original, or its values differ'
+complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l strip-debug -d 'Leave out where the model\'s code came from: the Python stacks of a trace, with their paths, and the source of scripted functions'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l dry-run -d 'Report, but write no model'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l report -r -F -d 'Also write the report, as JSON'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -F

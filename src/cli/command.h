@@ -78,6 +78,7 @@ struct Command {
 std::vector<Command> commands();       // every subcommand, in the order in which help lists them
 std::vector<Option> global_options();  // accepted before and after the command
 
+Command init_command();
 Command lock_command();
 Command fetch_command();
 Command verify_command();

@@ -88,7 +88,7 @@ void print_graph(Json& graph, Console& console) {
 
 }  // namespace
 
-void inspect_model(const ModelInspection& inspection, Console& console) {
+base::Json inspection_of(const ModelInspection& inspection, Console& console) {
     auto request = new_request("inspect", console);
     request["model"] = existing_file(inspection.model.string(), "model").string();
     request["kernel_dirs"] = kernel_folders(inspection.kernels);
@@ -103,6 +103,11 @@ void inspect_model(const ModelInspection& inspection, Console& console) {
     result["manifest"] = own ? Json(resolution->manifest->string()) : Json();
     result["file"] = request["model"];
     add_preset_bindings(result);
+    return result;
+}
+
+void inspect_model(const ModelInspection& inspection, Console& console) {
+    auto result = inspection_of(inspection, console);
     if (console.json()) {
         console.result("inspect", std::move(result));
     } else if (inspection.graph && result["graph"].is_object()) {

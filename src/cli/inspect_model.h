@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "cli/console.h"
 
 namespace twinkle::cli {
@@ -16,6 +17,9 @@ struct ModelInspection {
     std::optional<std::string> graph;    // only the graph of this class, instance or function
     std::vector<std::string> kernels{};  // folders with kernels, before TWINKLE_KERNELS
 };
+
+// What `inspect --json` says, without printing it.
+base::Json inspection_of(const ModelInspection& inspection, Console& console);
 
 void inspect_model(const ModelInspection& inspection, Console& console);
 

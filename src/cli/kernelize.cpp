@@ -67,6 +67,7 @@ void add_choices(base::Json& request, const Arguments& arguments) {
     request["strict"] = strict || fallback == "false";
     request["verify"] = arguments.flag("verify");
     request["dry_run"] = arguments.flag("dry-run");
+    request["strip_debug"] = arguments.flag("strip-debug");
     request["only"] = arguments.list("only");
     request["exclude"] = arguments.list("exclude");
     if (const auto mode = arguments.text("mode")) {
@@ -180,6 +181,10 @@ Command kernelize_command() {
              {.names = "--strict",
               .value = "",
               .help = "Fail where a site would keep its original, or its values differ"},
+             {.names = "--strip-debug",
+              .value = "",
+              .help = "Leave out where the model's code came from: the Python stacks of a trace, "
+                      "with their paths, and the source of scripted functions"},
              {.names = "--dry-run", .value = "", .help = "Report, but write no model"},
              {.names = "--report",
               .value = "FILE",

@@ -42,6 +42,7 @@ base::Json new_request(const std::string& command, const Console& console) {
             {"fallback", base::Json::array()},
             {"strict", false},
             {"dry_run", false},
+            {"strip_debug", false},
             {"report", nullptr},
             {"method", "forward"},
             {"kernel_dirs", base::Json::array()},

@@ -2,9 +2,11 @@
 #include "runtime/format.h"
 
 #include "base/text.h"
+#include "runtime/model/model_lock.h"
+#include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/host_attributes.h"
 #include "runtime/rewrite/marker.h"
-#include "runtime/rewrite/own_class.h"
+#include "runtime/rewrite/past_runs.h"
 #include "runtime/rewrite/replacement.h"
 #include "runtime/selection/binding_typos.h"
 #include "runtime/selection/context.h"
@@ -80,11 +82,15 @@ Report Kernelizer::examine() {
 }
 
 Report Kernelizer::run() {
+    const ModelLock lock(model_);
     Report report = examine();
     if (options_.strict) {
         refuse_kept(report);
     }
     mark_used_kernels();
+    if (report.count(SiteStatus::replaced) != 0) {
+        forget_runs(model_);
+    }
     if (report.count(SiteStatus::replaced) == 0) {
         report.warnings.emplace_back("nothing was replaced: the model is what it was");
     }
@@ -232,43 +238,6 @@ void Kernelizer::report_unbound(const std::vector<Instance>& instances) {
     }
 }
 
-// Where not all instances of a class are treated alike, those that are replaced get classes of
-// their own.
-void Kernelizer::set_classes_apart() {
-    std::map<const void*, std::vector<const Site*>> by_class;
-    std::map<const void*, std::size_t> instances;
-    for (const Instance& instance : instances_of(model_)) {
-        ++instances[instance.module.type().get()];
-    }
-    for (const Site& site : sites_) {
-        by_class[site.instance.module.type().get()].push_back(&site);
-    }
-    std::vector<std::string> alone;
-    for (const auto& [type, members] : by_class) {
-        const bool alike = members.size() == instances[type] &&
-                           std::all_of(members.begin(), members.end(), [&](const Site* one) {
-                               return one->choice == members.front()->choice;
-                           });
-        for (const Site* member : members) {
-            if (!alike && member->choice && !member->instance.path.empty()) {
-                alone.push_back(member->instance.path);
-            }
-        }
-    }
-    for (const std::string& path : alone) {
-        give_own_class(model_, path);
-    }
-    if (!alone.empty()) {  // clones are new objects
-        for (const Instance& instance : instances_of(model_)) {
-            for (Site& site : sites_) {
-                if (site.instance.path == instance.path) {
-                    site.instance.module = instance.module;
-                }
-            }
-        }
-    }
-}
-
 void Kernelizer::replace_sites() {
     std::map<const void*, tl::expected<void, KeepReason>> done;
     for (Site& site : sites_) {
@@ -312,13 +281,25 @@ tl::expected<void, KeepReason> Kernelizer::replace_class(const Site& site) {
     if (options_.observer) {
         options_.observer("compile", site.report.of);
     }
-    const auto supplied = supplied_attributes(site.instance.module, choice.layer->attributes);
-    if (!supplied) {
-        return refused(Fallback::cannot_compile, supplied.error());
+    auto passed = passed_inputs(site.instance.module);
+    auto host = supplied_attributes(site.instance.module, choice.layer->attributes, passed);
+    if (!host) {
+        return refused(Fallback::cannot_compile, host.error());
     }
-    const ReplacementRequest request{choice.candidate->layer, *supplied,
+    const ReplacementRequest request{choice.candidate->layer, std::move(*host), std::move(passed),
                                      wants_training(context_.mode)};
     return replace_forward(site.instance.module.type(), *compilation, request);
+}
+
+std::map<std::string, PassedInputs> Kernelizer::passed_inputs(const torch::jit::Module& instance) {
+    if (!passed_) {
+        passed_.emplace(model_);
+    }
+    std::map<std::string, PassedInputs> inputs;
+    for (const torch::jit::Function* method : forward_methods(instance.type())) {
+        inputs[method->name()] = passed_->of(instance, method->name());
+    }
+    return inputs;
 }
 
 Compilation& Kernelizer::compilation_for(const MappedKernel& kernel,

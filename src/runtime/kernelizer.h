@@ -3,6 +3,8 @@
 // model marked.
 
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/rewrite/own_class.h"
+#include "runtime/rewrite/passed_parameters.h"
 #include "runtime/selection/selection.h"
 #include "runtime/source/package_values.h"
 #include "twinkle/kernelize.h"
@@ -46,8 +48,11 @@ private:
     void report_unmatched(const std::string& option, const std::vector<std::string>& patterns);
     void report_other_machine();
     void set_classes_apart();
+    std::optional<NotSeparable> separate();
+    std::vector<Site*> sites_below(const c10::ClassTypePtr& type);
     void replace_sites();
     tl::expected<void, KeepReason> replace_class(const Site& example);
+    std::map<std::string, PassedInputs> passed_inputs(const torch::jit::Module& instance);
     Compilation& compilation_for(const MappedKernel& kernel, const torch::jit::Module& module);
     void mark_used_kernels();
 
@@ -60,6 +65,7 @@ private:
     std::vector<Site> sites_;
     // By build id; classes of one model may live in several compilation units.
     std::map<std::pair<std::string, const void*>, std::shared_ptr<Compilation>> compilations_;
+    std::optional<PassedParameters> passed_;  // of the model as it came
 };
 
 }  // namespace twinkle::runtime

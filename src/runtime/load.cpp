@@ -6,16 +6,20 @@
 #include "runtime/rewrite/marker.h"
 #include "twinkle/error.h"
 
+#include <optional>
+
 namespace twinkle {
 
 void runtime::load_named_kernels(const std::vector<RequiredKernel>& required,
                                  const std::filesystem::path& model, const LoadOptions& options) {
-    if (required.empty()) {
-        return;
-    }
-    const KernelFinder finder(options.kernel_dirs, options.explain);
+    std::optional<KernelFinder> finder;
     for (const RequiredKernel& kernel : required) {
-        load_kernel(finder.find(kernel, model));
+        if (!is_loaded(kernel.build_id)) {
+            if (!finder) {
+                finder.emplace(options.kernel_dirs, options.explain);
+            }
+            load_kernel(finder->find(kernel, model));
+        }
     }
 }
 

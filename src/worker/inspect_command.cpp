@@ -64,7 +64,8 @@ std::string kind_of(const runtime::CodeOrigin& origin, bool frozen) {
     return frozen                             ? "frozen"
            : origin.traced && origin.scripted ? "traced and scripted"
            : origin.traced                    ? "traced"
-                                              : "scripted";
+           : origin.scripted                  ? "scripted"
+                                              : "stripped";
 }
 
 // What is in the code and nowhere on this machine; empty: all is there.

@@ -1,6 +1,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/model/debug_info.h"
 #include "runtime/model/model_file.h"
 #include "runtime/selection/modes.h"
 #include "runtime/verify/verification.h"
@@ -177,6 +178,9 @@ void Kernelize::revert_failed(Kernelized& made, const std::map<std::string, Verd
 void Kernelize::save(const Kernelized& made) const {
     if (request_.output && !request_.dry_run) {
         channel_.stage("save", base::display_path(*request_.output));
+        if (request_.strip_debug) {
+            runtime::strip_debug_info(made.model);
+        }
         runtime::save_model(made.model, *request_.output);
     }
     if (request_.report) {

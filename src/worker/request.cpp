@@ -55,6 +55,7 @@ Request Request::parse(const std::string& source) {
     request.verify = json.value("verify", false);
     request.strict = json.value("strict", false);
     request.dry_run = json.value("dry_run", false);
+    request.strip_debug = json.value("strip_debug", false);
     return request;
 }
 

@@ -30,6 +30,7 @@ struct Request {
     bool verify = false;
     bool strict = false;
     bool dry_run = false;
+    bool strip_debug = false;
 
     // Throws Error(malformed): a command line of another version speaks to this worker.
     static Request parse(const std::string& text);

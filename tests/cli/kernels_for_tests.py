@@ -201,6 +201,7 @@ static const int defined = [] {
 # What each library does when it is loaded, before it registers its operators.
 INITIALIZERS = {
     "operators": "",
+    "linked": "",  # names LibTorch, as real ones do: in Python its functions are not everybody's
     "undefined": "no_library_defines_this()",
     "crashes": "*reinterpret_cast<volatile int*>(8) = 1",
     "aborts": "std::abort()",
@@ -221,10 +222,10 @@ class Libraries:
         self.running = {name: self.start(name) for name in INITIALIZERS}
 
     def start(self, name, op_namespace="misbehaving"):
-        undefined = ["-DUNDEFINED"] if name == "undefined" else []
-        return subprocess.Popen(["g++", "-std=c++17", "-O0", "-shared", "-fPIC", *undefined,
+        more = {"undefined": ["-DUNDEFINED"], "linked": [f"-L{TORCH_LIB}", "-ltorch_cpu", "-lc10"]}.get(name, [])
+        return subprocess.Popen(["g++", "-std=c++17", "-O0", "-shared", "-fPIC",
                                  f"-DINITIALIZER={INITIALIZERS[name]}", f'-DNAMESPACE="{op_namespace}"',
-                                 "-o", self.folder / f"{name}_{op_namespace}.so", self.folder / "operators.cpp"])
+                                 "-o", self.folder / f"{name}_{op_namespace}.so", self.folder / "operators.cpp", *more])
 
     def get(self, name, op_namespace="misbehaving"):
         key = name if op_namespace == "misbehaving" else f"{name}_{op_namespace}"

@@ -2,6 +2,7 @@
 """Makes the models of the tests which are not worth committing: make_models.py FOLDER
 
     FOLDER/models/      TorchScript that must work: other families, shared classes, tied weights, frozen …
+    FOLDER/traced/      the models of transformers, traced in three dtypes, with inputs and what double precision gives
     FOLDER/not_models/  files that are something else, or broken
     FOLDER/inputs/      what --inputs accepts, and what it must refuse
 
@@ -35,7 +36,7 @@ def main() -> None:
     if written.exists() and written.read_text() == stamp():
         return
     shutil.rmtree(folder, ignore_errors=True)
-    for part in ("models", "not_models", "inputs"):
+    for part in ("models", "traced", "not_models", "inputs"):
         (folder / part).mkdir(parents=True)
 
     os.environ["HF_HUB_OFFLINE"] = "1"
@@ -49,10 +50,14 @@ def main() -> None:
     warnings.filterwarnings("ignore")  # torch.jit is deprecated, tracers warn: both known
     import inputs
     import not_torchscript
+    import scripted
     import torchscript
+    import transformers_traced
 
     inputs.make(folder / "inputs")
     torchscript.make(folder / "models")
+    scripted.make(folder / "models", torchscript.save)
+    transformers_traced.make(folder / "traced")
     not_torchscript.make(folder / "not_models", folder / "models")
     written.write_text(stamp())
 

@@ -47,6 +47,13 @@ struct Compiled {
     tl::expected<torch::jit::Function*, std::string> method;
 };
 
+// The first parameter, as a tensor.
+LayerSignature one_tensor(KernelPackage& package) {
+    const auto parameters = layer_parameters(package, "Layer");
+    const bool any = parameters && !parameters->empty();
+    return {{{any ? parameters->front().name : "x", c10::TensorType::get()}}, {}};
+}
+
 // forward's text follows the class header, indented by four.
 Compiled compile(const std::string& forward, const AttributeMap& supplied = {}) {
     auto module = tests::module_of("Host",
@@ -57,7 +64,7 @@ Compiled compile(const std::string& forward, const AttributeMap& supplied = {}) 
     const auto compilation =
         std::make_shared<Compilation>(package, module.type()->compilation_unit());
     auto method = compile_layer(*compilation, "Layer", module.type(), "replaced",
-                                {c10::TensorType::get()}, supplied);
+                                one_tensor(*package), {supplied, {}, {}});
     return {module, method};
 }
 
@@ -173,8 +180,8 @@ TEST_CASE("a failed attempt does not stand in the way of the next") {
              head.substr(0, head.find("from . ")) + "class Layer(nn.Module):\n" + forward}});
         const auto compilation =
             std::make_shared<Compilation>(package, module.type()->compilation_unit());
-        return compile_layer(*compilation, "Layer", module.type(), "replaced",
-                             {c10::TensorType::get()}, {})
+        return compile_layer(*compilation, "Layer", module.type(), "replaced", one_tensor(*package),
+                             {})
             .has_value();
     };
     CHECK_FALSE(attempt("    def forward(self, x):\n        return x + self.nothing\n"));

@@ -1,5 +1,6 @@
 // Sites, their classes and their graphs.
 
+#include "runtime/model/no_kernel_loading.h"
 #include "runtime/rewrite/class_name.h"
 #include "runtime/rewrite/lost_attributes.h"
 #include "runtime/rewrite/marker.h"
@@ -90,8 +91,8 @@ TEST_CASE("one instance gets a class of its own, and the model stays itself") {
         const at::Tensor x = torch::rand({3, 4});
         const auto weights = instance_at(root, path).parameters();
         const void* storage = (*weights.begin()).data_ptr();
-        const auto alone = give_own_class(root, path);
-        CHECK(alone.type() == instance_at(root, path).type());
+        REQUIRE(separate_classes(root, {{instance_at(root, path)._ivalue().get(), 1}}));
+        const auto alone = instance_at(root, path);
         std::size_t sharing = 0;
         for (const Instance& instance : instances_of(root)) {
             sharing += instance.module.type() == alone.type() ? 1 : 0;
@@ -135,18 +136,19 @@ graph(%x : Tensor):
   %r : Tensor = aten::rsqrt(%a)
 )IR";
     auto single = graph_of(norm + "  return (%r)\n");
-    const auto found = lost_attributes(*single);
+    const auto found = lost_attributes(*single).values;
     REQUIRE(found.contains("variance_epsilon"));
     CHECK(found.at("variance_epsilon").toDouble() == 0.001);
     CHECK(found.at("eps").toDouble() == 0.001);
     auto two = graph_of(norm +
                         "  %b : Tensor = aten::add(%m, %other, %one)\n"
                         "  %s : Tensor = aten::rsqrt(%b)\n  return (%s)\n");
-    CHECK(lost_attributes(*two).empty());
+    CHECK(lost_attributes(*two).values.empty());
     auto none = graph_of(norm +
                          "  %c : Tensor = aten::add(%x, %other, %one)\n"
                          "  %s : Tensor = aten::rsqrt(%c)\n  return (%s)\n");
-    CHECK(lost_attributes(*none).empty());  // rsqrt of something that is no mean: no certainty
+    CHECK(
+        lost_attributes(*none).values.empty());  // rsqrt of something that is no mean: no certainty
 }
 
 TEST_CASE("a marker survives saving and freezing, and is read back") {
@@ -172,6 +174,9 @@ TEST_CASE("a marker survives saving and freezing, and is read back") {
         CHECK(found[0].build_id == kernel.build_id);
     };
     check(model, "marked.pt");
+    // A model that is read loads its kernels, and nobody has this one.
+    CHECK_THROWS_WITH(reloaded(model), ContainsSubstring("needs the kernel org/name@1"));
+    const NoKernelLoading as_asked;
     check(reloaded(model), "again.pt");
     auto fresh = reloaded(model);
     check(torch::jit::freeze(fresh), "frozen.pt");

@@ -192,10 +192,8 @@ BindingReport Examination::run() {
     }
     for (const Instance& instance : instances_) {
         const auto& type = instance.module.type();
-        auto* forward = type->findMethod("forward");
-        if (forward != nullptr && !lost_.contains(type.get()) &&
-            !layers_of(instance.class_name).empty()) {
-            lost_[type.get()] = lost_attributes(*torch::jit::toGraphFunction(*forward).graph());
+        if (!lost_.contains(type.get()) && !layers_of(instance.class_name).empty()) {
+            lost_[type.get()] = lost_attributes(instance.module).values;
         }
     }
     const KernelProvider provider = [&](const MappedKernel& kernel) {

@@ -177,12 +177,9 @@ Json attributes_of(const jit::Module& module) {
         const c10::IValue value = type->getConstant(i);
         add(type->getConstantName(i), value.type(), value_text(value), "constant");
     }
-    auto* forward = type->findMethod("forward");
-    if (forward != nullptr && jit::tryToGraphFunction(*forward)) {
-        for (const auto& [name, value] : lost_attributes(graph_of(*forward))) {
-            if (!type->hasAttribute(name) && !type->findConstant(name)) {
-                add(name, value.type(), value_text(value), "graph");
-            }
+    for (const auto& [name, value] : lost_attributes(module).values) {
+        if (!type->hasAttribute(name) && !type->findConstant(name)) {
+            add(name, value.type(), value_text(value), "graph");
         }
     }
     return found;

@@ -22,6 +22,12 @@ Loaded& of_process() {
 
 }  // namespace
 
+bool is_loaded(const std::string& build_id) {
+    Loaded& loaded = of_process();
+    const std::scoped_lock lock(loaded.mutex);
+    return loaded.by_id.contains(build_id);
+}
+
 std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
     Loaded& loaded = of_process();
     const std::string build_id = kernel.build_id();

@@ -24,6 +24,8 @@ std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel);
 
 // All of this process, in the order of loading. Thread-safe.
 std::vector<std::shared_ptr<const LoadedKernel>> loaded_kernels();
+// Whether load_kernel() has loaded this build, from wherever.
+bool is_loaded(const std::string& build_id);
 
 // Finds and loads what a model names; `model` is for messages.
 void load_named_kernels(const std::vector<RequiredKernel>& required,

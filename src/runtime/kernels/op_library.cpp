@@ -1,11 +1,13 @@
 #include "runtime/kernels/op_library.h"
 
+#include "base/sha256.h"
 #include "twinkle/error.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
 #include <mutex>
@@ -88,11 +90,56 @@ bool namespace_is_taken(const std::string& op_namespace) {
     });
 }
 
+namespace {
+
+// The file of a library of this process, by its name; empty where none has it.
+std::filesystem::path loaded_file(const std::string& name) {
+    struct Search {
+        std::string name;
+        std::filesystem::path found;
+    } search{name, {}};
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* data) {
+            auto& wanted = *static_cast<Search*>(data);
+            const std::filesystem::path file(info->dlpi_name);
+            if (file.filename() == wanted.name) {
+                wanted.found = file;
+            }
+            return 0;
+        },
+        &search);
+    return search.found;
+}
+
+// Whether somebody else has loaded this very build before, as Python's kernels package does.
+bool is_open_already(const MappedKernel& kernel) {
+    bool any = false;
+    for (const MappedFile& file : kernel.files) {
+        if (!file.path.ends_with(".so")) {
+            continue;
+        }
+        const auto loaded = loaded_file(std::filesystem::path(file.path).filename().string());
+        std::error_code ignored;
+        if (!std::filesystem::is_regular_file(loaded, ignored) ||
+            base::hash_file(loaded).sha256 != file.sha256) {
+            return false;
+        }
+        any = true;
+    }
+    return any;
+}
+
+}  // namespace
+
 void open_op_libraries(const MappedKernel& kernel, std::vector<SealedLibrary> libraries) {
     if (libraries.empty()) {
         return;
     }
     if (namespace_is_taken(kernel.op_namespace)) {
+        if (is_open_already(kernel)) {
+            complete_alias_sets(kernel.op_namespace);
+            return require_operators(kernel);
+        }
         refuse(kernel, "the operator namespace " + kernel.op_namespace + " is taken already",
                "another library of this process defines it, and two would end the process",
                "load one of the two kernels only");

@@ -1,5 +1,6 @@
 #include "runtime/model/model_file.h"
 #include "runtime/format.h"
+#include "runtime/model/no_kernel_loading.h"
 #include "runtime/model/other_file.h"
 
 #include "base/file.h"
@@ -177,6 +178,7 @@ void require_torchscript(const std::filesystem::path& file) {
 
 torch::jit::Module open_model(const std::filesystem::path& file, torch::Device device) {
     require_torchscript(file);
+    const NoKernelLoading as_asked;
     try {
         return torch::jit::load(file.string(), device);
     } catch (const c10::OutOfMemoryError& error) {

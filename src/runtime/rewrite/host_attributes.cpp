@@ -3,17 +3,9 @@
 
 #include "runtime/rewrite/lost_attributes.h"
 
+#include <sstream>
+
 namespace twinkle::runtime {
-
-namespace {
-
-AttributeMap found_in_graph(const torch::jit::Module& module) {
-    const auto* forward = module.type()->findMethod("forward");
-    return forward == nullptr ? AttributeMap{}
-                              : lost_attributes(*torch::jit::toGraphFunction(*forward).graph());
-}
-
-}  // namespace
 
 std::optional<c10::IValue> attribute_of(const torch::jit::Module& module, const std::string& name) {
     if (module.type()->hasAttribute(name)) {
@@ -22,7 +14,7 @@ std::optional<c10::IValue> attribute_of(const torch::jit::Module& module, const 
     if (auto constant = module.type()->findConstant(name)) {
         return constant;
     }
-    const AttributeMap lost = found_in_graph(module);
+    const AttributeMap lost = lost_attributes(module).values;
     const auto found = lost.find(name);
     return found == lost.end() ? std::nullopt : std::optional(found->second);
 }
@@ -52,19 +44,23 @@ std::string to_text(const AttributeValue& value) {
     return std::visit([](const auto& one) { return fmt::format("{}", one); }, value);
 }
 
-tl::expected<AttributeMap, std::string> supplied_attributes(
-    const torch::jit::Module& module, const std::map<std::string, AttributeValue>& from_manifest) {
-    AttributeMap supplied = found_in_graph(module);
+tl::expected<HostAttributes, std::string> supplied_attributes(
+    const torch::jit::Module& module, const std::map<std::string, AttributeValue>& from_manifest,
+    const std::map<std::string, PassedInputs>& passed) {
+    LostAttributes lost = lost_attributes(module, passed);
+    HostAttributes host{std::move(lost.values), std::move(lost.withheld), {}};
     for (const auto& [name, value] : from_manifest) {
-        const auto known = supplied.find(name);
-        if (known != supplied.end() && !equals(known->second, value)) {
+        const auto known = host.supplied.find(name);
+        if (known != host.supplied.end() && !equals(known->second, value)) {
+            std::ostringstream have;
+            have << known->second;
             return tl::make_unexpected(
                 fmt::format("the manifest supplies {} = {}, but the model's graph has {}", name,
-                            to_text(value), known->second.toScalar().to<double>()));
+                            to_text(value), have.str()));
         }
-        supplied[name] = to_ivalue(value);
+        host.supplied[name] = to_ivalue(value);
     }
-    return supplied;
+    return host;
 }
 
 }  // namespace twinkle::runtime

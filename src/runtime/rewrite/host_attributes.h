@@ -2,6 +2,7 @@
 // The attributes of an instance: those that the saved model has, and those that its graph still
 // shows.
 
+#include "runtime/rewrite/passed_parameters.h"
 #include "runtime/source/host_value.h"
 #include "twinkle/mapping.h"
 
@@ -23,8 +24,9 @@ c10::IValue to_ivalue(const AttributeValue& value);
 std::string to_text(const AttributeValue& value);
 
 // What the layer may find on top of the instance's own attributes: the manifest's, then the
-// graph's. The reason, if the two contradict each other.
-tl::expected<AttributeMap, std::string> supplied_attributes(
-    const torch::jit::Module& module, const std::map<std::string, AttributeValue>& from_manifest);
+// graph's. The reason, if the two contradict each other. `passed`: see lost_attributes.h.
+tl::expected<HostAttributes, std::string> supplied_attributes(
+    const torch::jit::Module& module, const std::map<std::string, AttributeValue>& from_manifest,
+    const std::map<std::string, PassedInputs>& passed = {});
 
 }  // namespace twinkle::runtime

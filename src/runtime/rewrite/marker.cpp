@@ -1,8 +1,10 @@
 #include "runtime/rewrite/marker.h"
 
 #include "base/text.h"
+#include "runtime/rewrite/needed_kernel.h"
 #include "twinkle/error.h"
 
+#include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/runtime/custom_operator.h>
 
 #include <algorithm>
@@ -16,9 +18,10 @@ constexpr std::string_view prefix = "twinkle.kernel/1";
 // The kernels are checked when the model is loaded; the call itself does nothing. CONSERVATIVE
 // keeps it through dead code elimination and freezing.
 const torch::jit::RegisterOperators registration({torch::jit::Operator(
-    "twinkle::needs_kernel(str marker) -> ()",
-    [](torch::jit::Stack& stack) { torch::jit::drop(stack, 1); },
+    "twinkle::needs_kernel(str marker, Any kernel) -> ()",
+    [](torch::jit::Stack& stack) { torch::jit::drop(stack, 2); },
     c10::AliasAnalysisKind::CONSERVATIVE)});
+const auto operator_name = c10::Symbol::fromQualString("twinkle::needs_kernel");
 
 bool is_plain(std::string_view value) {
     return !value.empty() && value.size() <= 200 &&
@@ -95,15 +98,42 @@ std::vector<RequiredKernel> markers_in(const std::vector<CodeFile>& code) {
     return found;
 }
 
+namespace {
+
+bool is_marked(const torch::jit::Graph& graph, const std::string& text) {
+    const auto nodes = graph.nodes();
+    return std::any_of(nodes.begin(), nodes.end(), [&](const torch::jit::Node* node) {
+        const auto marker =
+            node->kind() == operator_name ? torch::jit::toIValue(node->input(0)) : std::nullopt;
+        return marker && marker->isString() && marker->toStringRef() == text;
+    });
+}
+
+void mark_methods(const torch::jit::Module& module, const std::string& text,
+                  const c10::IValue& kernel) {
+    for (torch::jit::Function* method : module.type()->methods()) {
+        auto graph = torch::jit::toGraphFunction(*method).graph();
+        if (is_marked(*graph, text)) {
+            continue;
+        }
+        torch::jit::WithInsertPoint at_start(*graph->nodes().begin());
+        auto* marker = graph->insertConstant(text);
+        auto* object = graph->insertConstant(kernel);
+        graph->insertNode(graph->create(operator_name, {marker, object}, 0));
+    }
+    // A container has no method, but what it holds can be called.
+    if (module.type()->methods().empty()) {
+        for (const torch::jit::Module& child : module.children()) {
+            mark_methods(child, text, kernel);
+        }
+    }
+}
+
+}  // namespace
+
 void mark_model(torch::jit::Module& root, const RequiredKernel& kernel) {
     const std::string text = marker_text(kernel);
-    for (torch::jit::Function* method : root.type()->methods()) {
-        auto graph = torch::jit::toGraphFunction(*method).graph();
-        torch::jit::WithInsertPoint at_start(*graph->nodes().begin());
-        auto* constant = graph->insertConstant(text);
-        graph->insertNode(
-            graph->create(c10::Symbol::fromQualString("twinkle::needs_kernel"), {constant}, 0));
-    }
+    mark_methods(root, text, needed_kernel(text));
 }
 
 }  // namespace twinkle::runtime

@@ -13,7 +13,8 @@
 
 namespace twinkle::runtime {
 
-// Puts `twinkle::needs_kernel("…")` at the start of every method of the root.
+// Puts `twinkle::needs_kernel("…", kernel)` at the start of every method of the root, once; of what
+// it holds where it has none. The kernel is an object that loads it (needed_kernel.h).
 void mark_model(torch::jit::Module& root, const RequiredKernel& kernel);
 
 std::string marker_text(const RequiredKernel& kernel);

@@ -1,16 +1,32 @@
 #pragma once
-// Gives one instance a class of its own, where its class is shared and only this instance is
-// treated.
+// Instances of a scripted model share a class. Those that are treated differently get classes of
+// their own, and so do the modules that hold them.
 
 #include <torch/script.h>
 
+#include <tl/expected.hpp>
+
+#include <cstddef>
 #include <string>
+#include <unordered_map>
 
 namespace twinkle::runtime {
 
-// Clones the classes on the way from the root to `path` wherever another instance shares them, with
-// their methods, and retypes the attributes that lead there. Weights are not copied. Returns the
-// instance under `path`, now of a class that nobody else has. The root itself is never cloned.
-torch::jit::Module give_own_class(torch::jit::Module& root, const std::string& path);
+// How each instance is to be treated, by its object (module._ivalue().get()); any number will do,
+// and 0 is that of all which are not named.
+using Treatments = std::unordered_map<const void*, std::size_t>;
+
+// Why instances of a class cannot be told apart: the model itself treats them as one.
+struct NotSeparable {
+    c10::ClassTypePtr type;
+    std::string because;
+};
+
+// Afterwards no two instances of one class are treated differently. As few classes as that takes
+// are cloned, with their constants, methods, hooks and properties, and all graphs on the way are
+// retyped. Weights are not copied. Instances of a cloned class become new objects, under every name
+// that they had; the root stays what it is. On an error the model is as it was.
+tl::expected<void, NotSeparable> separate_classes(torch::jit::Module& root,
+                                                  const Treatments& treatments);
 
 }  // namespace twinkle::runtime

@@ -1,5 +1,7 @@
 #include "runtime/rewrite/replacement.h"
 
+#include "base/text.h"
+#include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/site_adapter.h"
 #include "runtime/source/layer_compiler.h"
 
@@ -17,20 +19,6 @@ namespace {
 
 constexpr std::string_view method_prefix = "twinkle_";
 
-// A traced instance that is called several times has forward, forward1, forward2, …
-std::vector<jit::Function*> forward_methods(const c10::ClassTypePtr& type) {
-    std::vector<jit::Function*> found;
-    for (jit::Function* method : type->methods()) {
-        const std::string& name = method->name();
-        if (name.starts_with("forward") &&
-            std::all_of(name.begin() + 7, name.end(),
-                        [](unsigned char c) { return std::isdigit(c); })) {
-            found.push_back(method);
-        }
-    }
-    return found;
-}
-
 struct Edit {
     std::shared_ptr<jit::Graph> graph;
     Adapter adapter;
@@ -38,26 +26,46 @@ struct Edit {
     jit::Function* method = nullptr;
 };
 
+// A forward may do more than return something, and what it does would be lost.
+std::optional<std::string> lost_effects(jit::Function& forward, jit::Function& layer) {
+    std::set<std::string> lost = written_attributes(forward);
+    for (const std::string& kept : written_attributes(layer)) {
+        lost.erase(kept);
+    }
+    if (lost.empty()) {
+        return std::nullopt;
+    }
+    return "its forward also changes its " +
+           base::join(std::vector(lost.begin(), lost.end()), ", ") + ", which the layer does not";
+}
+
 tl::expected<Edit, std::string> prepare(const c10::ClassTypePtr& type, jit::Function& forward,
-                                        Compilation& compilation, const std::string& layer,
-                                        const AttributeMap& supplied) {
-    const auto parameters = layer_parameters(compilation.package(), layer);
+                                        Compilation& compilation,
+                                        const ReplacementRequest& request) {
+    const auto parameters = layer_parameters(compilation.package(), request.layer);
     if (!parameters) {
         return tl::make_unexpected(parameters.error());
     }
     Edit edit;
     edit.graph = jit::toGraphFunction(forward).graph();
-    auto adapter = fit(*edit.graph, *parameters);
+    const auto passed = request.passed.find(forward.name());
+    auto adapter = fit(*edit.graph, *parameters,
+                       passed == request.passed.end() ? PassedInputs{} : passed->second);
     if (!adapter) {
         return tl::make_unexpected(adapter.error());
     }
     edit.adapter = std::move(*adapter);
-    const std::string name = std::string(method_prefix) + layer + "_" + forward.name();
-    auto method = compile_layer(compilation, layer, type, name, edit.adapter.input_types, supplied);
+    const std::string name = std::string(method_prefix) + request.layer + "_" + forward.name();
+    auto method = compile_layer(compilation, request.layer, type, name, edit.adapter.signature(),
+                                request.host);
     if (!method) {
         return tl::make_unexpected(method.error());
     }
     edit.method = *method;
+    if (auto lost = lost_effects(forward, *edit.method)) {
+        remove_method(type, name);
+        return tl::make_unexpected(*std::move(lost));
+    }
     const auto placement = place(*edit.graph, edit.adapter, *edit.method);
     if (!placement) {
         remove_method(type, name);
@@ -153,10 +161,11 @@ tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
         return tl::make_unexpected(std::move(reason));
     };
     if (forwards.empty()) {
-        return give_up({Fallback::cannot_compile, "the saved instance has no forward of its own"});
+        return give_up({Fallback::cannot_compile,
+                        "the saved instance has no forward: nothing calls it under this name"});
     }
     for (jit::Function* forward : forwards) {
-        auto edit = prepare(type, *forward, compilation, request.layer, request.supplied);
+        auto edit = prepare(type, *forward, compilation, request);
         if (!edit) {
             return give_up({Fallback::cannot_compile, edit.error()});
         }

@@ -1,6 +1,7 @@
 #pragma once
 // Replaces the forward of one class by a layer: every forward method of it, or none.
 
+#include "runtime/rewrite/site_adapter.h"
 #include "runtime/selection/keep_reason.h"
 #include "runtime/source/host_value.h"
 #include "runtime/source/package_values.h"
@@ -13,7 +14,8 @@ namespace twinkle::runtime {
 
 struct ReplacementRequest {
     std::string layer;
-    AttributeMap supplied;
+    HostAttributes host;
+    std::map<std::string, PassedInputs> passed;  // by method
     // Gradients will be asked for: an operator that the layer calls outside of an autograd.Function
     // needs an autograd kernel, or they would be silently wrong.
     bool trains = false;

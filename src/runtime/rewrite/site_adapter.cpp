@@ -1,6 +1,9 @@
 #include "runtime/rewrite/site_adapter.h"
 #include "runtime/format.h"
 
+#include "runtime/rewrite/graph_values.h"
+
+#include <algorithm>
 #include <functional>
 #include <unordered_set>
 
@@ -9,19 +12,6 @@ namespace twinkle::runtime {
 namespace jit = torch::jit;
 
 namespace {
-
-// Whether a value is an input under another dtype or view at most: x, x.to(float32), x.detach().
-bool passes_through(const jit::Value* value) {
-    static const std::unordered_set<std::string> transparent = {
-        "aten::to", "aten::detach", "aten::contiguous", "aten::alias", "aten::type_as"};
-    while (value->node()->kind() != c10::prim::Param) {
-        if (!transparent.contains(value->node()->kind().toQualString())) {
-            return false;
-        }
-        value = value->node()->input(0);
-    }
-    return true;
-}
 
 bool mutates(const jit::Block* block) {
     for (const jit::Node* node : block->nodes()) {
@@ -100,60 +90,230 @@ void find_element(jit::Graph& graph, Adapter& adapter) {
     }
 }
 
+c10::TypePtr type_of(const jit::Graph& graph, std::size_t input) {
+    return c10::unshapedType(graph.inputs()[input]->type());
+}
+
+// One parameter after the other takes its inputs; nothing unless that uses up all of them.
+std::optional<std::vector<AdaptedArgument>> assign(
+    const jit::Graph& graph, const std::vector<std::size_t>& inputs,
+    const std::vector<const LayerParameter*>& parameters) {
+    std::vector<AdaptedArgument> arguments;
+    std::size_t next = 0;
+    for (const LayerParameter* parameter : parameters) {
+        if (next >= inputs.size()) {
+            return std::nullopt;
+        }
+        AdaptedArgument argument{parameter->name, {inputs[next]}, type_of(graph, inputs[next])};
+        const bool flattened =
+            parameter->tuple && argument.type->isSubtypeOf(*c10::TensorType::get());
+        std::vector<c10::TypePtr> elements{argument.type};
+        for (std::size_t i = 1; flattened && i < *parameter->tuple; ++i) {
+            if (next + i >= inputs.size()) {
+                return std::nullopt;
+            }
+            argument.inputs.push_back(inputs[next + i]);
+            elements.push_back(type_of(graph, inputs[next + i]));
+        }
+        if (flattened) {
+            argument.type = c10::TupleType::create(elements);
+        }
+        next += argument.inputs.size();
+        arguments.push_back(std::move(argument));
+    }
+    return next == inputs.size() ? std::optional(std::move(arguments)) : std::nullopt;
+}
+
+std::string plain_name(const jit::Value* input) {
+    const std::string name = input->debugName();
+    return name.substr(0, name.find('.'));
+}
+
+// The parameters that have the names of the inputs, where that is every required one.
+std::vector<const LayerParameter*> same_names(const jit::Graph& graph,
+                                              const std::vector<std::size_t>& inputs,
+                                              const std::vector<LayerParameter>& parameters) {
+    std::vector<const LayerParameter*> found;
+    for (const LayerParameter& parameter : parameters) {
+        const bool given = std::any_of(inputs.begin(), inputs.end(), [&](std::size_t input) {
+            return plain_name(graph.inputs()[input]) == parameter.name;
+        });
+        if (given || !parameter.has_default) {
+            found.push_back(&parameter);
+        }
+    }
+    return found;
+}
+
+// All parameters, or those that need a value, or those that the inputs name: tracing drops what is
+// None, and what of the others it has dropped cannot be told.
+std::optional<std::vector<AdaptedArgument>> assign_any(
+    const jit::Graph& graph, const std::vector<std::size_t>& inputs,
+    const std::vector<LayerParameter>& parameters) {
+    std::vector<const LayerParameter*> all;
+    std::vector<const LayerParameter*> required;
+    for (const LayerParameter& parameter : parameters) {
+        all.push_back(&parameter);
+        if (!parameter.has_default) {
+            required.push_back(&parameter);
+        }
+    }
+    for (const auto& some : {all, required, same_names(graph, inputs, parameters)}) {
+        if (auto arguments = assign(graph, inputs, some)) {
+            return arguments;
+        }
+    }
+    return std::nullopt;
+}
+
+std::string inputs_do_not_fit(std::size_t given, const std::vector<LayerParameter>& parameters) {
+    const auto required = static_cast<std::size_t>(
+        std::count_if(parameters.begin(), parameters.end(),
+                      [](const LayerParameter& one) { return !one.has_default; }));
+    const bool within = given >= required && given <= parameters.size();
+    return fmt::format("the saved forward takes {} inputs, the layer {}{}", given,
+                       required == parameters.size()
+                           ? std::to_string(required)
+                           : fmt::format("{} to {}", required, parameters.size()),
+                       within ? ", and which of them is not clear" : "");
+}
+
 }  // namespace
 
+LayerSignature Adapter::signature() const {
+    LayerSignature signature;
+    for (const AdaptedArgument& argument : arguments) {
+        signature.arguments.push_back({argument.name, argument.type});
+    }
+    for (const AdaptedArgument& argument : passed) {
+        signature.passed.push_back({argument.name, argument.type});
+    }
+    return signature;
+}
+
 tl::expected<Adapter, std::string> fit(jit::Graph& graph,
-                                       const std::vector<LayerParameter>& parameters) {
+                                       const std::vector<LayerParameter>& parameters,
+                                       const PassedInputs& passed) {
     Adapter adapter;
-    const std::size_t given = graph.inputs().size() - 1;
-    std::size_t required = 0;
-    for (const LayerParameter& parameter : parameters) {
-        required += parameter.has_default ? 0 : 1;
+    std::vector<std::size_t> all;
+    std::vector<std::size_t> inputs;  // without the instance's own parameters
+    std::vector<std::size_t> strict;  // without any module's
+    for (std::size_t i = 1; i < graph.inputs().size(); ++i) {
+        all.push_back(i);
+        const auto parameter = passed.find(i);
+        if (parameter == passed.end()) {
+            strict.push_back(i);
+            inputs.push_back(i);
+        } else if (parameter->second.empty()) {
+            inputs.push_back(i);
+        } else {
+            adapter.passed.push_back({parameter->second, {i}, type_of(graph, i)});
+        }
     }
-    if (given < required || given > parameters.size()) {
-        return tl::make_unexpected(fmt::format(
-            "the saved forward takes {} inputs, the layer {}", given,
-            required == parameters.size() ? std::to_string(required)
-                                          : fmt::format("{} to {}", required, parameters.size())));
+    auto arguments = assign_any(graph, inputs, parameters);
+    if (!arguments && strict.size() < inputs.size()) {
+        arguments = assign_any(graph, strict, parameters);
     }
-    for (std::size_t i = 1; i <= given; ++i) {
-        adapter.inputs.push_back(i);
-        adapter.input_types.push_back(c10::unshapedType(graph.inputs()[i]->type()));
+    if (!arguments && !adapter.passed.empty()) {  // a forward that does take such a parameter
+        inputs = all;
+        adapter.passed.clear();
+        arguments = assign_any(graph, inputs, parameters);
     }
+    if (!arguments) {
+        return tl::make_unexpected(inputs_do_not_fit(inputs.size(), parameters));
+    }
+    adapter.arguments = std::move(*arguments);
     find_element(graph, adapter);
     return adapter;
 }
 
+namespace {
+
+// The one element of a tuple that is not None.
+std::optional<std::size_t> only_element(const c10::TypePtr& type) {
+    const auto tuple = type->cast<c10::TupleType>();
+    std::optional<std::size_t> only;
+    for (std::size_t i = 0; tuple && i < tuple->elements().size(); ++i) {
+        if (tuple->elements()[i]->kind() == c10::TypeKind::NoneType) {
+            continue;
+        }
+        if (only) {
+            return std::nullopt;
+        }
+        only = i;
+    }
+    return only;
+}
+
+jit::Value* argument_value(jit::Graph& graph, const AdaptedArgument& argument, jit::Node* before) {
+    std::vector<jit::Value*> values;
+    for (const std::size_t input : argument.inputs) {
+        values.push_back(graph.inputs().at(input));
+    }
+    if (argument.type->kind() != c10::TypeKind::TupleType ||
+        values.front()->type()->kind() == c10::TypeKind::TupleType) {
+        return values.front();
+    }
+    return graph.createTuple(values)->insertBefore(before)->output();
+}
+
+}  // namespace
+
 tl::expected<Placement, std::string> place(jit::Graph& graph, const Adapter& adapter,
                                            jit::Function& method) {
     const c10::TypePtr declared = method.getSchema().returns().at(0).type();
-    const auto fits = [&](const jit::Value* value) {
-        return declared->isSubtypeOf(*c10::unshapedType(value->type()));
-    };
-    if (fits(graph.outputs()[0])) {
-        return Placement{graph.return_node(), 0};
+    const c10::TypePtr returned = c10::unshapedType(graph.outputs()[0]->type());
+    if (returned->kind() == c10::TypeKind::NoneType) {
+        return tl::make_unexpected("nothing uses its result: the trace returns None");
     }
+    const auto only = only_element(declared);
+    const auto fits = [](const c10::TypePtr& type, const jit::Value* value) {
+        return type->isSubtypeOf(*c10::unshapedType(value->type()));
+    };
     jit::Node* tuple = graph.outputs()[0]->node();
-    if (adapter.element && fits(tuple->input(*adapter.element))) {
-        return Placement{tuple, *adapter.element};
+    const auto try_at = [&](jit::Node* user, std::size_t input) -> std::optional<Placement> {
+        if (fits(declared, user->input(input))) {
+            return Placement{user, input};
+        }
+        if (only &&
+            fits(declared->expectRef<c10::TupleType>().elements()[*only], user->input(input))) {
+            return Placement{user, input, only};
+        }
+        return std::nullopt;
+    };
+    if (const auto whole = try_at(graph.return_node(), 0)) {
+        return *whole;
+    }
+    if (adapter.element) {
+        if (const auto element = try_at(tuple, *adapter.element)) {
+            return *element;
+        }
     }
     return tl::make_unexpected(fmt::format("the layer returns {}, the saved forward {}{}{}",
-                                           declared->repr_str(),
-                                           graph.outputs()[0]->type()->repr_str(),
+                                           declared->repr_str(), returned->repr_str(),
                                            adapter.unclear.empty() ? "" : ": ", adapter.unclear));
 }
 
 void apply(jit::Graph& graph, const Adapter& adapter, const Placement& placement,
            jit::Function& method) {
-    std::vector<jit::Value*> arguments{graph.inputs().at(0)};
-    for (const std::size_t input : adapter.inputs) {
-        arguments.push_back(graph.inputs().at(input));
+    jit::Node* call = graph.create(c10::prim::CallMethod, {graph.inputs().at(0)}, 1);
+    graph.prependNode(call);
+    for (const auto& arguments : {adapter.arguments, adapter.passed}) {
+        for (const AdaptedArgument& argument : arguments) {
+            call->addInput(argument_value(graph, argument, call));
+        }
     }
-    jit::Node* call = graph.create(c10::prim::CallMethod, arguments, 1);
     call->s_(c10::attr::name, method.name());
     call->output()->setType(method.getSchema().returns().at(0).type());
-    graph.prependNode(call);
-    placement.user->replaceInput(placement.input, call->output());
+    jit::Value* result = call->output();
+    if (placement.element) {
+        jit::WithInsertPoint after(call->next());
+        const auto& element =
+            result->type()->expectRef<c10::TupleType>().elements()[*placement.element];
+        jit::Value* index = graph.insertConstant(static_cast<std::int64_t>(*placement.element));
+        result = graph.insertNode(graph.createTupleIndex(result, index, element))->output();
+    }
+    placement.user->replaceInput(placement.input, result);
     remove_unneeded(graph);
 }
 

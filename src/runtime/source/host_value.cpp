@@ -33,6 +33,11 @@ struct SubmoduleValue : jit::SugaredValue {
     Value call(const jit::SourceRange& loc, jit::GraphFunction& m,
                at::ArrayRef<jit::NamedValue> args, at::ArrayRef<jit::NamedValue> kwargs,
                size_t n_binders) override {
+        const auto type = value->type()->cast<c10::ClassType>();
+        if (type && (!type->getForwardHooks().empty() || !type->getForwardPreHooks().empty())) {
+            throw(jit::ErrorReport(loc) << "the submodule " << value->debugName()
+                                        << " has hooks, which this call would skip");
+        }
         return std::make_shared<jit::SimpleValue>(value)
             ->attr(loc, m, "forward")
             ->call(loc, m, args, kwargs, n_binders);
@@ -41,19 +46,22 @@ struct SubmoduleValue : jit::SugaredValue {
 };
 
 struct HostValue : jit::SugaredValue {
-    HostValue(jit::Value* self, const c10::ClassTypePtr& class_type, const AttributeMap& attributes)
-        : value(self), type(class_type), supplied(attributes) {}
+    HostValue(jit::Value* self, const c10::ClassTypePtr& class_type, const HostAttributes& more)
+        : value(self), type(class_type), host(more) {}
 
     std::string kind() const override { return "the host module"; }
     jit::Value* asValue(const jit::SourceRange&, jit::GraphFunction&) override { return value; }
 
     bool hasAttr(const jit::SourceRange&, jit::GraphFunction&, const std::string& field) override {
         return type->hasAttribute(field) || type->findConstant(field) || type->findMethod(field) ||
-               supplied.contains(field);
+               host.supplied.contains(field) || host.passed.contains(field);
     }
 
     Value attr(const jit::SourceRange& loc, jit::GraphFunction& m,
                const std::string& field) override {
+        if (const auto input = host.passed.find(field); input != host.passed.end()) {
+            return std::make_shared<jit::SimpleValue>(m.graph()->inputs().at(input->second));
+        }
         if (type->hasAttribute(field)) {
             jit::Value* got = m.graph()->insertGetAttr(value, field);
             got->node()->setSourceRange(loc);
@@ -65,17 +73,19 @@ struct HostValue : jit::SugaredValue {
         if (const auto constant = type->findConstant(field)) {
             return std::make_shared<jit::SimpleValue>(m.graph()->insertConstant(*constant, loc));
         }
-        if (const auto given = supplied.find(field); given != supplied.end()) {
+        if (const auto given = host.supplied.find(field); given != host.supplied.end()) {
             return std::make_shared<jit::SimpleValue>(
                 m.graph()->insertConstant(given->second, loc));
         }
         if (type->findMethod(field) != nullptr) {
             return std::make_shared<jit::MethodValue>(value, field);
         }
+        const auto why = host.withheld.find(field);
         throw(jit::ErrorReport(loc)
               << "the saved " << unmangled(type->name()->qualifiedName()) << " has no attribute "
-              << field << "; it has " << attribute_names()
-              << ". The manifest can supply it: attributes = { " << field << " = … }");
+              << field << (why == host.withheld.end() ? "" : " (" + why->second + ")")
+              << "; it has " << attribute_names() << ". The manifest can supply it: attributes = { "
+              << field << " = … }");
     }
 
 private:
@@ -96,14 +106,14 @@ private:
 public:
     jit::Value* value;
     c10::ClassTypePtr type;
-    AttributeMap supplied;
+    HostAttributes host;
 };
 
 }  // namespace
 
 Value HostSelf::makeSugared(jit::Value* v) const {
     v->setType(type);
-    return std::make_shared<HostValue>(v, type, supplied);
+    return std::make_shared<HostValue>(v, type, attributes);
 }
 
 }  // namespace twinkle::runtime

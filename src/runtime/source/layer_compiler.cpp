@@ -3,6 +3,8 @@
 
 #include "runtime/source/compile_report.h"
 
+#include <algorithm>
+
 namespace twinkle::runtime {
 
 namespace jit = torch::jit;
@@ -35,22 +37,72 @@ LayerDefinition find_layer(KernelPackage& package, const std::string& layer) {
     definition.module->file->refuse(**type, "the layer " + layer + " has no forward of its own");
 }
 
+const py::Expr* without_optional(const py::Expr& annotation) {
+    if (const auto* either = py::as<py::BinOp>(&annotation)) {  // X | None
+        return py::as<py::Constant>(either->right) != nullptr ? either->left.get() : nullptr;
+    }
+    if (const auto* subscript = py::as<py::Subscript>(&annotation)) {
+        const auto* name = py::as<py::Name>(subscript->value.get());
+        if (name != nullptr && name->id == "Optional") {
+            return subscript->slice.get();
+        }
+    }
+    return &annotation;
+}
+
+bool is_tensor(const py::Expr& annotation) {
+    const auto* name = py::as<py::Name>(&annotation);
+    const auto* attribute = py::as<py::Attribute>(&annotation);
+    return (name != nullptr && name->id == "Tensor") ||
+           (attribute != nullptr && attribute->attr == "Tensor");
+}
+
+// tuple[torch.Tensor, torch.Tensor]: 2. A trace flattens such a parameter.
+std::optional<std::size_t> tensors_in_tuple(const py::ExprPtr& annotation) {
+    const py::Expr* type = annotation ? without_optional(*annotation) : nullptr;
+    const auto* subscript = type == nullptr ? nullptr : py::as<py::Subscript>(type);
+    const auto* name = subscript == nullptr ? nullptr : py::as<py::Name>(subscript->value.get());
+    const auto* elements =
+        subscript == nullptr ? nullptr : py::as<py::Tuple>(subscript->slice.get());
+    if (name == nullptr || elements == nullptr || (name->id != "tuple" && name->id != "Tuple")) {
+        return std::nullopt;
+    }
+    const bool all = std::all_of(elements->elts.begin(), elements->elts.end(),
+                                 [](const py::ExprPtr& one) { return one && is_tensor(*one); });
+    return all ? std::optional(elements->elts.size()) : std::nullopt;
+}
+
 std::vector<LayerParameter> parameters_of(const py::FunctionDef& forward) {
     std::vector<LayerParameter> result;
     for (const py::Arg& arg : forward.args.posonlyargs) {
-        result.push_back({arg.arg, false});
+        result.push_back({arg.arg, false, tensors_in_tuple(arg.annotation)});
     }
     for (const py::Arg& arg : forward.args.args) {
-        result.push_back({arg.arg, false});
+        result.push_back({arg.arg, false, tensors_in_tuple(arg.annotation)});
     }
     for (std::size_t i = result.size() - forward.args.defaults.size(); i < result.size(); ++i) {
         result[i].has_default = true;
     }
     result.erase(result.begin());  // self
     for (std::size_t i = 0; i < forward.args.kwonlyargs.size(); ++i) {
-        result.push_back({forward.args.kwonlyargs[i].arg, forward.args.kw_defaults[i] != nullptr});
+        const py::Arg& arg = forward.args.kwonlyargs[i];
+        result.push_back(
+            {arg.arg, forward.args.kw_defaults[i] != nullptr, tensors_in_tuple(arg.annotation)});
     }
     return result;
+}
+
+// The method takes what callers pass of the module's own parameters after the layer's parameters.
+jit::Def with_passed(const jit::Def& method, const std::vector<jit::Param>& passed) {
+    std::vector<jit::Param> params;
+    for (const jit::Param& param : method.decl().params()) {
+        params.push_back(param);
+    }
+    params.insert(params.end(), passed.begin(), passed.end());
+    const jit::SourceRange range = method.range();
+    const auto decl = jit::Decl::create(range, jit::List<jit::Param>::create(range, params),
+                                        method.decl().return_type());
+    return jit::Def::create(range, method.name(), decl, method.statements());
 }
 
 }  // namespace
@@ -76,24 +128,32 @@ tl::expected<std::vector<LayerParameter>, std::string> layer_parameters(KernelPa
 
 tl::expected<jit::Function*, std::string> compile_layer(
     Compilation& compilation, const std::string& layer, const c10::ClassTypePtr& type,
-    const std::string& method, const std::vector<c10::TypePtr>& argument_types,
-    const AttributeMap& supplied) {
+    const std::string& method, const LayerSignature& signature, HostAttributes host) {
     try {
         const LayerDefinition definition = find_layer(compilation.package(), layer);
         const auto& args = definition.forward->args;
         const std::string self =
             args.posonlyargs.empty() ? args.args.front().arg : args.posonlyargs.front().arg;
         std::vector<LoweredParameter> parameters{{self, ""}};
-        const auto layer_arguments = parameters_of(*definition.forward);
-        for (std::size_t i = 0; i < argument_types.size(); ++i) {
-            parameters.push_back(
-                {layer_arguments.at(i).name, compilation.name_of(argument_types[i])});
+        for (const LayerArgument& argument : signature.arguments) {
+            parameters.push_back({argument.name, compilation.name_of(argument.type)});
         }
-        const auto tree =
+        auto tree =
             lower_function(*definition.module->file, *definition.forward, method, parameters);
-        const HostSelf host(type, supplied);
+        std::vector<jit::Param> passed;
+        const jit::SourceRange range = tree.range();
+        for (const LayerArgument& argument : signature.passed) {
+            host.passed[argument.name] = parameters.size() + passed.size();
+            passed.push_back(
+                jit::Param::create(range, jit::Ident::create(range, "passed_" + argument.name),
+                                   jit::Maybe<jit::Expr>::create(
+                                       range, type_reference(compilation.name_of(argument.type))),
+                                   jit::Maybe<jit::Expr>::create(range), false));
+        }
+        tree = with_passed(tree, passed);
+        const HostSelf host_self(type, std::move(host));
         const auto made = compilation.unit().define(
-            type->name(), {}, {}, {tree}, {compilation.scope_of(*definition.module)}, &host);
+            type->name(), {}, {}, {tree}, {compilation.scope_of(*definition.module)}, &host_self);
         return made.front();
     } catch (const CannotCompile& error) {
         remove_method(type, method);

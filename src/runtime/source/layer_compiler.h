@@ -6,6 +6,7 @@
 
 #include <tl/expected.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace twinkle::runtime {
 struct LayerParameter {
     std::string name;
     bool has_default = false;
+    // Of how many tensors the annotation says that it is a tuple.
+    std::optional<std::size_t> tuple{};
 };
 
 // The parameters of the layer's forward, without self. The error says where the source is not a
@@ -21,13 +24,23 @@ struct LayerParameter {
 tl::expected<std::vector<LayerParameter>, std::string> layer_parameters(KernelPackage& package,
                                                                         const std::string& layer);
 
-// Adds the layer's forward to `type` as the method `method`, for these types of its first
-// parameters; the other parameters keep their defaults. On an error (the reason, with file and
+// What the compiled method takes: a parameter of the layer, or a parameter of the module that its
+// callers pass.
+struct LayerArgument {
+    std::string name;
+    c10::TypePtr type;
+};
+
+struct LayerSignature {
+    std::vector<LayerArgument> arguments;  // in the order of the layer; the others keep defaults
+    std::vector<LayerArgument> passed;     // after them, under the names of the host's attributes
+};
+
+// Adds the layer's forward to `type` as the method `method`. On an error (the reason, with file and
 // line) the class is as it was.
 tl::expected<torch::jit::Function*, std::string> compile_layer(
     Compilation& compilation, const std::string& layer, const c10::ClassTypePtr& type,
-    const std::string& method, const std::vector<c10::TypePtr>& argument_types,
-    const AttributeMap& supplied);
+    const std::string& method, const LayerSignature& signature, HostAttributes host);
 
 // Takes a compiled method off the class again, as if it had never been there.
 void remove_method(const c10::ClassTypePtr& type, const std::string& method);

@@ -1,10 +1,13 @@
 #include "runtime/verify/call_recorder.h"
 
-#include "runtime/rewrite/own_class.h"
+#include "runtime/rewrite/sites.h"
 
 #include <torch/csrc/jit/runtime/custom_operator.h>
 
+#include <algorithm>
 #include <mutex>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace twinkle::runtime {
 
@@ -15,6 +18,7 @@ namespace {
 struct Recording {
     std::mutex mutex;
     std::size_t max_calls = 0;
+    std::unordered_map<const void*, std::string> sites;  // by the object of the instance
     std::map<std::string, std::vector<RecordedCall>> calls;
 };
 
@@ -47,21 +51,29 @@ c10::IValue copied(const c10::IValue& value) {
 void record(jit::Stack& stack) {
     const c10::IValue inputs = jit::pop(stack);
     const std::string method = jit::pop(stack).toStringRef();
-    const std::string site = jit::pop(stack).toStringRef();
+    const c10::IValue self = jit::pop(stack);
     Recording& into = recording();
     const std::scoped_lock lock(into.mutex);
-    auto& calls = into.calls[site];
-    if (calls.size() < into.max_calls) {
+    const auto site = into.sites.find(&self.toObjectRef());
+    if (site == into.sites.end()) {
+        return;  // another instance of the class
+    }
+    auto& calls = into.calls[site->second];
+    const auto of_this_method =
+        std::count_if(calls.begin(), calls.end(),
+                      [&](const RecordedCall& call) { return call.method == method; });
+    if (static_cast<std::size_t>(of_this_method) < into.max_calls) {
         calls.push_back({method, copied(inputs).toTupleRef().elements().vec()});
     }
 }
 
 const jit::RegisterOperators registration(
-    {jit::Operator("twinkle::record_call(str site, str method, Any inputs) -> ()", record,
+    {jit::Operator("twinkle::record_call(Any self, str method, Any inputs) -> ()", record,
                    c10::AliasAnalysisKind::CONSERVATIVE)});
 
-void instrument(const jit::Module& module, const std::string& site) {
-    for (jit::Function* method : module.type()->methods()) {
+// Instances share their methods: which one is called is known when it is.
+void instrument(const c10::ClassTypePtr& type) {
+    for (jit::Function* method : type->methods()) {
         if (!method->name().starts_with("forward")) {
             continue;
         }
@@ -69,9 +81,9 @@ void instrument(const jit::Module& module, const std::string& site) {
         jit::WithInsertPoint at_start(*graph->nodes().begin());
         std::vector<jit::Value*> inputs(graph->inputs().begin() + 1, graph->inputs().end());
         jit::Value* tuple = graph->insertNode(graph->createTuple(inputs))->output();
-        graph->insertNode(graph->create(
-            c10::Symbol::fromQualString("twinkle::record_call"),
-            {graph->insertConstant(site), graph->insertConstant(method->name()), tuple}, 0));
+        graph->insertNode(
+            graph->create(c10::Symbol::fromQualString("twinkle::record_call"),
+                          {graph->inputs()[0], graph->insertConstant(method->name()), tuple}, 0));
     }
 }
 
@@ -80,13 +92,20 @@ void instrument(const jit::Module& module, const std::string& site) {
 std::map<std::string, std::vector<RecordedCall>> record_calls(
     jit::Module& model, const std::vector<std::string>& sites, std::size_t max_calls,
     const std::function<void(jit::Module&)>& run) {
+    std::unordered_map<const void*, std::string> objects;
+    std::unordered_set<const void*> instrumented;
     for (const std::string& site : sites) {
-        instrument(site.empty() ? model : give_own_class(model, site), site);
+        const jit::Module module = instance_at(model, site);
+        objects.emplace(module._ivalue().get(), site);
+        if (instrumented.insert(module.type().get()).second) {
+            instrument(module.type());
+        }
     }
     {
         Recording& into = recording();
         const std::scoped_lock lock(into.mutex);
         into.calls.clear();
+        into.sites = std::move(objects);
         into.max_calls = max_calls;
     }
     run(model);

@@ -16,7 +16,7 @@ struct RecordedCall {
 };
 
 // Runs `model` (a copy that nobody else uses: it is instrumented) once and returns the calls of
-// every site, the first `max_calls` of each.
+// every site, the first `max_calls` of each of its methods.
 std::map<std::string, std::vector<RecordedCall>> record_calls(
     torch::jit::Module& model, const std::vector<std::string>& sites, std::size_t max_calls,
     const std::function<void(torch::jit::Module&)>& run);

@@ -82,4 +82,18 @@ void compute_in_double(jit::Module& model) {
     }
 }
 
+void hold_in_double(jit::Module& model) {
+    const auto convert = [](at::Tensor tensor) {
+        if (tensor.is_floating_point()) {
+            tensor.set_data(tensor.to(at::kDouble));
+        }
+    };
+    for (const at::Tensor& parameter : model.parameters()) {
+        convert(parameter);
+    }
+    for (const at::Tensor& buffer : model.buffers()) {
+        convert(buffer);
+    }
+}
+
 }  // namespace twinkle::runtime

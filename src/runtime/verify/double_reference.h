@@ -11,4 +11,8 @@ namespace twinkle::runtime {
 // are: convert the part that is run.
 void compute_in_double(torch::jit::Module& model);
 
+// Converts the floating-point weights; Module::to(dtype) would convert integers, too, which serve
+// as indices.
+void hold_in_double(torch::jit::Module& model);
+
 }  // namespace twinkle::runtime

@@ -176,7 +176,7 @@ Verdict judge(const Contest& contest, const std::vector<std::pair<std::string, I
 
 torch::jit::Module in_double(const torch::jit::Module& module) {
     torch::jit::Module copy = module.deepcopy();
-    copy.to(at::kDouble);
+    hold_in_double(copy);
     return copy;
 }
 
@@ -223,7 +223,7 @@ void judge_whole(const VerificationContext& context, const torch::jit::Module& k
     const torch::jit::Module original = open_model(context.original);
     torch::jit::Module reference = open_model(context.original);
     compute_in_double(reference);
-    reference.to(at::kDouble);
+    hold_in_double(reference);
     send(Json{{"begin", ""}}.dump());
     send(Json{{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
                                          alive(send), context.gradients},

@@ -1,0 +1,22 @@
+#pragma once
+// The text of a first twinkle.toml.
+
+#include <string>
+#include <vector>
+
+namespace twinkle::project {
+
+// A class of a model that a layer may take.
+struct ClassFound {
+    std::string class_name;
+    std::string layer;   // the kernel name it would be bound to
+    std::string kernel;  // "twinkle-pack: RMSNorm"; empty where none is there
+    std::size_t instances = 0;
+    bool in_preset = false;  // else only its name and attributes fit, which proves nothing
+};
+
+// With a comment for everything that a manifest can say. `model`: what was looked at, for a comment;
+// empty: nothing. Classes of presets are bound by the preset; others are proposed in comments.
+std::string new_manifest(const std::string& model, const std::vector<ClassFound>& classes);
+
+}  // namespace twinkle::project

@@ -1,0 +1,79 @@
+// The part of a kernelize that gives instances which are treated differently different classes.
+
+#include "runtime/kernelizer.h"
+
+#include "runtime/rewrite/class_name.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace twinkle::runtime {
+
+// Where not all instances of a class are treated alike, they get different classes.
+void Kernelizer::set_classes_apart() {
+    std::vector<std::pair<Site*, Choice>> concerned;
+    while (const auto problem = separate()) {
+        for (Site* site : sites_below(problem->type)) {
+            concerned.emplace_back(site, *std::exchange(site->choice, std::nullopt));
+        }
+    }
+    // Which of them it is that the model exchanges shows when each is tried.
+    for (const auto& [site, choice] : concerned) {
+        site->choice = choice;
+        if (const auto problem = separate()) {
+            keep(*site,
+                 {Fallback::cannot_compile,
+                  "it cannot be treated otherwise than another instance of " +
+                      unmangled(problem->type->name()->qualifiedName()) + ": " + problem->because});
+        }
+    }
+}
+
+std::optional<NotSeparable> Kernelizer::separate() {
+    Treatments treatments;
+    std::vector<Choice> choices;
+    for (const Site& site : sites_) {
+        if (site.choice) {
+            auto known = std::find(choices.begin(), choices.end(), *site.choice);
+            known = known == choices.end() ? choices.insert(known, *site.choice) : known;
+            treatments[site.instance.module._ivalue().get()] =
+                static_cast<std::size_t>(known - choices.begin()) + 1;
+        }
+    }
+    if (const auto separated = separate_classes(model_, treatments); !separated) {
+        return separated.error();
+    }
+    std::map<std::string, torch::jit::Module> now;  // clones are new objects
+    for (const Instance& instance : instances_of(model_)) {
+        now.emplace(instance.path, instance.module);
+    }
+    for (Site& site : sites_) {
+        site.instance.module = now.at(site.instance.path);
+    }
+    return std::nullopt;
+}
+
+// The sites that are chosen for a kernel and are instances of this class, or held by one.
+std::vector<Kernelizer::Site*> Kernelizer::sites_below(const c10::ClassTypePtr& type) {
+    std::vector<std::string> above;
+    for (const Instance& instance : instances_of(model_)) {
+        if (instance.module.type() == type) {
+            above.push_back(instance.path);
+        }
+    }
+    std::vector<Site*> found;
+    std::vector<Site*> chosen;
+    for (Site& site : sites_) {
+        if (site.choice) {
+            chosen.push_back(&site);
+            if (std::any_of(above.begin(), above.end(), [&](const std::string& path) {
+                    return site.instance.path == path || site.instance.path.starts_with(path + ".");
+                })) {
+                found.push_back(&site);
+            }
+        }
+    }
+    return found.empty() ? chosen : found;
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,18 @@
+#pragma once
+// Reading a kernelized model loads its kernels (rewrite/needed_kernel.h); twinkle itself loads what
+// is to be loaded before it reads a model.
+
+namespace twinkle::runtime {
+
+// While one of these lives, models that this thread reads load no kernel.
+class NoKernelLoading {
+public:
+    NoKernelLoading();
+    ~NoKernelLoading();
+    NoKernelLoading(const NoKernelLoading&) = delete;
+    NoKernelLoading& operator=(const NoKernelLoading&) = delete;
+
+    static bool asked_for();
+};
+
+}  // namespace twinkle::runtime

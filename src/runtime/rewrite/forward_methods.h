@@ -1,0 +1,19 @@
+#pragma once
+// What the forward of an instance is: its methods that are calls of forward, and what they change.
+
+#include <torch/script.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+// forward, and where a trace has called the instance several times forward1, forward2, … A method
+// that somebody wrote under such a name is another method.
+std::vector<torch::jit::Function*> forward_methods(const c10::ClassTypePtr& type);
+
+// The attributes of its module that a method sets, or writes into.
+std::set<std::string> written_attributes(torch::jit::Function& method);
+
+}  // namespace twinkle::runtime

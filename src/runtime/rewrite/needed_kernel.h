@@ -1,0 +1,15 @@
+#pragma once
+// A kernel build as an object in a model. LibTorch reads the constants of a model before its code,
+// so where libtwinkle is loaded, reading this one loads the kernel before an operator of it is
+// asked for: torch::jit::load and Python's torch.jit.load need to know nothing of it.
+
+#include <torch/script.h>
+
+#include <string>
+
+namespace twinkle::runtime {
+
+// The object for a marker (marker.h), to be a constant of a graph.
+c10::IValue needed_kernel(const std::string& marker);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,33 @@
+#pragma once
+// Parameters passed as inputs. A parameter that belongs to two modules (tied weights, an instance
+// under two names) becomes an extra input of a traced method: the caller reads it, whatever it
+// calls it. What callers pass is found by following the model's own calls.
+
+#include <torch/script.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace twinkle::runtime {
+
+// Inputs of a method that are parameters of the model at every call: by the name under which the
+// instance has the same tensor, or empty where it has not.
+using PassedInputs = std::map<std::size_t, std::string>;
+
+class PassedParameters {
+public:
+    // Follows the calls of every method of the root.
+    explicit PassedParameters(const torch::jit::Module& root);
+
+    // By input (self is 0) of a method of this instance.
+    PassedInputs of(const torch::jit::Module& instance, const std::string& method) const;
+
+private:
+    using Method = std::pair<const void*, std::string>;  // the instance's object and the method
+    // For each input what every call passes; undefined where calls differ or pass no parameter.
+    std::map<Method, std::vector<at::Tensor>> passed_;
+};
+
+}  // namespace twinkle::runtime
