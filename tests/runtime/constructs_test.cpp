@@ -540,7 +540,8 @@ TEST_CASE("layer source: a failure in a function leaves no trace for the next at
         std::make_shared<Compilation>(package, module.type()->compilation_unit());
     const auto attempt = [&](const std::string& layer, const std::string& method) {
         auto made =
-            compile_layer(*compilation, layer, module.type(), method, {c10::TensorType::get()}, {});
+            compile_layer(*compilation, layer, module.type(), method,
+                          tests::signature_of(*package, layer, {c10::TensorType::get()}), {});
         return made ? std::string("compiled") : made.error();
     };
     const std::string first = attempt("Layer", "a");
@@ -563,8 +564,9 @@ TEST_CASE("layer source: get_kernel_dep is the package that the mapping has") {
         const auto compilation =
             std::make_shared<Compilation>(package, module.type()->compilation_unit());
         compilation->set_dependencies(std::move(dependencies));
-        auto made = compile_layer(*compilation, "Layer", module.type(), "replaced",
-                                  {c10::TensorType::get()}, {});
+        auto made =
+            compile_layer(*compilation, "Layer", module.type(), "replaced",
+                          tests::signature_of(*package, "Layer", {c10::TensorType::get()}), {});
         return std::pair(module, made ? std::string("compiled") : made.error());
     };
     CHECK(attempt(nullptr).second ==

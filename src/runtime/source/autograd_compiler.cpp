@@ -137,8 +137,7 @@ c10::TypePtr FunctionCompiler::define(const c10::ClassTypePtr& type, const Metho
                                 tree.statements());
     }
     const ContextSelf self(type, argument_types_.size());
-    compilation_.unit().define(type->name(), {}, {}, {tree},
-                               {scope_of(method)}, &self);
+    compilation_.unit().define(type->name(), {}, {}, {tree}, {scope_of(method)}, &self);
     return type->getMethod(method.def->name).getSchema().returns().at(0).type();
 }
 
