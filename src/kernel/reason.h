@@ -16,7 +16,7 @@ enum class ReasonKind {
     construct,     // Python that has no counterpart in TorchScript
     arguments,     // *args or **kwargs
     python_class,  // it makes objects of a Python class
-    autograd,      // it applies an autograd.Function
+    autograd,      // it applies an autograd.Function that lacks a method
     dynamic,       // eval, setattr, …
     torch_api,     // a part of torch that TorchScript does not have
     rule,          // it breaks the rules of a layer

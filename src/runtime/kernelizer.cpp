@@ -316,10 +316,8 @@ tl::expected<void, KeepReason> Kernelizer::replace_class(const Site& site) {
     if (!supplied) {
         return refused(Fallback::cannot_compile, supplied.error());
     }
-    ReplacementRequest request{choice.candidate->layer, *supplied, std::nullopt};
-    if (wants_training(context_.mode)) {
-        request.trained_namespace = choice.kernel->op_namespace;
-    }
+    const ReplacementRequest request{choice.candidate->layer, *supplied,
+                                     wants_training(context_.mode)};
     return replace_forward(site.instance.module.type(), *compilation, request);
 }
 
@@ -334,8 +332,8 @@ Compilation& Kernelizer::compilation_for(const MappedKernel& kernel,
         options_.observer("load-kernel", kernel.name);
     }
     const auto loaded = provider_(kernel);
-    auto compilation =
-        std::make_shared<Compilation>(std::make_shared<KernelPackage>(loaded->sources), unit);
+    auto compilation = std::make_shared<Compilation>(
+        std::make_shared<KernelPackage>(loaded->sources), unit, wants_training(context_.mode));
     compilation->set_dependencies([this, &kernel](const std::string& repo_id) {
         const MappedKernel* found = dependency_of(kernel, repo_id);
         return found ? std::make_shared<KernelPackage>(provider_(*found)->sources) : nullptr;

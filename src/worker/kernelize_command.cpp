@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/model_file.h"
+#include "runtime/selection/modes.h"
 #include "runtime/verify/verification.h"
 #include "twinkle/twinkle.h"
 #include "worker/commands.h"
@@ -110,6 +111,7 @@ void Kernelize::verify(Kernelized& made) {
     context.original = request_.model;
     context.limits = runtime::SandboxLimits::for_bytes(std::filesystem::file_size(request_.model));
     context.inputs = runtime::read_inputs(*request_.inputs);
+    context.gradients = runtime::wants_training(made.report.mode);
     context.observer = [&](std::size_t done, std::size_t total, const std::string& site) {
         channel_.progress(done, total, site);
     };

@@ -291,27 +291,25 @@ def test_the_output_has_a_name_of_its_own(twinkle):
     assert list(outcome(twinkle.folder)) == ["traced.kernelized.pt"]
 
 
-def test_training_keeps_all(twinkle, mapping, models):
+WITHOUT_BACKWARD = RMS_NORM.replace("weight: torch", "has_backward = False\n    weight: torch")
+
+
+def test_a_layer_without_backward_is_not_for_training(twinkle, models):
+    python_kernel(twinkle.folder, WITHOUT_BACKWARD, classes=(NORM, "models.TwoOfAKind"))
     for more in (["--mode", "training"], ["--mode", "train"]):
-        report = kernelized(twinkle, EXAMPLES / "traced.pt", "--map", mapping, *more)
-        assert by_status(report) == {"kept": decoder_sites("model.model.")} and report["mode"] == "training"
-    strict = twinkle("kernelize", EXAMPLES / "traced.pt", "--map", mapping, "--mode", "training", "--strict", "--json",
+        report = kernelized(twinkle, EXAMPLES / "scripted.pt", *more)
+        assert report["replaced"] == 0 and report["kept"] == 5 and report["mode"] == "training"
+        assert all("has_backward" in site["because"] for site in report["sites"])
+    strict = twinkle("kernelize", EXAMPLES / "scripted.pt", "--mode", "training", "--strict", "--json",
                      "-o", "strict.pt")
     assert strict.code == 6 and strict.error["code"] == "refused" and "no-compatible-mode" in strict.error["what"]
     assert not (twinkle.folder / "strict.pt").exists()
-    report = kernelized(twinkle, models / "in_training.pt", "--map", mapping)
-    assert report["mode"] == "training" and report["replaced"] == 0
+    assert kernelized(twinkle, models / "in_training.pt")["mode"] == "training"
 
 
-def test_a_layer_without_backward_is_not_for_training(twinkle):
-    (twinkle.folder / "twinkle.toml").write_text(f"presets = []\n[layers.RMSNorm]\nclasses = [\"{NORM}\"]\n")
-    report = kernelized(twinkle, EXAMPLES / "scripted.pt", "--mode", "training")
-    assert report["replaced"] == 0 and report["kept"] == 5
-    assert all("has_backward" in site["because"] for site in report["sites"])
-
-
-def test_fallbacks(twinkle, mapping):
-    base = ["kernelize", EXAMPLES / "scripted.pt", "--map", mapping, "--mode", "training", "--dry-run", "--json"]
+def test_fallbacks(twinkle):
+    python_kernel(twinkle.folder, WITHOUT_BACKWARD)
+    base = ["kernelize", EXAMPLES / "scripted.pt", "--mode", "training", "--dry-run", "--json"]
     assert twinkle(*base, "--fallback", "no-compatible-mode").code == 0
     assert twinkle(*base, "--fallback", "no-layer,no-device").code == 6
     assert twinkle(*base, "--fallback", "false").code == 6

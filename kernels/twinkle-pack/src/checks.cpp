@@ -24,6 +24,22 @@ DType supported_dtype(const std::string& op, const char* argument, const View& v
                    "; supported are float32, bfloat16, float16 and float64");
 }
 
+bool same_shape(const View& a, const View& b) {
+    bool equal = a.dims == b.dims;
+    for (int64_t d = 0; equal && d < a.dims; ++d) equal = a.sizes[d] == b.sizes[d];
+    return equal;
+}
+
+// The gradient is that of a result of this shape and dtype.
+void check_gradient(const std::string& op, const View& grad, const View& shape, DType dtype) {
+    if (grad.scalar_type != scalar_type_of(dtype))
+        refuse(op, "grad is " + dtype_name(grad.scalar_type) + " but the result was " +
+                       dtype_name(scalar_type_of(dtype)));
+    if (!same_shape(grad, shape))
+        refuse(op, "grad must have the result's shape " + shape_text(shape) + ", but has " +
+                       shape_text(grad));
+}
+
 }  // namespace
 
 DType check_rms_norm(const View& x, const View& weight) {
@@ -44,12 +60,18 @@ DType check_silu_mul(const View& gate, const View& up) {
     if (supported_dtype("silu_mul", "up", up) != dtype)
         refuse("silu_mul", "gate is " + dtype_name(gate.scalar_type) + " but up is " +
                                dtype_name(up.scalar_type));
-    bool equal = gate.dims == up.dims;
-    for (int64_t d = 0; equal && d < gate.dims; ++d) equal = gate.sizes[d] == up.sizes[d];
-    if (!equal)
+    if (!same_shape(gate, up))
         refuse("silu_mul", "gate and up must have one shape, but have " + shape_text(gate) +
                                " and " + shape_text(up));
     return dtype;
+}
+
+void check_rms_norm_backward(const View& grad, const View& x, const View& weight) {
+    check_gradient("rms_norm_backward", grad, x, check_rms_norm(x, weight));
+}
+
+void check_silu_mul_backward(const View& grad, const View& gate, const View& up) {
+    check_gradient("silu_mul_backward", grad, gate, check_silu_mul(gate, up));
 }
 
 }  // namespace twinkle_pack

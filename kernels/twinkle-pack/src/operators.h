@@ -32,4 +32,15 @@ void rms_norm(const View& x, const View& weight, double eps, void* result, Paral
 DType check_silu_mul(const View& gate, const View& up);
 void silu_mul(const View& gate, const View& up, void* result, ParallelFor parallel);
 
+// Their gradients, in the dtypes of what they belong to, each rounded once; `grad` is that of the
+// result, in its dtype. The gradient of weight is a sum over all rows, the same for any number of
+// threads.
+void check_rms_norm_backward(const View& grad, const View& x, const View& weight);
+void rms_norm_backward(const View& grad, const View& x, const View& weight, double eps,
+                       void* grad_x, void* grad_weight, ParallelFor parallel);
+
+void check_silu_mul_backward(const View& grad, const View& gate, const View& up);
+void silu_mul_backward(const View& grad, const View& gate, const View& up, void* grad_gate,
+                       void* grad_up, ParallelFor parallel);
+
 }  // namespace twinkle_pack

@@ -50,6 +50,11 @@ public:
         return Tensor(handle);
     }
 
+    static Tensor like(const Tensor& other) {
+        const View view = other.view();
+        return empty(view, view.scalar_type, other.device());
+    }
+
     View view() const {
         View view{};
         int64_t *sizes = nullptr, *strides = nullptr;
@@ -148,21 +153,60 @@ void silu_mul(StableIValue* stack, uint64_t, uint64_t) {
     stack[0] = give_tensor(std::move(result));
 }
 
+void rms_norm_backward(StableIValue* stack, uint64_t, uint64_t) {
+    Tensor grad = take_tensor(stack[0]), x = take_tensor(stack[1]), weight = take_tensor(stack[2]);
+    const double eps = take_double(stack[3]);
+    check_devices("rms_norm_backward", x, weight);
+    check_devices("rms_norm_backward", x, grad);
+    twinkle_pack::check_rms_norm_backward(grad.view(), x.view(), weight.view());
+    Tensor grad_x = Tensor::like(x), grad_weight = Tensor::like(weight);
+    if (!grad_x.is_meta()) {
+        for (Tensor* input : {&grad, &x, &weight}) input->make_readable();
+        twinkle_pack::rms_norm_backward(grad.view(), x.view(), weight.view(), eps, grad_x.data(),
+                                        grad_weight.data(), parallel);
+    }
+    stack[0] = give_tensor(std::move(grad_x));
+    stack[1] = give_tensor(std::move(grad_weight));
+}
+
+void silu_mul_backward(StableIValue* stack, uint64_t, uint64_t) {
+    Tensor grad = take_tensor(stack[0]), gate = take_tensor(stack[1]), up = take_tensor(stack[2]);
+    check_devices("silu_mul_backward", gate, up);
+    check_devices("silu_mul_backward", gate, grad);
+    twinkle_pack::check_silu_mul_backward(grad.view(), gate.view(), up.view());
+    Tensor grad_gate = Tensor::like(gate), grad_up = Tensor::like(up);
+    if (!grad_gate.is_meta()) {
+        for (Tensor* input : {&grad, &gate, &up}) input->make_readable();
+        twinkle_pack::silu_mul_backward(grad.view(), gate.view(), up.view(), grad_gate.data(),
+                                        grad_up.data(), parallel);
+    }
+    stack[0] = give_tensor(std::move(grad_gate));
+    stack[1] = give_tensor(std::move(grad_up));
+}
+
 // Registered while this object lives, that is, while the library is loaded.
 class Registration {
 public:
     Registration() {
         const char* const id = TWINKLE_PACK_ID;
         check(aoti_torch_library_init_def(id, __FILE__, __LINE__, &libraries_[0]));
-        check(aoti_torch_library_def(libraries_[0],
-                                     "rms_norm(Tensor x, Tensor weight, float eps) -> Tensor"));
-        check(aoti_torch_library_def(libraries_[0], "silu_mul(Tensor gate, Tensor up) -> Tensor"));
+        for (const char* schema :
+             {"rms_norm(Tensor x, Tensor weight, float eps) -> Tensor",
+              "silu_mul(Tensor gate, Tensor up) -> Tensor",
+              "rms_norm_backward(Tensor grad, Tensor x, Tensor weight, float eps) -> (Tensor, "
+              "Tensor)",
+              "silu_mul_backward(Tensor grad, Tensor gate, Tensor up) -> (Tensor, Tensor)"})
+            check(aoti_torch_library_def(libraries_[0], schema));
         int used = 1;
         for (const char* key : {"CPU", "Meta"}) {
             TorchLibraryHandle& library = libraries_[used++];
             check(aoti_torch_library_init_impl(id, key, __FILE__, __LINE__, &library));
             check(torch_library_impl(library, "rms_norm", rms_norm, TORCH_ABI_VERSION));
             check(torch_library_impl(library, "silu_mul", silu_mul, TORCH_ABI_VERSION));
+            check(torch_library_impl(library, "rms_norm_backward", rms_norm_backward,
+                                     TORCH_ABI_VERSION));
+            check(torch_library_impl(library, "silu_mul_backward", silu_mul_backward,
+                                     TORCH_ABI_VERSION));
         }
     }
     ~Registration() {

@@ -5,8 +5,9 @@
 //
 // V: `scalar`, `reg`, `width`, and static functions
 //     set1, add, mul, div, fma (a*b+c), fence, load(const T*), store(T*, reg), sum(reg) -> double,
-//     exp(reg), rounded<T>(reg): the values that a store as T and a load would give, Scale: a
-//     factor, as `high` and what that lacks to the double; product(x, scale, weight), rounded once
+//     accumulate(double*, reg): adds to sums, exp(reg), rounded<T>(reg): the values that a store as
+//     T and a load would give, Scale: a factor, as `high` and what that lacks to the double;
+//     product(x, scale, weight), rounded once
 
 // Elements in front of the last full vector are loaded through a buffer filled with zeros.
 template <class V, class T>
@@ -160,8 +161,11 @@ inline __attribute__((always_inline)) typename V::reg exp_of_remainder(typename 
     return p;
 }
 
-// The table of the types that a float vector serves; Wide does float32 as x in rms_norm.
-template <class V, class Wide = V>
+#include "row_loops_backward.h"
+
+// The table of the types that a float vector serves. Wide does float32 as x in rms_norm; Double,
+// vectors of double, the gradients of float32: more roundings follow each other there.
+template <class V, class Double, class Wide = V>
 constexpr RowFunctions float_row_functions(const char* isa) {
     using F = float;
     using B = BFloat16;
@@ -174,5 +178,14 @@ constexpr RowFunctions float_row_functions(const char* isa) {
          {rms_norm_row<V, B, F, F>, rms_norm_row<V, B, B, B>, rms_norm_row<V, B, H, F>, nullptr},
          {rms_norm_row<V, H, F, F>, rms_norm_row<V, H, B, F>, rms_norm_row<V, H, H, H>, nullptr},
          {nullptr, nullptr, nullptr, nullptr}},
-        {silu_mul_row<V, F>, silu_mul_row<V, B>, silu_mul_row<V, H>, nullptr}};
+        {silu_mul_row<V, F>, silu_mul_row<V, B>, silu_mul_row<V, H>, nullptr},
+        {{rms_norm_backward<Double, F, F, F>(), rms_norm_backward<Double, F, B, F>(),
+          rms_norm_backward<Double, F, H, F>(), RmsNormBackward{}},
+         {rms_norm_backward<V, B, F, F>(), rms_norm_backward<V, B, B, B>(),
+          rms_norm_backward<V, B, H, F>(), RmsNormBackward{}},
+         {rms_norm_backward<V, H, F, F>(), rms_norm_backward<V, H, B, F>(),
+          rms_norm_backward<V, H, H, H>(), RmsNormBackward{}},
+         {}},
+        {silu_mul_backward_row<Double, F>, silu_mul_backward_row<V, B>, silu_mul_backward_row<V, H>,
+         nullptr}};
 }

@@ -8,6 +8,7 @@ namespace twinkle_pack {
 namespace {
 
 #include "row_loops.h"
+#include "vector_extension.h"
 
 // The bits of a float32 rounded to the nearest bfloat16 (ties to even), in the upper half. A NaN
 // stays one: it came from a bfloat16 or an invalid operation, so that its lower half is zero and
@@ -78,6 +79,13 @@ struct Avx2 {
                          _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
     }
 
+    static void accumulate(double* sums, reg value) {
+        const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(value));
+        const __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(value, 1));
+        _mm256_storeu_pd(sums, _mm256_add_pd(_mm256_loadu_pd(sums), low));
+        _mm256_storeu_pd(sums + 4, _mm256_add_pd(_mm256_loadu_pd(sums + 4), high));
+    }
+
     static void fence() { _mm_sfence(); }
     static void stream(float* to, reg value) { _mm256_stream_ps(to, value); }
 
@@ -113,7 +121,8 @@ struct Avx2 {
 }  // namespace
 
 const RowFunctions& avx2_row_functions() {
-    static constexpr RowFunctions functions = float_row_functions<Avx2>("avx2");
+    static constexpr RowFunctions functions =
+        float_row_functions<Avx2, VectorExtension<double, int64_t, 32, true>>("avx2");
     return functions;
 }
 

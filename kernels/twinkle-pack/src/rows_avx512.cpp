@@ -9,6 +9,7 @@ namespace twinkle_pack {
 namespace {
 
 #include "row_loops.h"
+#include "vector_extension.h"
 
 // The bits of a float32 rounded to the nearest bfloat16 (ties to even), in the upper half. A NaN
 // stays one: it came from a bfloat16 or an invalid operation, so that its lower half is zero and
@@ -73,6 +74,13 @@ struct Avx512 {
                             _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
     }
 
+    static void accumulate(double* sums, reg value) {
+        const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(value));
+        const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(value, 1));
+        _mm512_storeu_pd(sums, _mm512_add_pd(_mm512_loadu_pd(sums), low));
+        _mm512_storeu_pd(sums + 8, _mm512_add_pd(_mm512_loadu_pd(sums + 8), high));
+    }
+
     static void fence() { _mm_sfence(); }
     static void stream(float* to, reg value) { _mm512_stream_ps(to, value); }
 
@@ -100,7 +108,8 @@ struct Avx512 {
 }  // namespace
 
 const RowFunctions& avx512_row_functions() {
-    static constexpr RowFunctions functions = float_row_functions<Avx512>("avx512");
+    static constexpr RowFunctions functions =
+        float_row_functions<Avx512, VectorExtension<double, int64_t, 64, true>>("avx512");
     return functions;
 }
 

@@ -7,159 +7,14 @@ namespace twinkle_pack {
 namespace {
 
 #include "row_loops.h"
+#include "vector_extension.h"
 
-float to_float(float value) {
-    return value;
-}
-float to_float(BFloat16 value) {
-    return __builtin_bit_cast(float, static_cast<uint32_t>(value.bits) << 16);
-}
-float to_float(Float16 value) {
-    const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000u) << 16;
-    const uint32_t rest = value.bits & 0x7fffu;
-    if (rest >= 0x7c00u)  // infinity, NaN
-        return __builtin_bit_cast(float, sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-    // Scaling by 2^112 moves the exponent's bias and makes denormals normal.
-    const float magnitude = __builtin_bit_cast(float, rest << 13) * 0x1p112f;
-    return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, magnitude) | sign);
-}
-
-template <class T>
-T from_float(float value);
-template <>
-float from_float<float>(float value) {
-    return value;
-}
-template <>
-BFloat16 from_float<BFloat16>(float value) {
-    if (value != value) return {0x7fc0};
-    const uint32_t bits = __builtin_bit_cast(uint32_t, value);
-    return {static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
-}
-template <>
-Float16 from_float<Float16>(float value) {
-    const uint32_t bits = __builtin_bit_cast(uint32_t, value);
-    const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
-    const uint32_t rest = bits & 0x7fffffffu;
-    if (rest > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u)};
-    if (rest >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};  // rounds to infinity
-    if (rest < 0x38800000u) {  // a denormal: adding 0.5 rounds at the right bit
-        const float shifted = __builtin_bit_cast(float, rest) + 0.5f;
-        return {
-            static_cast<uint16_t>(sign | (__builtin_bit_cast(uint32_t, shifted) - 0x3f000000u))};
-    }
-    return {static_cast<uint16_t>(sign | (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13)};
-}
-
-// V of row_loops.h: a vector of 16 bytes of float or double.
-template <class Scalar, class Integer>
-struct Portable {
-    using scalar = Scalar;
-    static constexpr int64_t width = 16 / sizeof(Scalar);
-    typedef Scalar reg __attribute__((vector_size(16)));
-    typedef Integer ints __attribute__((vector_size(16)));
-
-    static reg set1(Scalar value) { return reg{} + value; }
-    static reg add(reg a, reg b) { return a + b; }
-    static reg mul(reg a, reg b) { return a * b; }
-    static reg div(reg a, reg b) { return a / b; }
-    static reg fma(reg a, reg b, reg c) { return a * b + c; }
-    struct Scale {
-        reg high;
-        explicit Scale(double value) : high(set1(static_cast<Scalar>(value))) {}
-    };
-    static reg product(reg x, Scale scale, reg weight) { return x * scale.high * weight; }
-    static double sum(reg a) {
-        double total = 0;
-        for (int i = 0; i < width; ++i) total += a[i];
-        return total;
-    }
-
-    template <class T>
-    static reg load(const T* from) {
-        reg value{};
-        T lanes[width];
-        __builtin_memcpy(lanes, from, sizeof lanes);
-        for (int i = 0; i < width; ++i) {
-            if constexpr (__is_same(T, double))
-                value[i] = lanes[i];
-            else
-                value[i] = to_float(lanes[i]);
-        }
-        return value;
-    }
-
-    template <class T>
-    static void store(T* to, reg value) {
-        T lanes[width];
-        for (int i = 0; i < width; ++i) {
-            if constexpr (__is_same(T, double))
-                lanes[i] = value[i];
-            else
-                lanes[i] = from_float<T>(static_cast<float>(value[i]));
-        }
-        __builtin_memcpy(to, lanes, sizeof lanes);
-    }
-
-    // No portable store passes the cache.
-    static void fence() {}
-    static void stream(Scalar* to, reg value) { store(to, value); }
-
-    template <class T>
-    static reg rounded(reg value) {
-        if constexpr (__is_same(T, Scalar)) return value;
-        T lanes[width];
-        store(lanes, value);
-        return load(lanes);
-    }
-
-    static reg power_of_two(ints k) {
-        constexpr int mantissa = sizeof(Scalar) == 4 ? 23 : 52;
-        constexpr int bias = sizeof(Scalar) == 4 ? 127 : 1023;
-        return (reg)((k + bias) << mantissa);
-    }
-
-    // Rounds to the nearest by adding and taking away 1.5 * 2^mantissa bits.
-    static reg exp(reg x) {
-        constexpr bool narrow = sizeof(Scalar) == 4;
-        constexpr Scalar limit = narrow ? 104 : 746;
-        constexpr Scalar shift = narrow ? Scalar(0x1.8p23) : Scalar(0x1.8p52);
-        x = x > limit ? set1(limit) : x;
-        x = x < -limit ? set1(-limit) : x;
-        const reg shifted = x * set1(Scalar(1.44269504088896340736)) + shift;
-        const reg k = shifted - shift;
-        const ints whole = (ints)shifted - (ints)set1(shift), half = whole >> 1;
-        reg p;
-        if constexpr (narrow) {
-            p = exp_of_remainder<Portable>(x - k * 0.693359375f + k * 2.12194440e-4f);
-        } else {
-            const reg r = x - k * 6.93145751953125e-1 - k * 1.42860682030941723212e-6;
-            constexpr double coefficients[] = {1.0 / 479001600,
-                                               1.0 / 39916800,
-                                               1.0 / 3628800,
-                                               1.0 / 362880,
-                                               1.0 / 40320,
-                                               1.0 / 5040,
-                                               1.0 / 720,
-                                               1.0 / 120,
-                                               1.0 / 24,
-                                               1.0 / 6,
-                                               0.5,
-                                               1,
-                                               1};
-            p = set1(1.0 / 6227020800);
-            for (double coefficient : coefficients) p = p * r + coefficient;
-        }
-        // 2^k in two factors: k may lie outside the exponents of the type.
-        return p * power_of_two(half) * power_of_two(whole - half);
-    }
-};
-
-using F = Portable<float, int32_t>;
-using D = Portable<double, int64_t>;
+using F = VectorExtension<float, int32_t, 16>;
+using D = VectorExtension<double, int64_t, 16>;
+using BriefD = VectorExtension<double, int64_t, 16, true>;
 
 RowFunctions all_row_functions() {
-    RowFunctions functions = float_row_functions<F, D>("portable");
+    RowFunctions functions = float_row_functions<F, BriefD, D>("portable");
     functions.rms_norm[0][3] = rms_norm_row<D, float, double, double>;
     functions.rms_norm[1][3] = rms_norm_row<D, BFloat16, double, double>;
     functions.rms_norm[2][3] = rms_norm_row<D, Float16, double, double>;
@@ -168,6 +23,14 @@ RowFunctions all_row_functions() {
     functions.rms_norm[3][2] = rms_norm_row<D, double, Float16, double>;
     functions.rms_norm[3][3] = rms_norm_row<D, double, double, double>;
     functions.silu_mul[3] = silu_mul_row<D, double>;
+    functions.rms_norm_backward[0][3] = rms_norm_backward<D, float, double, double>();
+    functions.rms_norm_backward[1][3] = rms_norm_backward<D, BFloat16, double, double>();
+    functions.rms_norm_backward[2][3] = rms_norm_backward<D, Float16, double, double>();
+    functions.rms_norm_backward[3][0] = rms_norm_backward<D, double, float, double>();
+    functions.rms_norm_backward[3][1] = rms_norm_backward<D, double, BFloat16, double>();
+    functions.rms_norm_backward[3][2] = rms_norm_backward<D, double, Float16, double>();
+    functions.rms_norm_backward[3][3] = rms_norm_backward<D, double, double, double>();
+    functions.silu_mul_backward[3] = silu_mul_backward_row<D, double>;
     return functions;
 }
 

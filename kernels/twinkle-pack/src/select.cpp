@@ -30,8 +30,12 @@ RowFunctions functions_of(const std::string& isa) {
     functions.fence = wide.fence;
     for (int x = 0; x < dtype_count; ++x) {
         if (wide.silu_mul[x]) functions.silu_mul[x] = wide.silu_mul[x];
-        for (int w = 0; w < dtype_count; ++w)
+        if (wide.silu_mul_backward[x]) functions.silu_mul_backward[x] = wide.silu_mul_backward[x];
+        for (int w = 0; w < dtype_count; ++w) {
             if (wide.rms_norm[x][w]) functions.rms_norm[x][w] = wide.rms_norm[x][w];
+            if (wide.rms_norm_backward[x][w].row)
+                functions.rms_norm_backward[x][w] = wide.rms_norm_backward[x][w];
+        }
     }
 #else
     (void)isa;

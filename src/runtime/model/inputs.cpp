@@ -137,30 +137,6 @@ Inputs from_file(const std::string& path) {
     }
 }
 
-Inputs mapped(const Inputs& inputs, const std::function<at::Tensor(const at::Tensor&)>& change) {
-    const std::function<c10::IValue(const c10::IValue&)> one = [&](const c10::IValue& value) {
-        if (value.isTensor()) {
-            return c10::IValue(change(value.toTensor()));
-        }
-        if (value.isTuple()) {
-            std::vector<c10::IValue> elements;
-            for (const c10::IValue& element : value.toTupleRef().elements()) {
-                elements.push_back(one(element));
-            }
-            return c10::IValue(c10::ivalue::Tuple::create(std::move(elements)));
-        }
-        return value;
-    };
-    Inputs result;
-    for (const c10::IValue& value : inputs.positional) {
-        result.positional.push_back(one(value));
-    }
-    for (const auto& [name, value] : inputs.named) {
-        result.named.emplace(name, one(value));
-    }
-    return result;
-}
-
 }  // namespace
 
 Inputs read_inputs(const std::string& text) {
@@ -184,6 +160,31 @@ std::string dtype_name(at::ScalarType dtype) {
         }
     }
     return c10::toString(dtype);
+}
+
+Inputs mapped(const Inputs& inputs, const std::function<at::Tensor(const at::Tensor&)>& change) {
+    const std::function<c10::IValue(const c10::IValue&)> one = [&](const c10::IValue& value) {
+        if (value.isTensor()) {
+            return c10::IValue(change(value.toTensor()));
+        }
+        if (value.isTuple()) {
+            std::vector<c10::IValue> elements;
+            for (const c10::IValue& element : value.toTupleRef().elements()) {
+                elements.push_back(one(element));
+            }
+            return c10::IValue(c10::ivalue::Tuple::create(std::move(elements)));
+        }
+        return value;
+    };
+    Inputs result;
+    for (const c10::IValue& value : inputs.positional) {
+        result.positional.push_back(one(value));
+    }
+    const std::map<std::string, c10::IValue> named(inputs.named.begin(), inputs.named.end());
+    for (const auto& [name, value] : named) {
+        result.named.emplace(name, one(value));
+    }
+    return result;
 }
 
 void move_to(Inputs& inputs, torch::Device device) {

@@ -3,6 +3,7 @@
 
 #include <torch/script.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ Inputs read_inputs(const std::string& text);
 // "float32", "int64", …; LibTorch's own name for types that inputs cannot have.
 std::string dtype_name(at::ScalarType dtype);
 
+// Every tensor through a function, also those in tuples; named inputs in the order of their names.
+Inputs mapped(const Inputs& inputs, const std::function<at::Tensor(const at::Tensor&)>& change);
 void move_to(Inputs& inputs, torch::Device device);
 // Floating point tensors to another dtype, everything else as it is; copies.
 Inputs with_dtype(const Inputs& inputs, at::ScalarType dtype);

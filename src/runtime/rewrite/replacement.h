@@ -7,7 +7,6 @@
 
 #include <tl/expected.hpp>
 
-#include <optional>
 #include <string>
 
 namespace twinkle::runtime {
@@ -15,9 +14,9 @@ namespace twinkle::runtime {
 struct ReplacementRequest {
     std::string layer;
     AttributeMap supplied;
-    // In training, operators of this namespace need an autograd kernel: without one gradients would
-    // be silently wrong.
-    std::optional<std::string> trained_namespace;
+    // Gradients will be asked for: an operator that the layer calls outside of an autograd.Function
+    // needs an autograd kernel, or they would be silently wrong.
+    bool trains = false;
 };
 
 // On an error the class is as it was.

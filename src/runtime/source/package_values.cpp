@@ -1,6 +1,7 @@
 #include "runtime/source/package_values.h"
 
 #include "runtime/format.h"
+#include "runtime/source/autograd_function.h"
 #include "runtime/source/own_values.h"
 #include "runtime/source/python_functions.h"
 #include "runtime/source/torch_names.h"
@@ -76,8 +77,8 @@ std::string text_of(const py::ConstantValue& value) {
 }  // namespace
 
 Compilation::Compilation(std::shared_ptr<KernelPackage> package,
-                         std::shared_ptr<jit::CompilationUnit> unit)
-    : package_(std::move(package)), unit_(std::move(unit)) {}
+                         std::shared_ptr<jit::CompilationUnit> unit, bool trains)
+    : package_(std::move(package)), unit_(std::move(unit)), trains_(trains) {}
 
 void Compilation::begin(const HostSelf* host) {
     host_ = host;
@@ -150,7 +151,9 @@ Value Compilation::value_of_binding(const PackageModule& module, const Binding& 
         return own_function_value(shared_from_this(), module, **function);
     }
     if (const auto* type = std::get_if<const py::ClassDef*>(&binding)) {
-        return own_class_value(shared_from_this(), module, **type);
+        return is_autograd_function(*package_, module, **type)
+                   ? autograd_function_value(shared_from_this(), module, **type)
+                   : own_class_value(shared_from_this(), module, **type);
     }
     if (const auto* expr = std::get_if<const py::Expr*>(&binding)) {
         return value_of_expression(module, name, **expr, loc, 0);
@@ -234,7 +237,7 @@ Value Compilation::dependency(const PackageModule& module, const py::Call& call)
 }
 
 std::shared_ptr<Compilation> Compilation::part(std::shared_ptr<KernelPackage> package) {
-    auto result = std::make_shared<Compilation>(std::move(package), unit_);
+    auto result = std::make_shared<Compilation>(std::move(package), unit_, trains_);
     result->budget_ = budget_;
     result->host_ = host_;
     result->dependencies_ = dependencies_;
@@ -256,6 +259,31 @@ Value Compilation::python_function(const std::string& module, const std::string&
     return function ? own_function_value(known, *found.module, **function) : nullptr;
 }
 
+Compilation::InProgress::InProgress(std::shared_ptr<CompileBudget> budget, std::string key,
+                                    std::size_t height)
+    : budget_(std::move(budget)), key_(std::move(key)), height_(height) {
+    budget_->in_progress.insert(key_);
+    budget_->height += height_;
+}
+
+Compilation::InProgress::~InProgress() {
+    budget_->in_progress.erase(key_);
+    budget_->height -= height_;
+}
+
+Compilation::InProgress Compilation::enter(const PackageModule& module, const py::Node& at,
+                                           const std::string& key, const std::string& name) {
+    const std::string unique = fmt::format("{}:{}", static_cast<const void*>(this), key);
+    if (budget_->in_progress.contains(unique)) {
+        module.file->refuse(at, name + " is called recursively");
+    }
+    if (budget_->in_progress.size() >= max_nested_functions ||
+        budget_->height + at.height > max_height) {
+        module.file->refuse(at, "the calls that lead to " + name + " nest too deeply");
+    }
+    return {budget_, unique, at.height};
+}
+
 void Compilation::charge(const PackageModule& module, const py::Node& at, const std::string& name) {
     budget_->nodes += size_of(at);
     if (++budget_->functions > max_functions || budget_->nodes > max_nodes) {
@@ -272,27 +300,8 @@ jit::Function* Compilation::define(const PackageModule& module, const std::strin
     if (const auto known = functions_.find(key); known != functions_.end()) {
         return known->second;
     }
-    const std::string unique = fmt::format("{}:{}", static_cast<const void*>(this), key);
-    if (budget_->in_progress.contains(unique)) {
-        module.file->refuse(at, name + " is called recursively");
-    }
-    if (budget_->in_progress.size() >= max_nested_functions ||
-        budget_->height + at.height > max_height) {
-        module.file->refuse(at, "the calls that lead to " + name + " nest too deeply");
-    }
+    const InProgress guard = enter(module, at, key, name);
     charge(module, at, name);
-    struct InProgress {
-        CompileBudget& budget;
-        std::string key;
-        std::size_t height;
-        ~InProgress() {
-            budget.in_progress.erase(key);
-            budget.height -= height;
-        }
-    };
-    budget_->in_progress.insert(unique);
-    budget_->height += at.height;
-    const InProgress guard{*budget_, unique, at.height};
     const c10::QualifiedName prefix("__torch__.twinkle_kernels." +
                                     (module.name.empty() ? "package" : identifier(module.name)));
     const c10::QualifiedName wanted = unit_->mangle(c10::QualifiedName(prefix, identifier(name)));

@@ -31,18 +31,27 @@ public:
     // A kernel that the package depends on, by its repository. Null, or throws CannotCompile.
     using Dependencies = std::function<std::shared_ptr<KernelPackage>(const std::string& repo_id)>;
 
+    // `trains`: gradients will be asked for, so that an autograd.Function must become a node.
     Compilation(std::shared_ptr<KernelPackage> package,
-                std::shared_ptr<torch::jit::CompilationUnit> unit);
+                std::shared_ptr<torch::jit::CompilationUnit> unit, bool trains = false);
 
     KernelPackage& package() { return *package_; }
     torch::jit::CompilationUnit& unit() { return *unit_; }
-    const std::shared_ptr<torch::jit::CompilationUnit>& shared_unit() { return unit_; }
     void set_dependencies(Dependencies dependencies) { dependencies_ = std::move(dependencies); }
 
     // The host of the layer that is being compiled, or null.
     const HostSelf* host() const { return host_; }
     // Begins a layer: for this host, with a fresh budget.
     void begin(const HostSelf* host);
+    const std::shared_ptr<torch::jit::CompilationUnit>& shared_unit() const { return unit_; }
+    bool trains() const { return trains_; }
+
+    // What autograd_function.cpp has compiled, by Function and argument types.
+    struct AutogradCache {
+        std::map<std::string, c10::ClassTypePtr> classes;
+        std::map<std::string, torch::jit::Function*> forwards;
+    };
+    AutogradCache& autograd_cache() { return autograd_cache_; }
 
     // The name under which the resolver answers this type.
     std::string name_of(const c10::TypePtr& type);
@@ -53,7 +62,7 @@ public:
 
     // Resolves names as a function in a module of the package sees them; `local` are those that
     // imports in the function bind.
-    torch::jit::ResolverPtr scope_of(const PackageModule& module, const Bindings& local);
+    torch::jit::ResolverPtr scope_of(const PackageModule& module, const Bindings& local = {});
 
     // Null for a name that the module does not have.
     std::shared_ptr<torch::jit::SugaredValue> value_of(const PackageModule& module,
@@ -68,7 +77,25 @@ public:
     // The tree of a function of the package, its decorators looked at. Throws CannotCompile.
     torch::jit::Def lower(const PackageModule& module, const Bindings& local,
                           const python::FunctionDef& def, const std::string& name,
-                          const std::vector<LoweredParameter>& parameters);
+                          const std::vector<LoweredParameter>& parameters,
+                          bool any_decorator = false);
+
+    // While it lives, a function is being compiled: the same again is a recursion. Throws
+    // CannotCompile for that, and for calls that nest too deeply.
+    class [[nodiscard]] InProgress {
+    public:
+        InProgress(std::shared_ptr<CompileBudget> budget, std::string key, std::size_t height);
+        ~InProgress();
+        InProgress(const InProgress&) = delete;
+        InProgress& operator=(const InProgress&) = delete;
+
+    private:
+        std::shared_ptr<CompileBudget> budget_;
+        std::string key_;
+        std::size_t height_;
+    };
+    InProgress enter(const PackageModule& module, const python::Node& at, const std::string& key,
+                     const std::string& name);
 
     // Counts what is compiled next. Throws CannotCompile where the layer is too large.
     void charge(const PackageModule& module, const python::Node& at, const std::string& name);
@@ -111,6 +138,8 @@ private:
     const HostSelf* host_ = nullptr;
     std::vector<c10::TypePtr> types_;
     std::map<std::string, torch::jit::Function*> functions_;
+    AutogradCache autograd_cache_;
+    bool trains_;
 };
 
 }  // namespace twinkle::runtime

@@ -7,10 +7,12 @@
 #include "runtime/rewrite/sites.h"
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/double_reference.h"
+#include "runtime/verify/gradients.h"
 #include "runtime/verify/timing.h"
 #include "twinkle/error.h"
 
 #include <algorithm>
+#include <set>
 
 namespace twinkle::runtime {
 
@@ -83,6 +85,8 @@ struct Contest {
     torch::jit::Module original;
     torch::jit::Module reference;  // computes in double, with its weights in double
     Norm norm = Norm::largest;
+    std::function<void()> alive;  // told between steps that take long
+    bool gradients = false;
 };
 
 void judge_call(const Contest& contest, const std::string& method, const Inputs& inputs,
@@ -108,6 +112,34 @@ void judge_call(const Contest& contest, const std::string& method, const Inputs&
     }
 }
 
+// A gradient that the original cannot give is none that a kernel could get wrong.
+void judge_gradients(const Contest& contest, const std::string& method, const Inputs& inputs,
+                     Verdict& verdict) {
+    // One run each: what TorchScript's optimizer would prepare for further ones takes longer.
+    const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
+    Gradients original;
+    Gradients reference;
+    try {
+        contest.alive();
+        original = gradients_of(contest.original, method, inputs);
+        contest.alive();
+        reference = gradients_of(contest.reference, method, with_dtype(inputs, at::kDouble));
+    } catch (const std::exception& error) {
+        verdict.because =
+            "gradients were not compared, as the original gives none: " + short_text(error.what());
+        return;
+    }
+    try {
+        const auto problem =
+            wrong_gradient(gradients_of(contest.kernelized, method, inputs), original, reference);
+        verdict.right = problem.empty();
+        verdict.because = problem;
+    } catch (const std::exception& error) {
+        verdict.right = false;
+        verdict.because = "it cannot be trained: " + short_text(error.what());
+    }
+}
+
 Verdict judge(const Contest& contest, const std::vector<std::pair<std::string, Inputs>>& calls) {
     Verdict verdict;
     verdict.right = true;
@@ -117,6 +149,15 @@ Verdict judge(const Contest& contest, const std::vector<std::pair<std::string, I
             judge_call(contest, method, inputs, verdict);
             if (!verdict.right) {
                 return verdict;
+            }
+        }
+        std::set<std::string> differentiated;
+        for (const auto& [method, inputs] : calls) {
+            if (contest.gradients && differentiated.insert(method).second) {
+                judge_gradients(contest, method, inputs, verdict);
+                if (!verdict.right) {
+                    return verdict;
+                }
             }
         }
         if (!calls.empty()) {
@@ -137,6 +178,10 @@ torch::jit::Module in_double(const torch::jit::Module& module) {
     torch::jit::Module copy = module.deepcopy();
     copy.to(at::kDouble);
     return copy;
+}
+
+std::function<void()> alive(const Send& send) {
+    return [&send] { send(Json{{"alive", true}}.dump()); };
 }
 
 // In the child. Sends {"fatal"} or, for each site, {"begin"} and {"verdict"}.
@@ -162,8 +207,12 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
         for (const RecordedCall& call : recorded[site]) {
             calls.push_back({call.method, Inputs{call.inputs, {}}});
         }
-        const Contest contest{instance_at(kernelized, site), instance_at(original, site),
-                              in_double(instance_at(reference, site))};
+        const Contest contest{instance_at(kernelized, site),
+                              instance_at(original, site),
+                              in_double(instance_at(reference, site)),
+                              Norm::largest,
+                              alive(send),
+                              context.gradients};
         send(Json{{"verdict", to_json(judge(contest, calls))}}.dump());
     }
 }
@@ -176,7 +225,8 @@ void judge_whole(const VerificationContext& context, const torch::jit::Module& k
     compute_in_double(reference);
     reference.to(at::kDouble);
     send(Json{{"begin", ""}}.dump());
-    send(Json{{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean},
+    send(Json{{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
+                                         alive(send), context.gradients},
                                         {{"forward", context.inputs}}))}}
              .dump());
 }
@@ -271,6 +321,8 @@ void enter(const Verdict& verdict, SiteReport& site) {
     if (!verdict.right) {
         site.status = SiteStatus::reverted;
         site.because = verdict.because;
+    } else if (!verdict.because.empty()) {
+        site.because += "; " + verdict.because;
     }
 }
 

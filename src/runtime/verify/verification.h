@@ -32,6 +32,7 @@ struct VerificationContext {
     std::filesystem::path original;
     Inputs inputs;
     SandboxLimits limits;
+    bool gradients = false;  // compare them too: the model is to be trained
     // Called in the parent as sites are taken up: how many are done, how many there are, which is
     // next.
     std::function<void(std::size_t done, std::size_t total, const std::string& site)> observer;

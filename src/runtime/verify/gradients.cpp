@@ -1,0 +1,112 @@
+#include "runtime/verify/gradients.h"
+
+#include "runtime/verify/comparison.h"
+
+#include <torch/csrc/autograd/autograd.h>
+
+namespace twinkle::runtime {
+
+namespace {
+
+// Of every tensor that a gradient may come back to, in the order of the result's structure.
+void collect(const c10::IValue& value, std::vector<at::Tensor>& outputs) {
+    if (value.isTensor()) {
+        if (value.toTensor().defined() && value.toTensor().is_floating_point()) {
+            outputs.push_back(value.toTensor());
+        }
+    } else if (value.isTuple()) {
+        for (const c10::IValue& element : value.toTupleRef().elements()) {
+            collect(element, outputs);
+        }
+    } else if (value.isList()) {
+        for (const c10::IValue& element : value.toListRef()) {
+            collect(element, outputs);
+        }
+    } else if (value.isGenericDict()) {
+        for (const auto& entry : value.toGenericDict()) {
+            collect(entry.value(), outputs);
+        }
+    }
+}
+
+// 0.625, -0.375, …: eight values that repeat with a period that no dimension has.
+at::Tensor pattern(const at::Tensor& like) {
+    const at::Tensor step = at::arange(like.numel(), at::kLong) * 7919 % 1009 % 8;
+    return ((step.to(at::kDouble) - 3.5) / 4).reshape(like.sizes()).to(like.options());
+}
+
+bool is_zero(const at::Tensor& gradient) {
+    return !gradient.defined() || gradient.count_nonzero().item<std::int64_t>() == 0;
+}
+
+}  // namespace
+
+Gradients gradients_of(const torch::jit::Module& module, const std::string& method,
+                       const Inputs& inputs) {
+    const at::AutoGradMode enabled(true);
+    Gradients found;
+    std::vector<at::Tensor> leaves;
+    const Inputs tracked = mapped(inputs, [&](const at::Tensor& tensor) {
+        if (!tensor.is_floating_point()) {
+            return tensor.clone();
+        }
+        leaves.push_back(tensor.detach().clone().set_requires_grad(true));
+        found.all.push_back({"input " + std::to_string(leaves.size()), {}});
+        return leaves.back().clone();  // the model may write to it
+    });
+    for (const auto& [name, parameter] : module.named_parameters()) {
+        if (parameter.is_floating_point()) {
+            leaves.push_back(parameter.set_requires_grad(true));
+            found.all.push_back({"parameter " + name, {}});
+        }
+    }
+    std::vector<at::Tensor> outputs;
+    collect(module.get_method(method)(tracked.positional, tracked.named), outputs);
+    std::vector<at::Tensor> cotangents;
+    for (const at::Tensor& output : outputs) {
+        cotangents.push_back(pattern(output));
+    }
+    for (std::size_t i = outputs.size(); i-- > 0;) {
+        if (!outputs[i].requires_grad()) {
+            outputs.erase(outputs.begin() + static_cast<std::ptrdiff_t>(i));
+            cotangents.erase(cotangents.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+    }
+    if (!outputs.empty() && !leaves.empty()) {
+        const auto values =
+            torch::autograd::grad(outputs, leaves, cotangents, /*retain_graph=*/false,
+                                  /*create_graph=*/false, /*allow_unused=*/true);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            found.all[i].value = values[i];
+        }
+    }
+    return found;
+}
+
+std::string wrong_gradient(const Gradients& result, const Gradients& original,
+                           const Gradients& reference) {
+    if (result.all.size() != original.all.size() || reference.all.size() != original.all.size()) {
+        return "it has other parameters than the original";
+    }
+    for (std::size_t i = 0; i < original.all.size(); ++i) {
+        const at::Tensor& want = original.all[i].value;
+        const at::Tensor& have = result.all[i].value;
+        if (is_zero(want) && is_zero(have)) {
+            continue;
+        }
+        if (!want.defined() || !have.defined()) {
+            return (have.defined() ? "it gives a gradient, which the original does not, for "
+                                   : "it gives no gradient for ") +
+                   original.all[i].of;
+        }
+        const at::Tensor exact = reference.all[i].value;
+        const auto compared =
+            compare(have, want, exact.defined() ? exact : want.to(at::kDouble), Norm::euclidean);
+        if (!compared.problem.empty()) {
+            return "the gradient of " + original.all[i].of + " is wrong: " + compared.problem;
+        }
+    }
+    return "";
+}
+
+}  // namespace twinkle::runtime
