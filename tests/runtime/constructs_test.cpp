@@ -407,6 +407,11 @@ TEST_CASE("layer source: conditions that are known decide what is compiled") {
                            "return y if z is None else y + z")
                            .toTensor(),
                        x + 1));
+    CHECK(torch::equal(run("x, y=None",
+                           "for i in range(2):\n    if y is None:\n        y = x\n"
+                           "    else:\n        y = y + i\nreturn x if y is None else y")
+                           .toTensor(),
+                       x + 1));
     refused("n = x.shape[0] or 4\nreturn x * n", "`and` or `or` of a value of type int");
 }
 
