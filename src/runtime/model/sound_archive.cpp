@@ -52,10 +52,16 @@ Soundness examine_archive(caffe2::serialize::PyTorchStreamReader& archive) {
 
 bool origins_can_be_read(const torch::jit::Module& model) {
     std::set<const void*> sources;
+    std::set<const void*> units;
     try {
         for (const torch::jit::Module& module : model.modules()) {
-            for (torch::jit::Function* method : module.type()->methods()) {
-                for (const auto* node : torch::jit::toGraphFunction(*method).graph()->nodes()) {
+            const auto unit = module.type()->compilation_unit();
+            if (!units.insert(unit.get()).second) {
+                continue;
+            }
+            // Hooks and functions too.
+            for (torch::jit::Function* function : unit->get_functions()) {
+                for (const auto* node : torch::jit::toGraphFunction(*function).graph()->nodes()) {
                     const auto range = node->sourceRange();
                     if (sources.insert(range.source().get()).second) {
                         range.findSourceRangeThatGenerated();
