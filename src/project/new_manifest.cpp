@@ -61,8 +61,9 @@ std::string bound_by_preset(const std::vector<ClassFound>& classes) {
     std::string text;
     for (const ClassFound& found : classes) {
         if (found.in_preset) {
-            text += "#   " + base::printable(found.class_name) + " (" + times(found.instances) + "): " +
-                    (found.kernel.empty() ? "a kernel for " + found.layer : found.kernel) + "\n";
+            text += "#   " + base::printable(found.class_name) + " (" + times(found.instances) +
+                    "): " + (found.kernel.empty() ? "a kernel for " + found.layer : found.kernel) +
+                    "\n";
         }
     }
     return text.empty() ? "" : "# In this model it binds:\n" + text;
@@ -80,8 +81,10 @@ std::string proposed(const std::vector<ClassFound>& classes) {
         return "";
     }
     std::string text =
-        "\n# Classes of this model whose names and attributes fit a layer. If they compute the same, take the # away;\n"
-        "# `twinkle kernelize MODEL --inputs FILE --verify` compares the values, and puts back what differs.\n";
+        "\n# Classes of this model whose names and attributes fit a layer. If they compute the "
+        "same, take the # away;\n"
+        "# `twinkle kernelize MODEL --inputs FILE --verify` compares the values, and puts back "
+        "what differs.\n";
     for (const auto& [layer, found] : by_layer) {
         std::vector<std::string> names;
         std::size_t instances = 0;

@@ -15,8 +15,9 @@ struct ClassFound {
     bool in_preset = false;  // else only its name and attributes fit, which proves nothing
 };
 
-// With a comment for everything that a manifest can say. `model`: what was looked at, for a comment;
-// empty: nothing. Classes of presets are bound by the preset; others are proposed in comments.
+// With a comment for everything that a manifest can say. `model`: what was looked at, for a
+// comment; empty: nothing. Classes of presets are bound by the preset; others are proposed in
+// comments.
 std::string new_manifest(const std::string& model, const std::vector<ClassFound>& classes);
 
 }  // namespace twinkle::project

@@ -315,21 +315,56 @@ Compilation& Kernelizer::compilation_for(const MappedKernel& kernel,
     const auto loaded = provider_(kernel);
     auto compilation = std::make_shared<Compilation>(
         std::make_shared<KernelPackage>(loaded->sources), unit, wants_training(context_.mode));
+    compilation->set_dependencies([this, &kernel](const std::string& repo_id) {
+        const MappedKernel* found = dependency_of(kernel, repo_id);
+        return found ? std::make_shared<KernelPackage>(provider_(*found)->sources) : nullptr;
+    });
     return *compilations_.emplace(key, std::move(compilation)).first->second;
+}
+
+// The kernel of this repository that the mapping has for the device; of several none can be told.
+const MappedKernel* Kernelizer::dependency_of(const MappedKernel& kernel,
+                                              const std::string& repo_id) {
+    const MappedKernel* found = nullptr;
+    for (const MappedKernel& one : mapping_.kernels) {
+        if (one.repo_id != repo_id ||
+            (one.device != kernel.device && one.device != "any" && kernel.device != "any")) {
+            continue;
+        }
+        if (found != nullptr) {
+            throw CannotCompile("get_kernel_dep(\"" + repo_id +
+                                "\"): the mapping has several versions of it: " + found->name +
+                                ", " + one.name);
+        }
+        found = &one;
+    }
+    if (found != nullptr) {
+        dependencies_[kernel.build_id()].insert(found);
+    }
+    return found;
+}
+
+// A kernel and those whose functions its layers call: the model may name the operators of each.
+void Kernelizer::mark_used_kernel(const MappedKernel& kernel, std::set<std::string>& used) {
+    const std::string build_id = kernel.build_id();
+    if (!used.insert(build_id).second) {
+        return;
+    }
+    if (!kernel.op_namespace.empty()) {
+        mark_model(model_, {kernel.name, kernel.variant, kernel.op_namespace, build_id});
+    }
+    for (const MappedKernel* dependency : dependencies_[build_id]) {
+        mark_used_kernel(*dependency, used);
+    }
 }
 
 void Kernelizer::mark_used_kernels() {
     std::set<std::string> used;
     for (const Site& site : sites_) {
-        if (site.report.status != SiteStatus::replaced ||
-            site.choice->kernel->op_namespace.empty()) {
+        if (site.report.status != SiteStatus::replaced) {
             continue;
         }
-        const MappedKernel& kernel = *site.choice->kernel;
-        const std::string build_id = kernel.build_id();
-        if (used.insert(build_id).second) {
-            mark_model(model_, {kernel.name, kernel.variant, kernel.op_namespace, build_id});
-        }
+        mark_used_kernel(*site.choice->kernel, used);
     }
 }
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ private:
     tl::expected<void, KeepReason> replace_class(const Site& example);
     std::map<std::string, PassedInputs> passed_inputs(const torch::jit::Module& instance);
     Compilation& compilation_for(const MappedKernel& kernel, const torch::jit::Module& module);
+    const MappedKernel* dependency_of(const MappedKernel& kernel, const std::string& repo_id);
+    void mark_used_kernel(const MappedKernel& kernel, std::set<std::string>& used);
     void mark_used_kernels();
 
     torch::jit::Module& model_;
@@ -63,6 +66,8 @@ private:
     SelectionContext context_;
     Report report_;
     std::vector<Site> sites_;
+    // By build id: the kernels that get_kernel_dep has asked for.
+    std::map<std::string, std::set<const MappedKernel*>> dependencies_;
     // By build id; classes of one model may live in several compilation units.
     std::map<std::pair<std::string, const void*>, std::shared_ptr<Compilation>> compilations_;
     std::optional<PassedParameters> passed_;  // of the model as it came

@@ -205,14 +205,6 @@ void Inspection::bindings(torch::jit::Module& model) {
 }
 
 Json Inspection::run() {
-    constexpr std::size_t deepest = 1000;
-    if (code_.nesting > deepest) {
-        throw Error(ErrorCode::malformed,
-                    {.what = "the model cannot be loaded",
-                     .where = base::display_path(request_.model),
-                     .why = "its code is nested more deeply than any sane one",
-                     .hint = ""});
-    }
     runtime::OperatorSources sources(request_.model, runtime::markers_in(files_),
                                      mapping_ ? &*mapping_ : nullptr, finder_);
     operators_ = sources.operators(code_);

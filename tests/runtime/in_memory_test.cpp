@@ -1,5 +1,5 @@
-// Kernelize of models in memory: before the first run and after it, shared instances, hooks, copies,
-// and threads.
+// Kernelize of models in memory: before the first run and after it, shared instances, hooks,
+// copies, and threads.
 
 #include "runtime/rewrite/sites.h"
 #include "runtime/scripted.h"
@@ -121,8 +121,8 @@ TEST_CASE("nothing to replace leaves a model that has run as it is") {
     const tests::Folder folder;
     Model model;
     model.warm_up();
-    const Report report = kernelize(
-        model.root, tests::mapping_to_package(folder, negating, "Negate", "tests.Minus"));
+    const Report report =
+        kernelize(model.root, tests::mapping_to_package(folder, negating, "Negate", "tests.Minus"));
     CHECK(report.sites.empty());
     CHECK(model.run() == Approx(13));
 }

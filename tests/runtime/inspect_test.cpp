@@ -69,7 +69,6 @@ TEST_CASE("names in saved code that are none") {
     CHECK(operators("\"\\\"ops.a.b()\"").empty());
     CHECK(operators("\"").empty());
     CHECK(operators("ops.a.b(ops.a.c())").size() == 2);
-    CHECK(read_saved_code({{"code/a.py", "f([{)]} ')))' (((("}}).nesting == 4);
 }
 
 TEST_CASE("a pickle says what it holds without being unpickled") {

@@ -356,6 +356,31 @@ TEST_CASE("a graph is kept on request, used up otherwise, and never differentiat
     CHECK_THROWS_WITH(loss.backward(), ContainsSubstring("modified by an inplace operation"));
 }
 
+TEST_CASE("what a ctx keeps goes with the graph, its own output too") {
+    Made made = kernelized(R"(
+class Fn(Function):
+    @staticmethod
+    def forward(ctx, x, w, f):
+        y = x * x * w * f
+        ctx.save_for_backward(x, w, y)
+        ctx.out = y
+        ctx.list = [y, x]
+        return y
+    @staticmethod
+    def backward(ctx, g):
+        x, w, y = ctx.saved_tensors
+        return g * 2 * ctx.out / ctx.list[1], (g * y / w).sum(0), None
+)" + layer("Fn.apply(x, self.weight, self.eps)"));
+    REQUIRE(made.report.count(SiteStatus::replaced) == 1);
+    check_same(made.model);
+    const at::Tensor x = torch::ones({3, 4}, torch::kDouble);
+    at::Tensor output = made.model.forward({x}).toTensor();
+    REQUIRE(output.requires_grad());
+    const c10::weak_intrusive_ptr<at::TensorImpl> watched(output.getIntrusivePtr());
+    output.reset();
+    CHECK(watched.expired());
+}
+
 TEST_CASE("no node where no gradient is wanted") {
     Made made = kernelized(square + apply_square);
     const at::Tensor x = torch::ones({3, 4}, torch::kDouble);

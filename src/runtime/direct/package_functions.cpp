@@ -93,7 +93,7 @@ jit::Function& PackageFunctions::compile(const std::string& name, const std::str
     try {
         const PackageModule* source = compilation_->package().module(module);
         const auto value =
-            source == nullptr ? nullptr : compilation_->value_of(*source, function, range);
+            source == nullptr ? nullptr : compilation_->value_of(*source, {}, function, range);
         if (!value) {
             throw CannotCompile("there is no function " + name);
         }

@@ -41,26 +41,15 @@ public:
                 name = take_chain();
                 return true;
             } else {
-                count_bracket(c);
                 ++at_;
             }
         }
         return false;
     }
 
-    std::size_t deepest() const { return deepest_; }
-
     bool is_called() const { return at_ < text_.size() && text_[at_] == '('; }
 
 private:
-    void count_bracket(char c) {
-        if (c == '(' || c == '[' || c == '{') {
-            deepest_ = std::max(deepest_, ++depth_);
-        } else if ((c == ')' || c == ']' || c == '}') && depth_ > 0) {
-            --depth_;
-        }
-    }
-
     void skip_string(char quote) {
         for (++at_; at_ < text_.size() && text_[at_] != quote && text_[at_] != '\n'; ++at_) {
             at_ += text_[at_] == '\\' ? 1 : 0;
@@ -78,8 +67,6 @@ private:
 
     std::string_view text_;
     std::size_t at_ = 0;
-    std::size_t depth_ = 0;
-    std::size_t deepest_ = 0;
 };
 
 // The parts of "ops.ns.op" behind "ops."
@@ -132,7 +119,6 @@ void scan(std::string_view text, SavedCode& code) {
             }
         }
     }
-    code.nesting = std::max(code.nesting, scanner.deepest());
 }
 
 // "code/__torch__/pkg/mod.py" → "__torch__.pkg.mod"

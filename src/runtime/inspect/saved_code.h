@@ -31,7 +31,6 @@ struct SavedCode {
     std::map<std::string, std::size_t> foreign_classes;   // "ns.Name" of torch.classes → uses
     std::map<std::string, std::size_t> called_functions;  // name without mangling → calls
     std::vector<std::string> unreadable;                  // "code/…: why"
-    std::size_t nesting = 0;  // of brackets, at most; LibTorch's parser takes any, and then crashes
 };
 
 // Classes and functions of the files that parse, operators of all: what cannot be parsed is still

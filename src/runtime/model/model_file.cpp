@@ -2,6 +2,8 @@
 #include "runtime/format.h"
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/model/other_file.h"
+#include "runtime/model/sound_archive.h"
+#include "runtime/model/sound_tensors.h"
 
 #include "base/file.h"
 #include "base/text.h"
@@ -176,11 +178,47 @@ void require_torchscript(const std::filesystem::path& file) {
     }
 }
 
+namespace {
+
+[[noreturn]] void unsound(const std::filesystem::path& file, const std::string& why) {
+    throw Error(ErrorCode::malformed, {.what = "the model cannot be loaded",
+                                       .where = base::display_path(file),
+                                       .why = why,
+                                       .hint = "copy or save it again"});
+}
+
+// Refuses what LibTorch would crash or choke on. Whether it can be read where the code came from:
+// not needed for anything but messages, and for telling a trace.
+bool require_sound(const std::filesystem::path& file) {
+    try {
+        const Soundness found = examine_archive(*open_archive(file));
+        if (found.problem) {
+            unsound(file, *found.problem);
+        }
+        return found.readable_origin;
+    } catch (const c10::Error&) {
+        malformed(file, "its zip archive is damaged or cut short", "copy or download it again");
+    }
+}
+
+}  // namespace
+
 torch::jit::Module open_model(const std::filesystem::path& file, torch::Device device) {
     require_torchscript(file);
     const NoKernelLoading as_asked;
+    const bool readable_origin = require_sound(file);
     try {
-        return torch::jit::load(file.string(), device);
+        torch::jit::ExtraFilesMap none;
+        auto model = torch::jit::load(file.string(), device, none, readable_origin);
+        if (readable_origin && !origins_can_be_read(model)) {
+            model = torch::jit::load(file.string(), device, none, /*load_debug_files=*/false);
+        }
+        if (const auto problem = unsound_tensor(model)) {
+            unsound(file, *problem);
+        }
+        return model;
+    } catch (const Error&) {
+        throw;
     } catch (const c10::OutOfMemoryError& error) {
         throw Error(ErrorCode::failed, {.what = "there is not enough memory for the model",
                                         .where = base::display_path(file),

@@ -65,7 +65,8 @@ std::vector<std::string> zip_names(const std::filesystem::path& file) {
     const std::uint64_t offset = little_endian<std::uint32_t>(tail, end + 16);
     const std::string directory = bytes_at(in, offset, std::min(length, longest_directory));
     std::vector<std::string> names;
-    for (std::size_t at = 0; std::string_view(directory).substr(at).starts_with("PK\x01\x02");) {
+    for (std::size_t at = 0; at < directory.size() &&
+                             std::string_view(directory).substr(at).starts_with("PK\x01\x02");) {
         const std::size_t name = little_endian<std::uint16_t>(directory, at + 28);
         const std::size_t extra = little_endian<std::uint16_t>(directory, at + 30);
         const std::size_t comment = little_endian<std::uint16_t>(directory, at + 32);

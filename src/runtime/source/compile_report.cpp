@@ -24,6 +24,15 @@ std::string compile_report(const std::string& text) {
         }
         message += (message.empty() ? "" : " ") + trimmed;
     }
+    // Where LibTorch keeps a class in memory.
+    for (auto at = message.find(" (of Python compilation unit"); at != std::string::npos;
+         at = message.find(" (of Python compilation unit")) {
+        const auto end = message.find(')', at);
+        message.erase(at, end == std::string::npos ? end : end - at + 1);
+    }
+    if (message.find("INTERNAL ASSERT") != std::string::npos) {
+        message = "LibTorch's compiler fails on this";
+    }
     if (message.size() > 400) {
         message = message.substr(0, 400) + "…";
     }

@@ -4,6 +4,7 @@
 #include <torch/csrc/jit/frontend/sugared_value.h>
 
 #include <map>
+#include <set>
 #include <string>
 
 namespace twinkle::runtime {
@@ -30,6 +31,13 @@ struct HostSelf : torch::jit::Self {
 
     c10::ClassTypePtr type;
     HostAttributes attributes;
+    // What the layer declares as a tensor or module. Those no trace loses, so where one is missing
+    // it was never there.
+    std::set<std::string> kept_by_traces;
 };
+
+// A module as a value: the host, or a module below it.
+std::shared_ptr<torch::jit::SugaredValue> module_value(torch::jit::Value* value,
+                                                       const HostSelf* host);
 
 }  // namespace twinkle::runtime

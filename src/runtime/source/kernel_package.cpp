@@ -1,7 +1,9 @@
 #include "runtime/source/kernel_package.h"
 
-#include "base/text.h"
+#include "runtime/format.h"
+
 #include "python/parser.h"
+#include "python/walk.h"
 
 namespace twinkle::runtime {
 
@@ -33,6 +35,51 @@ std::string path_of(std::string module) {
 
 std::string dotted(const std::string& base, const std::string& name) {
     return base.empty() ? name : name.empty() ? base : base + "." + name;
+}
+
+// Names that functions and statements change later: their value is not the one that they began
+// with.
+void mark_changed(PackageModule& module) {
+    const auto unclear = [&](const std::string& name, const py::Node& at) {
+        const auto known = module.names.find(name);
+        if (known != module.names.end()) {
+            known->second = UnclearName{fmt::format("{}:{}: {} is a module variable that changes",
+                                                    module.file->path(), at.span.line, name)};
+        }
+    };
+    for (const py::StmtPtr& statement : module.tree->body) {
+        if (const auto* added = py::as<py::AugAssign>(statement)) {
+            if (const auto* name = py::as<py::Name>(added->target)) {
+                unclear(name->id, *statement);
+            }
+        }
+        py::walk(*statement, [&](const py::Node& node) {
+            if (const auto* global = py::as<py::Global>(node)) {
+                for (const std::string& name : global->names) {
+                    unclear(name, node);
+                }
+            } else if (const auto* element = py::as<py::Subscript>(node);
+                       element != nullptr && element->ctx != py::ExprContext::Load) {
+                const auto* owner = py::as<py::Name>(element->value);
+                const auto known = owner ? module.names.find(owner->id) : module.names.end();
+                if (known != module.names.end() &&
+                    std::holds_alternative<const py::Expr*>(known->second)) {
+                    unclear(owner->id, node);
+                }
+            } else if (const auto* call = py::as<py::Call>(node)) {
+                static const std::set<std::string> changing = {
+                    "append", "extend", "insert", "update", "setdefault", "pop", "clear", "remove"};
+                const auto* method = py::as<py::Attribute>(call->func);
+                const auto* owner = method ? py::as<py::Name>(method->value) : nullptr;
+                const auto known = owner ? module.names.find(owner->id) : module.names.end();
+                if (known != module.names.end() && changing.contains(method->attr) &&
+                    std::holds_alternative<const py::Expr*>(known->second)) {
+                    unclear(owner->id, node);
+                }
+            }
+            return true;
+        });
+    }
 }
 
 std::string parent_of(const std::string& module) {
@@ -78,78 +125,223 @@ const PackageModule* KernelPackage::module(const std::string& name) {
     made->file = std::make_unique<SourceFile>(source->first, source->second);
     made->tree = std::move(*parsed);
     PackageModule& result = *modules_.emplace(name, std::move(made)).first->second;
-    for (const py::StmtPtr& statement : result.tree->body) {
-        bind(result, *statement);
-    }
+    bind(result, result.tree->body, Certainty::certain);
+    mark_changed(result);
     return &result;
 }
 
-void KernelPackage::bind(PackageModule& module, const py::Stmt& statement) {
-    if (const auto* function = py::as<py::FunctionDef>(statement)) {
-        module.names[function->name] = function;
-    } else if (const auto* type = py::as<py::ClassDef>(statement)) {
-        module.names[type->name] = type;
-    } else if (const auto* assign = py::as<py::Assign>(statement)) {
-        for (const py::ExprPtr& target : assign->targets) {
-            if (const auto* name = py::as<py::Name>(target)) {
-                module.names[name->id] = assign->value.get();
+const Binding& KernelPackage::submodule(const std::string& name) {
+    return submodules_.try_emplace(name, OwnModule{name}).first->second;
+}
+
+bool KernelPackage::has_module(const std::string& name) const {
+    const std::string path = path_of(name);
+    return sources_.contains(path.empty() ? "__init__.py" : path + "/__init__.py") ||
+           (!path.empty() && sources_.contains(path + ".py"));
+}
+
+// Of several bindings the last one counts; of alternatives (the branches of if and try) none,
+// unless the first is a module of this package, whose import cannot fail.
+void KernelPackage::bind(PackageModule& module, const std::string& name, Binding binding,
+                         Certainty certainty, const py::Node& at) {
+    const auto known = module.names.find(name);
+    if (known == module.names.end()) {
+        module.names.emplace(name, std::move(binding));
+        return;
+    }
+    const bool sure = std::holds_alternative<OwnName>(known->second) ||
+                      std::holds_alternative<OwnModule>(known->second);
+    if (certainty == Certainty::otherwise && sure) {
+        return;
+    }
+    if (certainty == Certainty::certain) {
+        known->second = std::move(binding);
+        return;
+    }
+    known->second = UnclearName{fmt::format("{}:{}: what {} stands for depends on what is run",
+                                            module.file->path(), at.span.line, name)};
+}
+
+void KernelPackage::bind_targets(PackageModule& module, const py::Assign& assign,
+                                 Certainty certainty) {
+    for (const py::ExprPtr& target : assign.targets) {
+        if (const auto* name = py::as<py::Name>(target)) {
+            bind(module, name->id, assign.value.get(), certainty, assign);
+            continue;
+        }
+        // a, b = 1, 2
+        const auto* names = py::as<py::Tuple>(target);
+        const auto* values = py::as<py::Tuple>(assign.value);
+        for (std::size_t i = 0; names != nullptr && i < names->elts.size(); ++i) {
+            const auto* name = py::as<py::Name>(names->elts[i]);
+            if (name != nullptr && values != nullptr && values->elts.size() == names->elts.size()) {
+                bind(module, name->id, values->elts[i].get(), certainty, assign);
+            } else if (name != nullptr) {
+                bind(module, name->id,
+                     UnclearName{fmt::format("{}:{}: {} is an element of a module constant",
+                                             module.file->path(), assign.span.line, name->id)},
+                     certainty, assign);
             }
         }
-    } else if (const auto* annotated = py::as<py::AnnAssign>(statement)) {
-        if (const auto* name = py::as<py::Name>(annotated->target); name && annotated->value) {
-            module.names[name->id] = annotated->value.get();
-        }
-    } else if (const auto* import = py::as<py::Import>(statement)) {
-        for (const py::Alias& alias : import->names) {
-            // `import a.b` binds a; `import a.b as c` binds a.b
-            const std::string first = alias.name.substr(0, alias.name.find('.'));
-            module.names[alias.asname.value_or(first)] =
-                ForeignModule{alias.asname ? alias.name : first};
-        }
-    } else if (const auto* from = py::as<py::ImportFrom>(statement)) {
-        bind_import(module, *from);
     }
 }
 
-void KernelPackage::bind_import(PackageModule& module, const py::ImportFrom& import) {
+void KernelPackage::bind(PackageModule& module, const py::Block& body, Certainty certainty) {
+    for (const py::StmtPtr& statement : body) {
+        if (const auto* function = py::as<py::FunctionDef>(statement)) {
+            bind(module, function->name, function, certainty, *statement);
+        } else if (const auto* type = py::as<py::ClassDef>(statement)) {
+            bind(module, type->name, type, certainty, *statement);
+        } else if (const auto* assign = py::as<py::Assign>(statement)) {
+            bind_targets(module, *assign, certainty);
+        } else if (const auto* annotated = py::as<py::AnnAssign>(statement)) {
+            if (const auto* name = py::as<py::Name>(annotated->target); name && annotated->value) {
+                bind(module, name->id, annotated->value.get(), certainty, *statement);
+            }
+        } else if (const auto* import = py::as<py::Import>(statement)) {
+            for (auto& [name, binding] : imported(module, *import)) {
+                bind(module, name, std::move(binding), certainty, *statement);
+            }
+        } else if (const auto* from = py::as<py::ImportFrom>(statement)) {
+            for (auto& [name, binding] : imported(module, *from)) {
+                if (name == "*") {
+                    module.star_imports.push_back(std::get<OwnModule>(binding).name);
+                } else {
+                    bind(module, name, std::move(binding), certainty, *statement);
+                }
+            }
+        } else {
+            bind_alternatives(module, *statement, certainty);
+        }
+    }
+}
+
+void KernelPackage::bind_alternatives(PackageModule& module, const py::Stmt& statement,
+                                      Certainty certainty) {
+    const Certainty perhaps = certainty == Certainty::certain ? Certainty::perhaps : certainty;
+    if (const auto* branch = py::as<py::If>(statement)) {
+        bind(module, branch->body, perhaps);
+        bind(module, branch->orelse, Certainty::otherwise);
+    } else if (const auto* attempt = py::as<py::Try>(statement)) {
+        bind(module, attempt->body, perhaps);
+        bind(module, attempt->orelse, perhaps);
+        for (const py::ExceptHandler& handler : attempt->handlers) {
+            bind(module, handler.body, Certainty::otherwise);
+        }
+        bind(module, attempt->finalbody, certainty);
+    } else if (const auto* with = py::as<py::With>(statement)) {
+        bind(module, with->body, certainty);
+    }
+}
+
+std::vector<std::pair<std::string, Binding>> KernelPackage::imported(
+    const PackageModule&, const py::Import& import) const {
+    std::vector<std::pair<std::string, Binding>> result;
+    for (const py::Alias& alias : import.names) {
+        // `import a.b` binds a; `import a.b as c` binds a.b
+        const std::string first = alias.name.substr(0, alias.name.find('.'));
+        result.emplace_back(alias.asname.value_or(first),
+                            ForeignModule{alias.asname ? alias.name : first});
+    }
+    return result;
+}
+
+std::string KernelPackage::origin_of(const PackageModule& module,
+                                     const py::ImportFrom& import) const {
     std::string base = module.is_package ? module.name : parent_of(module.name);
     for (int level = 1; level < import.level; ++level) {
         base = parent_of(base);
     }
+    return dotted(base, import.module);
+}
+
+std::vector<std::pair<std::string, Binding>> KernelPackage::imported(
+    const PackageModule& module, const py::ImportFrom& import) const {
+    std::vector<std::pair<std::string, Binding>> result;
+    const std::string from = import.level == 0 ? "" : origin_of(module, import);
     for (const py::Alias& alias : import.names) {
         const std::string bound = alias.asname.value_or(alias.name);
-        if (import.level == 0) {
-            module.names[bound] = ForeignName{import.module, alias.name};
-            continue;
-        }
-        const std::string from = dotted(base, import.module);
-        const std::string submodule = path_of(dotted(from, alias.name));
-        const bool is_module =
-            sources_.contains(submodule + ".py") || sources_.contains(submodule + "/__init__.py");
-        if (is_module) {
-            module.names[bound] = OwnModule{dotted(from, alias.name)};
+        if (alias.name == "*") {
+            if (import.level > 0) {
+                result.emplace_back("*", OwnModule{from});
+            }
+        } else if (import.level == 0) {
+            result.emplace_back(bound, ForeignName{import.module, alias.name});
         } else {
-            module.names[bound] = OwnName{from, alias.name};
+            result.emplace_back(bound, OwnName{from, alias.name});
         }
     }
+    return result;
+}
+
+Bindings KernelPackage::imports_in(const PackageModule& module, const py::FunctionDef& function) {
+    Bindings names;
+    for (const py::StmtPtr& statement : function.body) {
+        py::walk(*statement, [&](const py::Node& node) {
+            std::vector<std::pair<std::string, Binding>> found;
+            if (const auto* import = py::as<py::Import>(node)) {
+                found = imported(module, *import);
+            } else if (const auto* from = py::as<py::ImportFrom>(node)) {
+                found = imported(module, *from);
+            }
+            for (auto& [name, binding] : found) {
+                if (!names.emplace(name, binding).second) {
+                    names[name] = UnclearName{fmt::format("{}:{}: {} is imported twice in {}",
+                                                          module.file->path(), node.span.line, name,
+                                                          function.name)};
+                }
+            }
+            return py::as<py::FunctionDef>(node) == nullptr;
+        });
+    }
+    return names;
 }
 
 KernelPackage::Definition KernelPackage::find(const std::string& module, const std::string& name) {
-    return follow(module, name, 0);
+    std::set<std::string> stars;
+    return find(module, name, 0, stars);
 }
 
-KernelPackage::Definition KernelPackage::follow(const std::string& module, const std::string& name,
-                                                int depth) {
-    const PackageModule* in = depth < max_reexports ? this->module(module) : nullptr;
+KernelPackage::Definition KernelPackage::follow(const PackageModule& module,
+                                                const Binding& binding) {
+    const auto* elsewhere = std::get_if<OwnName>(&binding);
+    return elsewhere ? find(elsewhere->module, elsewhere->name) : Definition{&module, &binding};
+}
+
+KernelPackage::Definition KernelPackage::find(const std::string& module, const std::string& name,
+                                              int depth, std::set<std::string>& stars) {
+    if (depth >= max_reexports) {
+        throw CannotCompile(fmt::format("{}: the imports of {} lead in a circle",
+                                        module.empty() ? "__init__.py" : path_of(module) + ".py",
+                                        name));
+    }
+    const PackageModule* in = this->module(module);
     if (in == nullptr) {
         return {};
     }
     const auto found = in->names.find(name);
-    if (found == in->names.end()) {
+    const auto* elsewhere =
+        found == in->names.end() ? nullptr : std::get_if<OwnName>(&found->second);
+    const bool itself =
+        elsewhere != nullptr && elsewhere->module == module && elsewhere->name == name;
+    if (found == in->names.end() || itself) {
+        // What a package binds comes before a module below it, as in Python.
+        if (in->is_package && has_module(dotted(module, name))) {
+            return {in, &submodule(dotted(module, name))};
+        }
+        for (const std::string& star : in->star_imports) {
+            // Circles of star imports end unnoticed: they are common, and harmless in Python.
+            if (depth + 1 < max_reexports && !name.starts_with("_") && stars.insert(star).second) {
+                if (const Definition there = find(star, name, depth + 1, stars);
+                    there.module != nullptr) {
+                    return there;
+                }
+            }
+        }
         return {};
     }
-    if (const auto* elsewhere = std::get_if<OwnName>(&found->second)) {
-        return follow(elsewhere->module, elsewhere->name, depth + 1);
+    if (elsewhere != nullptr) {
+        return find(elsewhere->module, elsewhere->name, depth + 1, stars);
     }
     return {in, &found->second};
 }

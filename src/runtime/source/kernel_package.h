@@ -6,8 +6,11 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 namespace twinkle::runtime {
 
@@ -28,16 +31,22 @@ struct OwnName {
     std::string module;
     std::string name;
 };
+// A name that stands for one thing or another, which only running the module would tell.
+struct UnclearName {
+    std::string why;
+};
 using Binding =
-    std::variant<ForeignModule, ForeignName, OwnModule, OwnName, const python::FunctionDef*,
-                 const python::ClassDef*, const python::Expr*>;
+    std::variant<ForeignModule, ForeignName, OwnModule, OwnName, UnclearName,
+                 const python::FunctionDef*, const python::ClassDef*, const python::Expr*>;
+using Bindings = std::map<std::string, Binding>;
 
 struct PackageModule {
     std::string name;
     bool is_package = false;  // an __init__.py
     std::unique_ptr<SourceFile> file;
     std::unique_ptr<python::Module> tree;
-    std::map<std::string, Binding> names;
+    Bindings names;
+    std::vector<std::string> star_imports;  // modules of this package
 };
 
 // The sources of the package alone, by their path in it: the package is the folder of the build, or
@@ -59,15 +68,34 @@ public:
         const PackageModule* module = nullptr;
         const Binding* binding = nullptr;
     };
+    // Throws CannotCompile for imports that lead in a circle.
     Definition find(const std::string& module, const std::string& name);
+    Definition follow(const PackageModule& module, const Binding& binding);
+
+    // The names that imports in a function bind.
+    Bindings imports_in(const PackageModule& module, const python::FunctionDef& function);
 
 private:
-    Definition follow(const std::string& module, const std::string& name, int depth);
-    void bind(PackageModule& module, const python::Stmt& statement);
-    void bind_import(PackageModule& module, const python::ImportFrom& import);
+    enum class Certainty { certain, perhaps, otherwise };
+    Definition find(const std::string& module, const std::string& name, int depth,
+                    std::set<std::string>& stars);
+    void bind(PackageModule& module, const python::Block& body, Certainty certainty);
+    void bind(PackageModule& module, const std::string& name, Binding binding, Certainty certainty,
+              const python::Node& at);
+    void bind_targets(PackageModule& module, const python::Assign& assign, Certainty certainty);
+    void bind_alternatives(PackageModule& module, const python::Stmt& statement,
+                           Certainty certainty);
+    std::vector<std::pair<std::string, Binding>> imported(const PackageModule& module,
+                                                          const python::Import& import) const;
+    std::vector<std::pair<std::string, Binding>> imported(const PackageModule& module,
+                                                          const python::ImportFrom& import) const;
+    std::string origin_of(const PackageModule& module, const python::ImportFrom& import) const;
+    bool has_module(const std::string& name) const;
+    const Binding& submodule(const std::string& name);
 
     std::map<std::string, std::string> sources_;  // module path relative to the package root → text
     std::map<std::string, std::unique_ptr<PackageModule>> modules_;
+    std::map<std::string, Binding> submodules_;
 };
 
 }  // namespace twinkle::runtime

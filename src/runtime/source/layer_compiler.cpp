@@ -4,6 +4,7 @@
 #include "runtime/source/compile_report.h"
 
 #include <algorithm>
+#include <set>
 
 namespace twinkle::runtime {
 
@@ -13,28 +14,89 @@ namespace py = twinkle::python;
 namespace {
 
 struct LayerDefinition {
-    const PackageModule* module;
-    const py::FunctionDef* forward;
+    const PackageModule* module = nullptr;
+    const py::ClassDef* type = nullptr;
+    const py::FunctionDef* forward = nullptr;
 };
+
+const py::FunctionDef* method_of(const py::ClassDef& type, const std::string& name) {
+    const py::FunctionDef* found = nullptr;
+    for (const py::StmtPtr& statement : type.body) {
+        if (const auto* method = py::as<py::FunctionDef>(statement);
+            method != nullptr && method->name == name) {
+            found = method;  // the last one counts
+        }
+    }
+    return found;
+}
+
+// The forward of a class of the package, or the one that it inherits.
+LayerDefinition find_forward(KernelPackage& package, const PackageModule& module,
+                             const py::ClassDef& type, int depth) {
+    constexpr int deepest = 8;
+    if (const auto* forward = method_of(type, "forward")) {
+        return {&module, &type, forward};
+    }
+    for (const py::ExprPtr& base : type.bases) {
+        const auto* name = py::as<py::Name>(base);
+        const auto found = name ? package.find(module.name, name->id) : KernelPackage::Definition{};
+        const auto* parent =
+            found.module ? std::get_if<const py::ClassDef*>(found.binding) : nullptr;
+        if (parent != nullptr && *parent != &type && depth < deepest) {
+            const auto inherited = find_forward(package, *found.module, **parent, depth + 1);
+            if (inherited.forward != nullptr) {
+                return inherited;
+            }
+        }
+    }
+    return {};
+}
 
 LayerDefinition find_layer(KernelPackage& package, const std::string& layer) {
     const auto definition = package.find("layers", layer);
+    const auto* unclear =
+        definition.module == nullptr ? nullptr : std::get_if<UnclearName>(definition.binding);
+    if (unclear != nullptr) {
+        throw CannotCompile(unclear->why);
+    }
     const auto* type = definition.module == nullptr
                            ? nullptr
                            : std::get_if<const py::ClassDef*>(definition.binding);
     if (type == nullptr) {
         throw CannotCompile("layers.py: there is no layer " + layer);
     }
-    for (const py::StmtPtr& statement : (*type)->body) {
-        if (const auto* method = py::as<py::FunctionDef>(statement);
-            method != nullptr && method->name == "forward") {
-            if (method->args.posonlyargs.empty() && method->args.args.empty()) {
-                definition.module->file->refuse(*method, "forward has no parameter self");
-            }
-            return {definition.module, method};
+    const auto found = find_forward(package, *definition.module, **type, 0);
+    if (found.forward == nullptr) {
+        definition.module->file->refuse(**type,
+                                        "the layer " + layer + " has no forward of its own");
+    }
+    if (found.forward->args.posonlyargs.empty() && found.forward->args.args.empty()) {
+        found.module->file->refuse(*found.forward, "forward has no parameter self");
+    }
+    return {found.module, *type, found.forward};
+}
+
+// What the class body declares as a tensor or module of the host.
+std::set<std::string> declared_tensors(Compilation& compilation, const PackageModule& module,
+                                       const py::ClassDef& type) {
+    std::set<std::string> names;
+    for (const py::StmtPtr& statement : type.body) {
+        const auto* declared = py::as<py::AnnAssign>(statement);
+        const auto* name = declared ? py::as<py::Name>(declared->target) : nullptr;
+        if (name == nullptr) {
+            continue;
+        }
+        auto known = compilation.type_of(module, {}, *declared->annotation);
+        if (const auto optional = known ? known->cast<c10::OptionalType>() : nullptr) {
+            known = optional->getElementType();
+        }
+        const std::string external = compilation.external_name(module, {}, *declared->annotation);
+        if ((known && known->kind() == c10::TypeKind::TensorType) ||
+            external.starts_with("torch.nn.")) {
+            names.insert(name->id);
         }
     }
-    definition.module->file->refuse(**type, "the layer " + layer + " has no forward of its own");
+    return names;
 }
 
 const py::Expr* without_optional(const py::Expr& annotation) {
@@ -138,10 +200,8 @@ tl::expected<jit::Function*, std::string> compile_layer(
         for (const LayerArgument& argument : signature.arguments) {
             parameters.push_back({argument.name, compilation.name_of(argument.type)});
         }
-        auto tree =
-            lower_function(*definition.module->file, *definition.forward, method, parameters);
         std::vector<jit::Param> passed;
-        const jit::SourceRange range = tree.range();
+        const auto range = definition.module->file->range(*definition.forward);
         for (const LayerArgument& argument : signature.passed) {
             host.passed[argument.name] = parameters.size() + passed.size();
             passed.push_back(
@@ -150,15 +210,27 @@ tl::expected<jit::Function*, std::string> compile_layer(
                                        range, type_reference(compilation.name_of(argument.type))),
                                    jit::Maybe<jit::Expr>::create(range), false));
         }
-        tree = with_passed(tree, passed);
-        const HostSelf host_self(type, std::move(host));
+        HostSelf host_self(type, std::move(host));
+        host_self.kept_by_traces =
+            declared_tensors(compilation, *definition.module, *definition.type);
+        compilation.begin(&host_self);
+        compilation.charge(*definition.module, *definition.forward, layer);
+        const Bindings local =
+            compilation.package().imports_in(*definition.module, *definition.forward);
+        const auto tree = with_passed(
+            compilation.lower(*definition.module, local, *definition.forward, method, parameters),
+            passed);
         const auto made = compilation.unit().define(
-            type->name(), {}, {}, {tree}, {compilation.scope_of(*definition.module)}, &host_self);
+            type->name(), {}, {}, {tree}, {compilation.scope_of(*definition.module, local)},
+            &host_self);
+        compilation.begin(nullptr);
         return made.front();
     } catch (const CannotCompile& error) {
+        compilation.begin(nullptr);
         remove_method(type, method);
         return tl::make_unexpected(std::string(error.what()));
     } catch (const std::exception& error) {
+        compilation.begin(nullptr);
         remove_method(type, method);
         return tl::make_unexpected(compile_report(error.what()));
     }

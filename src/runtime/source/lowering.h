@@ -7,7 +7,10 @@
 
 #include <torch/csrc/jit/frontend/tree_views.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -39,18 +42,52 @@ private:
 // Deferred: a name that the type resolver answers, one per concrete type of an argument.
 torch::jit::Expr type_reference(const std::string& name);
 
-torch::jit::Expr lower_expression(const SourceFile& file, const python::Expr& expr);
-
 struct LoweredParameter {
     std::string name;
     std::string type;  // a name for type_reference()
+    // None, True, "silu" …: a value that is known while compiling. It is no parameter of the
+    // compiled function then, and conditions on it are decided.
+    std::optional<python::ConstantValue> constant = std::nullopt;
+    bool is_module = false;
 };
+
+// What a function's names mean beyond its own text; answered by the compilation.
+struct NameScope {
+    // Whether the module (or an import in the function) binds a name.
+    std::function<bool(const std::string&)> binds;
+    // A name for type_reference(), empty if the annotation is none that TorchScript has.
+    std::function<std::string(const python::Expr&)> annotation;
+    // What a context manager of a `with` stands for.
+    enum class Context { unknown, none, no_grad, enable_grad };
+    std::function<Context(const python::Expr&)> context;
+    bool no_grad = false;  // the whole body (a decorator)
+};
+
+// Names that lowered trees use for what only the resolver can do; no Python name looks like them.
+namespace lowered_name {
+inline constexpr const char* prefix = "_TwinkleName_";
+inline constexpr const char* sequence = "_TwinkleName_sequence";  // (*a, b): tuple or list
+inline constexpr const char* listed = "_TwinkleName_listed";      // [*a, b]
+inline constexpr const char* sizes = "_TwinkleName_sizes";        // view(*a, b)
+inline constexpr const char* text = "_TwinkleName_text";          // f"…" as a value
+inline constexpr const char* power = "_TwinkleName_power";        // a ** b
+inline constexpr const char* module = "_TwinkleName_module";      // a parameter that is a module
+inline constexpr const char* no_grad = "_TwinkleName_no_grad";    // with torch.no_grad()
+inline constexpr const char* grad = "_TwinkleName_enable_grad";   // with torch.enable_grad()
+inline constexpr const char* flag = "_TwinkleName_flag";          // an operand of and, or
+inline constexpr const char* own = "_TwinkleName_own_";           // a name that hides a builtin
+}  // namespace lowered_name
 
 // A function under a new name whose parameters have the given types. Parameters of the definition
 // that are not among `parameters` must have a default, which becomes an assignment in front of the
-// body.
+// body; *args and **kwargs are empty.
 torch::jit::Def lower_function(const SourceFile& file, const python::FunctionDef& function,
                                const std::string& name,
-                               const std::vector<LoweredParameter>& parameters);
+                               const std::vector<LoweredParameter>& parameters,
+                               const NameScope& scope);
+
+// `value` as a function without parameters: a constant of a module.
+torch::jit::Def lower_constant(const SourceFile& file, const python::Expr& value,
+                               const std::string& name, const NameScope& scope);
 
 }  // namespace twinkle::runtime

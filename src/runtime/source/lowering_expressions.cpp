@@ -1,5 +1,5 @@
+#include "runtime/source/lowering_expressions.h"
 #include "runtime/format.h"
-#include "runtime/source/lowering.h"
 
 #include <algorithm>
 #include <cmath>
@@ -29,31 +29,25 @@ jit::Expr type_reference(const std::string& name) {
 
 namespace {
 
-class Expressions {
-public:
-    explicit Expressions(const SourceFile& file) : file_(file) {}
+bool has_star(const std::vector<py::ExprPtr>& nodes) {
+    return std::any_of(nodes.begin(), nodes.end(), [](const py::ExprPtr& node) {
+        return py::as<py::Starred>(node) != nullptr;
+    });
+}
 
-    jit::Expr lower(const py::Expr& expr);
-
-private:
-    using Range = jit::SourceRange;
-
-    jit::Expr call(const py::Call& node, const Range& range);
-    jit::Expr constant(const py::Constant& node, const Range& range);
-    jit::Expr compare(const py::Compare& node, const Range& range);
-    jit::Expr binary(const py::BinOp& node, const Range& range);
-    jit::Expr unary(const py::UnaryOp& node, const Range& range);
-    jit::Expr joined_string(const py::JoinedStr& node, const Range& range);
-    jit::Expr subscript(const py::Subscript& node, const Range& range);
-    jit::Expr subscript_element(const py::Expr& node);
-    jit::Expr dictionary(const py::Dict& node, const Range& range);
-    jit::Expr comprehension(const py::Expr& elt, const std::vector<py::Comprehension>& generators,
-                            const Range& range);
-    jit::Maybe<jit::Expr> maybe(const py::ExprPtr& node, const Range& range);
-    jit::List<jit::Expr> list(const std::vector<py::ExprPtr>& nodes, const Range& range);
-
-    const SourceFile& file_;
-};
+bool is_flag(const py::Expr& expr) {
+    if (const auto* unary = py::as<py::UnaryOp>(expr)) {
+        return unary->op == py::UnaryOperator::Not;
+    }
+    if (const auto* constant = py::as<py::Constant>(expr)) {
+        return std::holds_alternative<bool>(constant->value);
+    }
+    const auto* call = py::as<py::Call>(expr);
+    const auto* called = call ? py::as<py::Name>(call->func) : nullptr;
+    return py::as<py::Compare>(expr) != nullptr || py::as<py::BoolOp>(expr) != nullptr ||
+           (called != nullptr &&
+            (called->id == "isinstance" || called->id == "hasattr" || called->id == "bool"));
+}
 
 int binary_kind(py::Operator op) {
     switch (op) {
@@ -111,15 +105,15 @@ bool is_simple(const py::Expr& expr) {
     return py::as<py::Name>(expr) != nullptr || py::as<py::Constant>(expr) != nullptr;
 }
 
-jit::Expr keyword_tree(int kind, const jit::SourceRange& range) {
-    return jit::Expr(jit::Compound::create(kind, range, {}));
-}
+}  // namespace
 
 jit::Expr Expressions::lower(const py::Expr& expr) {
     const Range range = file_.range(expr);
+    if (const auto keyword = default_of_keyword(scope_, expr)) {
+        return *keyword == nullptr ? keyword_tree(jit::TK_NONE, range) : lower(**keyword);
+    }
     switch (expr.kind) {
-        case py::NodeKind::Name:
-            return jit::Var::create(range, jit::Ident::create(range, py::as<py::Name>(expr)->id));
+        case py::NodeKind::Name: return name(*py::as<py::Name>(expr), range);
         case py::NodeKind::Constant: return constant(*py::as<py::Constant>(expr), range);
         case py::NodeKind::Attribute: {
             const auto& node = *py::as<py::Attribute>(expr);
@@ -130,24 +124,32 @@ jit::Expr Expressions::lower(const py::Expr& expr) {
         case py::NodeKind::BinOp: return binary(*py::as<py::BinOp>(expr), range);
         case py::NodeKind::UnaryOp: return unary(*py::as<py::UnaryOp>(expr), range);
         case py::NodeKind::Compare: return compare(*py::as<py::Compare>(expr), range);
-        case py::NodeKind::BoolOp: {
-            const auto& node = *py::as<py::BoolOp>(expr);
-            const int kind = node.op == py::BoolOperator::And ? jit::TK_AND : jit::TK_OR;
-            jit::Expr result = lower(*node.values.front());
-            for (std::size_t i = 1; i < node.values.size(); ++i) {
-                result = jit::BinOp::create(range, kind, result, lower(*node.values[i]));
+        case py::NodeKind::BoolOp: return boolean(*py::as<py::BoolOp>(expr), range, false);
+        case py::NodeKind::IfExp: return choice(*py::as<py::IfExp>(expr), range);
+        case py::NodeKind::Tuple: {
+            const auto& node = *py::as<py::Tuple>(expr);
+            if (node.ctx == py::ExprContext::Load && has_star(node.elts)) {
+                return sequence(node.elts, range, lowered_name::sequence);
             }
-            return result;
+            return jit::TupleLiteral::create(range, list(node.elts, range));
         }
-        case py::NodeKind::IfExp: {
-            const auto& node = *py::as<py::IfExp>(expr);
-            return jit::TernaryIf::create(range, lower(*node.test), lower(*node.body),
-                                          lower(*node.orelse));
+        case py::NodeKind::List: {
+            const auto& node = *py::as<py::List>(expr);
+            if (node.ctx != py::ExprContext::Load) {
+                return jit::TupleLiteral::create(range, list(node.elts, range));
+            }
+            if (has_star(node.elts)) {
+                return sequence(node.elts, range, lowered_name::listed);
+            }
+            return jit::ListLiteral::create(range, list(node.elts, range));
         }
-        case py::NodeKind::Tuple:
-            return jit::TupleLiteral::create(range, list(py::as<py::Tuple>(expr)->elts, range));
-        case py::NodeKind::List:
-            return jit::ListLiteral::create(range, list(py::as<py::List>(expr)->elts, range));
+        case py::NodeKind::Starred: {
+            const auto& node = *py::as<py::Starred>(expr);
+            if (node.ctx == py::ExprContext::Load) {
+                file_.refuse(expr, "a starred expression");
+            }
+            return jit::Starred::create(range, lower(*node.value));
+        }
         case py::NodeKind::Dict: return dictionary(*py::as<py::Dict>(expr), range);
         case py::NodeKind::Subscript: return subscript(*py::as<py::Subscript>(expr), range);
         case py::NodeKind::JoinedStr: return joined_string(*py::as<py::JoinedStr>(expr), range);
@@ -158,6 +160,13 @@ jit::Expr Expressions::lower(const py::Expr& expr) {
         case py::NodeKind::GeneratorExp: {
             const auto& node = *py::as<py::GeneratorExp>(expr);
             return comprehension(*node.elt, node.generators, range);
+        }
+        case py::NodeKind::DictComp: {
+            const auto& node = *py::as<py::DictComp>(expr);
+            check_comprehension(node.generators, expr);
+            return jit::DictComp::create(range, lower(*node.key), lower(*node.value),
+                                         lower(*node.generators[0].target),
+                                         lower(*node.generators[0].iter));
         }
         default:
             file_.refuse(
@@ -180,62 +189,94 @@ jit::List<jit::Expr> Expressions::list(const std::vector<py::ExprPtr>& nodes, co
 }
 
 jit::Expr Expressions::constant(const py::Constant& node, const Range& range) {
-    if (node.is_none()) {
-        return keyword_tree(jit::TK_NONE, range);
+    const bool known = !std::holds_alternative<py::BigInteger>(node.value) &&
+                       !std::holds_alternative<py::Imaginary>(node.value) &&
+                       !std::holds_alternative<py::Bytes>(node.value);
+    if (!known) {
+        file_.refuse(
+            node, "a constant that TorchScript does not have (bytes, complex or a huge integer)");
     }
-    if (const auto* value = std::get_if<bool>(&node.value)) {
-        return keyword_tree(*value ? jit::TK_TRUE : jit::TK_FALSE, range);
-    }
-    if (const auto* value = std::get_if<std::int64_t>(&node.value)) {
-        return jit::Const::create(range, std::to_string(*value));
-    }
-    if (const auto* value = std::get_if<double>(&node.value)) {
-        // Integral values need a mark that makes them floats.
-        std::string text = std::isinf(*value) ? "inf" : fmt::format("{:.17g}", *value);
-        if (text.find_first_of(".einf") == std::string::npos) {
-            text += ".0";
-        }
-        return jit::Const::create(range, text);
-    }
-    if (const std::string* value = node.string()) {
-        return jit::StringLiteral::create(range, *value);
-    }
-    if (std::holds_alternative<py::Ellipsis>(node.value)) {
-        return jit::Dots::create(range);
-    }
-    file_.refuse(node,
-                 "a constant that TorchScript does not have (bytes, complex or a huge integer)");
+    return lower_constant_value(range, node.value);
 }
 
-jit::Expr Expressions::call(const py::Call& node, const Range& range) {
-    std::vector<jit::Expr> inputs;
-    for (const py::ExprPtr& argument : node.args) {
-        if (py::as<py::Starred>(argument)) {
-            file_.refuse(*argument, "a starred argument");
-        }
-        inputs.push_back(lower(*argument));
+void Expressions::check_comprehension(const std::vector<py::Comprehension>& generators,
+                                      const py::Node& node) {
+    if (generators.size() != 1 || !generators[0].ifs.empty() || generators[0].is_async) {
+        file_.refuse(node, "a comprehension with a condition or several loops");
     }
-    std::vector<jit::Attribute> attributes;
-    for (const py::Keyword& keyword : node.keywords) {
-        if (keyword.arg.empty()) {
-            file_.refuse(keyword, "a ** argument");
-        }
-        const Range at = file_.range(keyword);
-        attributes.push_back(
-            jit::Attribute::create(at, jit::Ident::create(at, keyword.arg), lower(*keyword.value)));
+}
+
+// Operands whose truth is known while compiling are left out, so that those behind them are
+// compiled only where Python would run them.
+jit::Expr Expressions::boolean(const py::BoolOp& node, const Range& range, bool as_test) {
+    constexpr std::size_t most_operands = 100;
+    if (node.values.size() > most_operands) {
+        file_.refuse(node, "more than 100 operands of and, or");
     }
-    return jit::Apply::create(range, lower(*node.func), jit::List<jit::Expr>::create(range, inputs),
-                              jit::List<jit::Attribute>::create(range, attributes));
+    const bool is_or = node.op == py::BoolOperator::Or;
+    std::vector<const py::Expr*> operands;
+    for (const py::ExprPtr& value : node.values) {
+        const auto holds = known_truth(scope_, *value);
+        const bool last = &value == &node.values.back();
+        if (holds && *holds != is_or && !last) {
+            continue;
+        }
+        operands.push_back(value.get());
+        if (holds && *holds == is_or) {
+            break;
+        }
+    }
+    const auto operand = [&](const py::Expr& one) {
+        if (as_test) {
+            return test(one);
+        }
+        // In Python, a or b is a or b; in TorchScript it is a flag.
+        const jit::Expr value = lower(one);
+        return operands.size() == 1 || is_flag(one)
+                   ? value
+                   : apply(file_.range(one), lowered_name::flag, {value});
+    };
+    jit::Expr result = operand(*operands.front());
+    for (std::size_t i = 1; i < operands.size(); ++i) {
+        result = jit::BinOp::create(range, is_or ? jit::TK_OR : jit::TK_AND, result,
+                                    operand(*operands[i]));
+    }
+    return result;
+}
+
+jit::Expr Expressions::test(const py::Expr& expr) {
+    const Range range = file_.range(expr);
+    if (const auto holds = known_truth(scope_, expr)) {
+        return keyword_tree(*holds ? jit::TK_TRUE : jit::TK_FALSE, range);
+    }
+    if (const auto* node = py::as<py::BoolOp>(expr)) {
+        return boolean(*node, range, true);
+    }
+    if (const auto* node = py::as<py::UnaryOp>(expr);
+        node != nullptr && node->op == py::UnaryOperator::Not) {
+        return jit::UnaryOp::create(range, jit::TK_NOT, test(*node->operand));
+    }
+    return lower(expr);
+}
+
+jit::Expr Expressions::choice(const py::IfExp& node, const Range& range) {
+    if (const auto holds = known_truth(scope_, *node.test)) {
+        return lower(*holds ? *node.body : *node.orelse);
+    }
+    return jit::TernaryIf::create(range, test(*node.test), lower(*node.body), lower(*node.orelse));
 }
 
 jit::Expr Expressions::binary(const py::BinOp& node, const Range& range) {
+    if (node.op == py::Operator::Pow) {
+        // Of two integers TorchScript makes a float.
+        return apply(range, lowered_name::power, {lower(*node.left), lower(*node.right)});
+    }
     return jit::BinOp::create(range, binary_kind(node.op), lower(*node.left), lower(*node.right));
 }
 
 jit::Expr Expressions::unary(const py::UnaryOp& node, const Range& range) {
     switch (node.op) {
-        case py::UnaryOperator::Not:
-            return jit::UnaryOp::create(range, jit::TK_NOT, lower(*node.operand));
+        case py::UnaryOperator::Not: return test(node);
         case py::UnaryOperator::Invert:
             return jit::UnaryOp::create(range, '~', lower(*node.operand));
         case py::UnaryOperator::USub:
@@ -245,7 +286,45 @@ jit::Expr Expressions::unary(const py::UnaryOp& node, const Range& range) {
     return lower(*node.operand);
 }
 
+// x in [None, "a"]: lists have one type in TorchScript, so None is asked for by itself.
+std::optional<jit::Expr> Expressions::among_none(py::CompareOperator op, const py::Expr& value,
+                                                 const py::Expr& candidates, const Range& range) {
+    const auto* list = py::as<py::List>(candidates);
+    const auto* tuple = py::as<py::Tuple>(candidates);
+    const bool in = op == py::CompareOperator::In || op == py::CompareOperator::NotIn;
+    if (!in || (list == nullptr && tuple == nullptr) || !is_simple(value)) {
+        return std::nullopt;
+    }
+    std::vector<jit::Expr> others;
+    bool none = false;
+    for (const py::ExprPtr& element : list ? list->elts : tuple->elts) {
+        const auto* constant = py::as<py::Constant>(element);
+        if (constant != nullptr && constant->is_none()) {
+            none = true;
+        } else {
+            others.push_back(lower(*element));
+        }
+    }
+    if (!none || others.empty()) {
+        return std::nullopt;
+    }
+    return jit::TernaryIf::create(
+        range,
+        jit::BinOp::create(range, jit::TK_IS, lower(value), keyword_tree(jit::TK_NONE, range)),
+        keyword_tree(jit::TK_TRUE, range),
+        jit::BinOp::create(
+            range, jit::TK_IN, lower(value),
+            jit::ListLiteral::create(range, jit::List<jit::Expr>::create(range, others))));
+}
+
 jit::Expr Expressions::compare(const py::Compare& node, const Range& range) {
+    constexpr std::size_t most_operands = 100;
+    if (const auto holds = known_truth(scope_, node)) {
+        return keyword_tree(*holds ? jit::TK_TRUE : jit::TK_FALSE, range);
+    }
+    if (node.ops.size() > most_operands) {
+        file_.refuse(node, "more than 100 operands of a comparison");
+    }
     std::optional<jit::Expr> result;
     const py::Expr* left = node.left.get();
     for (std::size_t i = 0; i < node.ops.size(); ++i) {
@@ -253,8 +332,9 @@ jit::Expr Expressions::compare(const py::Compare& node, const Range& range) {
         if (i + 1 < node.ops.size() && !is_simple(right)) {
             file_.refuse(right, "a chained comparison of something that would be computed twice");
         }
-        jit::Expr one =
-            jit::BinOp::create(range, compare_kind(node.ops[i]), lower(*left), lower(right));
+        jit::Expr one = among_none(node.ops[i], *left, right, range)
+                            .value_or(jit::BinOp::create(range, compare_kind(node.ops[i]),
+                                                         lower(*left), lower(right)));
         if (node.ops[i] == py::CompareOperator::NotIn) {
             one = jit::UnaryOp::create(range, jit::TK_NOT, one);
         }
@@ -262,30 +342,6 @@ jit::Expr Expressions::compare(const py::Compare& node, const Range& range) {
         left = &right;
     }
     return *result;
-}
-
-// f"a {x}" → "a {}".format(x); conversions and format specifications only matter to a reader.
-jit::Expr Expressions::joined_string(const py::JoinedStr& node, const Range& range) {
-    std::string format;
-    std::vector<jit::Expr> values;
-    for (const py::ExprPtr& part : node.values) {
-        if (const auto* value = py::as<py::FormattedValue>(part)) {
-            format += "{}";
-            values.push_back(lower(*value->value));
-        } else if (const auto* text = py::as<py::Constant>(part); text && text->string()) {
-            if (text->string()->find_first_of("{}") != std::string::npos) {
-                file_.refuse(*part, "a brace in the text of an f-string");
-            }
-            format += *text->string();
-        }
-    }
-    auto literal = jit::StringLiteral::create(range, format);
-    if (values.empty()) {
-        return literal;
-    }
-    return jit::Apply::create(
-        range, jit::Select::create(range, literal, jit::Ident::create(range, "format")),
-        jit::List<jit::Expr>::create(range, values), jit::List<jit::Attribute>::create(range, {}));
 }
 
 jit::Expr Expressions::subscript_element(const py::Expr& node) {
@@ -326,17 +382,41 @@ jit::Expr Expressions::dictionary(const py::Dict& node, const Range& range) {
 jit::Expr Expressions::comprehension(const py::Expr& elt,
                                      const std::vector<py::Comprehension>& generators,
                                      const Range& range) {
-    if (generators.size() != 1 || !generators[0].ifs.empty() || generators[0].is_async) {
-        file_.refuse(elt, "a comprehension with a condition or several loops");
-    }
+    check_comprehension(generators, elt);
     return jit::ListComp::create(range, lower(elt), lower(*generators[0].target),
                                  lower(*generators[0].iter));
 }
 
-}  // namespace
+jit::Expr lower_constant_value(const jit::SourceRange& range, const py::ConstantValue& value) {
+    if (const auto* flag = std::get_if<bool>(&value)) {
+        return keyword_tree(*flag ? jit::TK_TRUE : jit::TK_FALSE, range);
+    }
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+        return jit::Const::create(range, std::to_string(*integer));
+    }
+    if (const auto* number = std::get_if<double>(&value)) {
+        // Integral values need a mark that makes them floats.
+        std::string text = std::isinf(*number) ? "inf" : fmt::format("{:.17g}", *number);
+        if (text.find_first_of(".einf") == std::string::npos) {
+            text += ".0";
+        }
+        return jit::Const::create(range, text);
+    }
+    if (const auto* text = std::get_if<std::string>(&value)) {
+        return jit::StringLiteral::create(range, *text);
+    }
+    if (std::holds_alternative<py::Ellipsis>(value)) {
+        return jit::Dots::create(range);
+    }
+    return keyword_tree(jit::TK_NONE, range);
+}
 
-jit::Expr lower_expression(const SourceFile& file, const py::Expr& expr) {
-    return Expressions(file).lower(expr);
+jit::Expr lower_expression(FunctionScope& scope, const py::Expr& expr) {
+    return Expressions(scope).lower(expr);
+}
+
+jit::Expr lower_test(FunctionScope& scope, const py::Expr& expr) {
+    return Expressions(scope).test(expr);
 }
 
 }  // namespace twinkle::runtime

@@ -1,6 +1,9 @@
-#include "runtime/source/lowering.h"
+#include "runtime/source/lowering_scope.h"
+
+#include "python/walk.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace twinkle::runtime {
 
@@ -11,23 +14,36 @@ namespace {
 
 class Statements {
 public:
-    explicit Statements(const SourceFile& file) : file_(file) {}
+    explicit Statements(FunctionScope& scope) : file_(scope.file), scope_(scope) {}
 
-    jit::List<jit::Stmt> block(const py::Block& body);
-    jit::Stmt assignment(const py::Node& at, const std::string& name, const py::Expr& value);
+    jit::List<jit::Stmt> body(const py::FunctionDef& function, std::vector<jit::Stmt> first);
+    jit::Stmt assignment(const py::Node& at, const std::string& name, const jit::Expr& value);
 
 private:
     using Range = jit::SourceRange;
 
-    void lower(const py::Stmt& statement, std::vector<jit::Stmt>& out);
-    jit::Expr expression(const py::Expr& expr) { return lower_expression(file_, expr); }
+    jit::List<jit::Stmt> block(const py::Block& body);
+    // Whether nothing behind them is reached.
+    bool lower(const py::Block& body, std::vector<jit::Stmt>& out);
+    bool lower(const py::Stmt& statement, std::vector<jit::Stmt>& out);
+    jit::Expr expression(const py::Expr& expr) { return lower_expression(scope_, expr); }
+    jit::Expr message(const py::Expr& expr);
+    bool condition(const py::If& node, std::vector<jit::Stmt>& out);
+    bool with(const py::With& node, std::vector<jit::Stmt>& out);
+    jit::Stmt with_grad(bool enabled, const Range& range, const jit::List<jit::Stmt>& body);
+    void learn(const py::Assign& node);
+    void forget(const py::Node& statement);
     jit::Stmt assign(const py::Assign& node, const Range& range);
     jit::Stmt annotated(const py::AnnAssign& node, const Range& range);
+    jit::Stmt plain_assign(const py::Expr& target, const jit::Expr& value, const Range& range,
+                           const std::string& type);
     jit::Stmt augmented(const py::AugAssign& node, const Range& range);
     jit::Stmt for_loop(const py::For& node, const Range& range);
     jit::Stmt raise(const py::Raise& node, const Range& range);
 
     const SourceFile& file_;
+    FunctionScope& scope_;
+    int depth_ = 0;  // of blocks
 };
 
 bool is_docstring(const py::Stmt& statement) {
@@ -36,76 +52,130 @@ bool is_docstring(const py::Stmt& statement) {
     return constant != nullptr && constant->string() != nullptr;
 }
 
+jit::Expr optional_tensor(const jit::SourceRange& range) {
+    const auto name = [&](const char* text) {
+        const auto source = std::make_shared<jit::Source>(text, "<types>", 1);
+        const jit::SourceRange at(source, 0, std::string_view(text).size());
+        return jit::Expr(jit::Var::create(at, jit::Ident::create(at, text)));
+    };
+    return jit::Subscript::create(range, name("Optional"),
+                                  jit::List<jit::Expr>::create(range, {name("Tensor")}));
+}
+
 jit::List<jit::Stmt> Statements::block(const py::Block& body) {
     std::vector<jit::Stmt> statements;
-    for (const py::StmtPtr& statement : body) {
-        lower(*statement, statements);
-    }
+    ++depth_;
+    lower(body, statements);
+    --depth_;
     const Range range = body.empty() ? Range(file_.source(), 0, 0) : file_.range(*body.front());
     return jit::List<jit::Stmt>::create(range, statements);
 }
 
-void Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
+bool Statements::lower(const py::Block& body, std::vector<jit::Stmt>& out) {
+    for (const py::StmtPtr& statement : body) {
+        if (lower(*statement, out)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+jit::List<jit::Stmt> Statements::body(const py::FunctionDef& function,
+                                      std::vector<jit::Stmt> first) {
+    const Range range = file_.range(function);
+    std::vector<jit::Stmt> statements;
+    lower(function.body, statements);
+    if (scope_.names.no_grad) {
+        const auto inner = jit::List<jit::Stmt>::create(range, statements);
+        statements = {with_grad(false, range, inner)};
+    }
+    first.insert(first.end(), statements.begin(), statements.end());
+    return jit::List<jit::Stmt>::create(range, first);
+}
+
+// Names that a statement binds have no known value any more; of a loop before it, since its body is
+// run again.
+void Statements::forget(const py::Node& statement) {
+    py::walk(statement, [&](const py::Node& node) {
+        if (const auto* name = py::as<py::Name>(node);
+            name != nullptr && name->ctx != py::ExprContext::Load) {
+            scope_.constants.erase(name->id);
+        }
+        return true;
+    });
+}
+
+bool Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
     const Range range = file_.range(statement);
+    if (statement.kind == py::NodeKind::For || statement.kind == py::NodeKind::While) {
+        forget(statement);
+    }
     switch (statement.kind) {
         case py::NodeKind::Return: {
             const auto& node = *py::as<py::Return>(statement);
             out.push_back(jit::Return::create(
                 range, node.value ? expression(*node.value)
                                   : jit::Expr(jit::Compound::create(jit::TK_NONE, range, {}))));
-            return;
+            return true;
         }
         case py::NodeKind::ExprStmt:
             if (!is_docstring(statement)) {
                 out.push_back(jit::ExprStmt::create(
                     range, expression(*py::as<py::ExprStmt>(statement)->value)));
             }
-            return;
+            return false;
         case py::NodeKind::Assign:
             out.push_back(assign(*py::as<py::Assign>(statement), range));
-            return;
+            forget(statement);
+            learn(*py::as<py::Assign>(statement));
+            return false;
         case py::NodeKind::AnnAssign:
             out.push_back(annotated(*py::as<py::AnnAssign>(statement), range));
-            return;
+            forget(statement);
+            return false;
         case py::NodeKind::AugAssign:
             out.push_back(augmented(*py::as<py::AugAssign>(statement), range));
-            return;
-        case py::NodeKind::If: {
-            const auto& node = *py::as<py::If>(statement);
-            out.push_back(jit::If::create(range, expression(*node.test), block(node.body),
-                                          block(node.orelse)));
-            return;
-        }
+            forget(statement);
+            return false;
+        case py::NodeKind::If: return condition(*py::as<py::If>(statement), out);
         case py::NodeKind::While: {
             const auto& node = *py::as<py::While>(statement);
             if (!node.orelse.empty()) {
                 file_.refuse(node, "while … else");
             }
-            out.push_back(jit::While::create(range, expression(*node.test), block(node.body)));
-            return;
+            out.push_back(
+                jit::While::create(range, lower_test(scope_, *node.test), block(node.body)));
+            return false;
         }
-        case py::NodeKind::For: out.push_back(for_loop(*py::as<py::For>(statement), range)); return;
+        case py::NodeKind::For:
+            out.push_back(for_loop(*py::as<py::For>(statement), range));
+            return false;
+        case py::NodeKind::With: return with(*py::as<py::With>(statement), out);
         case py::NodeKind::Raise:
             out.push_back(raise(*py::as<py::Raise>(statement), range));
-            return;
+            return true;
         case py::NodeKind::Assert: {
             const auto& node = *py::as<py::Assert>(statement);
             out.push_back(jit::Assert::create(
-                range, expression(*node.test),
-                node.msg ? jit::Maybe<jit::Expr>::create(range, expression(*node.msg))
+                range, lower_test(scope_, *node.test),
+                node.msg ? jit::Maybe<jit::Expr>::create(range, message(*node.msg))
                          : jit::Maybe<jit::Expr>::create(range)));
-            return;
+            return false;
         }
-        case py::NodeKind::Pass: out.push_back(jit::Pass::create(range)); return;
-        case py::NodeKind::Break: out.push_back(jit::Break::create(range)); return;
-        case py::NodeKind::Continue: out.push_back(jit::Continue::create(range)); return;
+        case py::NodeKind::Pass: out.push_back(jit::Pass::create(range)); return false;
+        case py::NodeKind::Break: out.push_back(jit::Break::create(range)); return true;
+        case py::NodeKind::Continue: out.push_back(jit::Continue::create(range)); return true;
+        // Their names are the scope's.
+        case py::NodeKind::Import:
+        case py::NodeKind::ImportFrom: return false;
         case py::NodeKind::Delete: {
             std::vector<jit::Expr> targets;
+            forget(statement);
             for (const py::ExprPtr& target : py::as<py::Delete>(statement)->targets) {
                 targets.push_back(expression(*target));
             }
             out.push_back(jit::Delete::create(range, jit::List<jit::Expr>::create(range, targets)));
-            return;
+            return false;
         }
         default:
             file_.refuse(statement, std::string(py::kind_name(statement.kind)) +
@@ -113,24 +183,155 @@ void Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
     }
 }
 
+// Of a condition that is known while compiling only what holds is there.
+bool Statements::condition(const py::If& node, std::vector<jit::Stmt>& out) {
+    if (const auto holds = known_truth(scope_, *node.test)) {
+        return lower(*holds ? node.body : node.orelse, out);
+    }
+    out.push_back(jit::If::create(file_.range(node), lower_test(scope_, *node.test),
+                                  block(node.body), block(node.orelse)));
+    return false;
+}
+
+jit::Stmt Statements::with_grad(bool enabled, const Range& range,
+                                const jit::List<jit::Stmt>& body) {
+    const auto made = jit::Apply::create(
+        range,
+        jit::Var::create(
+            range, jit::Ident::create(range, enabled ? lowered_name::grad : lowered_name::no_grad)),
+        jit::List<jit::Expr>::create(range, {}), jit::List<jit::Attribute>::create(range, {}));
+    const auto item = jit::WithItem::create(range, made, jit::Maybe<jit::Var>::create(range));
+    return jit::With::create(range, jit::List<jit::WithItem>::create(range, {item}), body);
+}
+
+bool Statements::with(const py::With& node, std::vector<jit::Stmt>& out) {
+    using Context = NameScope::Context;
+    const Range range = file_.range(node);
+    std::vector<Context> contexts;
+    for (const py::WithItem& item : node.items) {
+        const Context context = scope_.names.context(*item.context_expr);
+        if (context == Context::unknown || item.optional_vars) {
+            file_.refuse(node,
+                         "With has no counterpart in TorchScript, except with torch.no_grad()"
+                         " and enable_grad()");
+        }
+        if (context != Context::none) {
+            contexts.push_back(context);
+        }
+    }
+    if (contexts.empty()) {
+        return lower(node.body, out);
+    }
+    jit::List<jit::Stmt> body = block(node.body);
+    for (auto context = contexts.rbegin(); context != contexts.rend(); ++context) {
+        const jit::Stmt made = with_grad(*context == Context::enable_grad, range, body);
+        body = jit::List<jit::Stmt>::create(range, {made});
+    }
+    out.push_back(body[0]);
+    return false;
+}
+
+jit::Expr Statements::message(const py::Expr& expr) {
+    scope_.in_message = true;
+    const jit::Expr result = expression(expr);
+    scope_.in_message = false;
+    return result;
+}
+
+// A name that is bound outside of all blocks to a value that is known: its value is known until it
+// is bound again.
+void Statements::learn(const py::Assign& node) {
+    const auto* name = node.targets.size() == 1 ? py::as<py::Name>(node.targets.front()) : nullptr;
+    if (name == nullptr || depth_ != 0) {
+        return;
+    }
+    if (const auto value = known_value(scope_, *node.value);
+        value &&
+        (std::holds_alternative<py::None>(*value) || std::holds_alternative<bool>(*value) ||
+         std::holds_alternative<std::string>(*value))) {
+        scope_.constants[name->id] = *value;
+    }
+}
+
+jit::Stmt Statements::plain_assign(const py::Expr& target, const jit::Expr& value,
+                                   const Range& range, const std::string& type) {
+    return jit::Assign::create(range, jit::List<jit::Expr>::create(range, {expression(target)}),
+                               jit::Maybe<jit::Expr>::create(range, value),
+                               type.empty()
+                                   ? jit::Maybe<jit::Expr>::create(range)
+                                   : jit::Maybe<jit::Expr>::create(range, type_reference(type)));
+}
+
 jit::Stmt Statements::assign(const py::Assign& node, const Range& range) {
+    const auto* name = node.targets.size() == 1 ? py::as<py::Name>(node.targets.front()) : nullptr;
+    const auto* constant = py::as<py::Constant>(node.value);
+    if (name != nullptr && constant != nullptr && constant->is_none() &&
+        scope_.assigned[name->id] > 1 && scope_.bound.insert(name->id).second) {
+        // What else it is bound to can only be a tensor, or is refused.
+        return jit::Assign::create(range, jit::List<jit::Expr>::create(range, {expression(*name)}),
+                                   jit::Maybe<jit::Expr>::create(range, expression(*node.value)),
+                                   jit::Maybe<jit::Expr>::create(range, optional_tensor(range)));
+    }
     std::vector<jit::Expr> targets;
     for (const py::ExprPtr& target : node.targets) {
         targets.push_back(expression(*target));
+        py::walk(*target, [&](const py::Node& part) {
+            if (const auto* bound = py::as<py::Name>(part)) {
+                scope_.bound.insert(bound->id);
+            }
+            return true;
+        });
     }
     return jit::Assign::create(range, jit::List<jit::Expr>::create(range, targets),
                                jit::Maybe<jit::Expr>::create(range, expression(*node.value)),
                                jit::Maybe<jit::Expr>::create(range));
 }
 
+// Annotations are for readers: Python does not look at them. What LibTorch needs one for is None,
+// an empty list and an empty dictionary.
+bool needs_type(const py::Expr& value) {
+    if (const auto* constant = py::as<py::Constant>(value)) {
+        return constant->is_none();
+    }
+    if (const auto* list = py::as<py::List>(value)) {
+        return list->elts.empty();
+    }
+    const auto* dict = py::as<py::Dict>(value);
+    return dict != nullptr && dict->keys.empty();
+}
+
+bool is_optional(const py::Expr& annotation) {
+    if (const auto* either = py::as<py::BinOp>(annotation)) {
+        const auto is_none = [](const py::ExprPtr& one) {
+            const auto* constant = py::as<py::Constant>(one);
+            return constant != nullptr && constant->is_none();
+        };
+        return is_none(either->left) || is_none(either->right);
+    }
+    const auto* of = py::as<py::Subscript>(annotation);
+    const auto* name = of ? py::as<py::Name>(of->value) : nullptr;
+    const auto* member = of ? py::as<py::Attribute>(of->value) : nullptr;
+    return (name != nullptr && name->id == "Optional") ||
+           (member != nullptr && member->attr == "Optional");
+}
+
 jit::Stmt Statements::annotated(const py::AnnAssign& node, const Range& range) {
     if (!node.value) {
         return jit::Pass::create(range);
     }
-    return jit::Assign::create(range,
-                               jit::List<jit::Expr>::create(range, {expression(*node.target)}),
-                               jit::Maybe<jit::Expr>::create(range, expression(*node.value)),
-                               jit::Maybe<jit::Expr>::create(range, expression(*node.annotation)));
+    std::string type;
+    const auto* name = py::as<py::Name>(node.target);
+    const bool first = name != nullptr && scope_.bound.insert(name->id).second;
+    if (!first) {
+        return plain_assign(*node.target, expression(*node.value), range, type);
+    }
+    if (needs_type(*node.value) || is_optional(*node.annotation)) {
+        type = scope_.names.annotation(*node.annotation);
+        if (type.empty()) {
+            file_.refuse(*node.annotation, "an annotation that is no type of TorchScript");
+        }
+    }
+    return plain_assign(*node.target, expression(*node.value), range, type);
 }
 
 jit::Stmt Statements::augmented(const py::AugAssign& node, const Range& range) {
@@ -148,7 +349,18 @@ jit::Stmt Statements::augmented(const py::AugAssign& node, const Range& range) {
         case py::Operator::BitXor: kind = '^'; break;
         case py::Operator::BitAnd: kind = '&'; break;
         case py::Operator::MatMult:
-        case py::Operator::FloorDiv: file_.refuse(node, "an augmented @= or //=");
+        case py::Operator::FloorDiv: {
+            const auto* name = py::as<py::Name>(node.target);
+            if (name == nullptr) {
+                file_.refuse(node, "an augmented @= or //= of something that is no name");
+            }
+            // LibTorch has no such assignment; numbers and texts are values, and @= makes a tensor.
+            const int binary = node.op == py::Operator::MatMult ? int('@') : int(jit::TK_FLOOR_DIV);
+            const jit::Expr before = jit::Var::create(range, jit::Ident::create(range, name->id));
+            return plain_assign(*name,
+                                jit::BinOp::create(range, binary, before, expression(*node.value)),
+                                range, "");
+        }
     }
     return jit::AugAssign::create(range, expression(*node.target),
                                   jit::AugAssignKind(jit::Compound::create(kind, range, {})),
@@ -176,15 +388,15 @@ jit::Stmt Statements::raise(const py::Raise& node, const Range& range) {
     if (!node.exc) {
         file_.refuse(node, "a raise without an exception");
     }
-    return jit::Raise::create(range, expression(*node.exc));
+    return jit::Raise::create(range, message(*node.exc));
 }
 
 jit::Stmt Statements::assignment(const py::Node& at, const std::string& name,
-                                 const py::Expr& value) {
+                                 const jit::Expr& value) {
     const Range range = file_.range(at);
     const jit::Expr target = jit::Var::create(range, jit::Ident::create(range, name));
     return jit::Assign::create(range, jit::List<jit::Expr>::create(range, {target}),
-                               jit::Maybe<jit::Expr>::create(range, expression(value)),
+                               jit::Maybe<jit::Expr>::create(range, value),
                                jit::Maybe<jit::Expr>::create(range));
 }
 
@@ -207,42 +419,112 @@ std::vector<std::pair<const py::Arg*, const py::Expr*>> parameters_of(const py::
     return result;
 }
 
+// A parameter without a place in the compiled function: its value is known, or its default holds.
+void bind_known(FunctionScope& scope, Statements& lowering, const py::Arg& arg,
+                const std::optional<py::ConstantValue>& constant, const py::Expr* fallback,
+                const NameScope& defaults, std::vector<jit::Stmt>& body) {
+    std::optional<py::ConstantValue> value = constant;
+    FunctionScope outside{scope.file, defaults, {}, {}, {}, "", "", {}, false};
+    if (!value) {
+        value = known_value(outside, *fallback);
+    }
+    const bool decides = value && (std::holds_alternative<py::None>(*value) ||
+                                   std::holds_alternative<bool>(*value) ||
+                                   std::holds_alternative<std::string>(*value));
+    if (value && (decides || scope.assigned[arg.arg] == 1)) {
+        scope.constants[arg.arg] = *value;
+    }
+    if (value && scope.assigned[arg.arg] == 1) {
+        return;
+    }
+    body.push_back(lowering.assignment(arg, arg.arg,
+                                       value ? lower_constant_value(scope.file.range(arg), *value)
+                                             : lower_expression(outside, *fallback)));
+}
+
+jit::Param parameter(const SourceFile& file, const py::Arg& arg, const std::string& type) {
+    const jit::SourceRange at = file.range(arg);
+    return jit::Param::create(at, jit::Ident::create(at, arg.arg),
+                              type.empty()
+                                  ? jit::Maybe<jit::Expr>::create(at)
+                                  : jit::Maybe<jit::Expr>::create(at, type_reference(type)),
+                              jit::Maybe<jit::Expr>::create(at), false);
+}
+
+void check_function(const SourceFile& file, const py::FunctionDef& function) {
+    constexpr std::uint16_t deepest = 160;
+    if (function.height > deepest) {
+        file.refuse(function, function.name + " is nested too deeply");
+    }
+    // These change what the whole function is, wherever they stand.
+    for (const py::StmtPtr& statement : function.body) {
+        py::walk(*statement, [&](const py::Node& node) {
+            if (py::as<py::Yield>(node) || py::as<py::YieldFrom>(node) ||
+                py::as<py::Global>(node) || py::as<py::Nonlocal>(node)) {
+                file.refuse(node, std::string(py::kind_name(node.kind)) +
+                                      " has no counterpart in TorchScript");
+            }
+            return node.kind != py::NodeKind::FunctionDef && node.kind != py::NodeKind::Lambda &&
+                   node.kind != py::NodeKind::ClassDef;
+        });
+    }
+}
+
 }  // namespace
 
 jit::Def lower_function(const SourceFile& file, const py::FunctionDef& function,
-                        const std::string& name, const std::vector<LoweredParameter>& parameters) {
-    if (function.args.vararg || function.args.kwarg) {
-        file.refuse(function, "*args or **kwargs in the parameters of " + function.name);
-    }
+                        const std::string& name, const std::vector<LoweredParameter>& parameters,
+                        const NameScope& names) {
+    check_function(file, function);
     const jit::SourceRange range = file.range(function);
-    Statements lowering(file);
+    FunctionScope scope{file, names, assigned_names(function), {}, {}, "", "", {}, false};
+    if (function.args.vararg) {
+        scope.no_arguments = function.args.vararg->arg;
+    }
+    if (function.args.kwarg) {
+        scope.no_keywords = function.args.kwarg->arg;
+    }
+    Statements lowering(scope);
     std::vector<jit::Param> params;
     std::vector<jit::Stmt> body;
     for (const auto& [arg, fallback] : parameters_of(function.args)) {
         const auto given = std::find_if(parameters.begin(), parameters.end(),
                                         [&](const auto& one) { return one.name == arg->arg; });
-        if (given == parameters.end()) {
-            if (fallback == nullptr) {
-                file.refuse(*arg, "the parameter " + arg->arg + " of " + function.name +
-                                      " gets no value and has no default");
-            }
-            body.push_back(lowering.assignment(*arg, arg->arg, *fallback));
+        if (given == parameters.end() && fallback == nullptr) {
+            file.refuse(*arg, "the parameter " + arg->arg + " of " + function.name +
+                                  " gets no value and has no default");
+        }
+        if (given == parameters.end() || given->constant) {
+            bind_known(scope, lowering, *arg,
+                       given == parameters.end() ? std::nullopt : given->constant, fallback, names,
+                       body);
             continue;
         }
-        const jit::SourceRange at = file.range(*arg);
-        params.push_back(jit::Param::create(
-            at, jit::Ident::create(at, arg->arg),
-            given->type.empty() ? jit::Maybe<jit::Expr>::create(at)
-                                : jit::Maybe<jit::Expr>::create(at, type_reference(given->type)),
-            jit::Maybe<jit::Expr>::create(at), false));
-    }
-    for (const jit::Stmt& statement : lowering.block(function.body)) {
-        body.push_back(statement);
+        params.push_back(parameter(file, *arg, given->type));
+        scope.bound.insert(arg->arg);
+        if (given->is_module && scope.assigned[arg->arg] == 1) {
+            scope.modules.insert(arg->arg);
+        }
     }
     const auto decl = jit::Decl::create(range, jit::List<jit::Param>::create(range, params),
                                         jit::Maybe<jit::Expr>::create(range));
     return jit::Def::create(range, jit::Ident::create(range, name), decl,
-                            jit::List<jit::Stmt>::create(range, body));
+                            lowering.body(function, std::move(body)));
+}
+
+jit::Def lower_constant(const SourceFile& file, const py::Expr& value, const std::string& name,
+                        const NameScope& names) {
+    constexpr std::uint16_t deepest = 160;
+    if (value.height > deepest) {
+        file.refuse(value, name + " is nested too deeply");
+    }
+    const jit::SourceRange range = file.range(value);
+    FunctionScope scope{file, names, {}, {}, {}, "", "", {}, false};
+    const jit::Stmt result = jit::Return::create(range, lower_expression(scope, value));
+    return jit::Def::create(range, jit::Ident::create(range, name),
+                            jit::Decl::create(range, jit::List<jit::Param>::create(range, {}),
+                                              jit::Maybe<jit::Expr>::create(range)),
+                            jit::List<jit::Stmt>::create(range, {result}));
 }
 
 }  // namespace twinkle::runtime

@@ -1,8 +1,12 @@
 #include "runtime/source/package_values.h"
-#include "runtime/format.h"
 
+#include "runtime/format.h"
 #include "runtime/source/autograd_function.h"
+#include "runtime/source/own_values.h"
+#include "runtime/source/python_functions.h"
 #include "runtime/source/torch_names.h"
+
+#include "python/walk.h"
 
 #include <algorithm>
 
@@ -15,75 +19,18 @@ namespace {
 
 using Value = std::shared_ptr<jit::SugaredValue>;
 
-constexpr std::size_t max_nested_functions = 32;
-
-struct OwnModuleValue : jit::SugaredValue {
-    OwnModuleValue(std::shared_ptr<Compilation> in, const PackageModule& which)
-        : compilation(std::move(in)), module(which) {}
-    std::string kind() const override { return "module " + module.name; }
-    Value attr(const jit::SourceRange& loc, jit::GraphFunction&,
-               const std::string& field) override {
-        if (Value value = compilation->value_of(module, field, loc)) {
-            return value;
-        }
-        throw(jit::ErrorReport(loc)
-              << "the kernel's module " << module.name << " has no " << field);
-    }
-    std::shared_ptr<Compilation> compilation;
-    const PackageModule& module;
-};
-
-// Compiled when it is called, for the types that it is called with.
-struct OwnFunctionValue : jit::SugaredValue {
-    OwnFunctionValue(std::shared_ptr<Compilation> in, const PackageModule& which,
-                     const py::FunctionDef& definition)
-        : compilation(std::move(in)), module(which), def(definition) {}
-
-    std::string kind() const override { return "function " + def.name; }
-
-    Value call(const jit::SourceRange& loc, jit::GraphFunction& m,
-               at::ArrayRef<jit::NamedValue> args, at::ArrayRef<jit::NamedValue> kwargs,
-               size_t n_binders) override {
-        std::vector<std::string> positional;
-        for (const py::Arg& arg : def.args.posonlyargs) {
-            positional.push_back(arg.arg);
-        }
-        for (const py::Arg& arg : def.args.args) {
-            positional.push_back(arg.arg);
-        }
-        if (args.size() > positional.size()) {
-            throw(jit::ErrorReport(loc) << def.name << " takes " << positional.size()
-                                        << " positional arguments, not " << args.size());
-        }
-        std::vector<LoweredParameter> parameters;
-        std::vector<jit::NamedValue> named;
-        const auto give = [&](const std::string& name, const jit::NamedValue& argument) {
-            jit::Value* value = argument.value(*m.graph());
-            parameters.push_back({name, compilation->name_of(value->type())});
-            named.emplace_back(loc, name, value);
-        };
-        for (std::size_t i = 0; i < args.size(); ++i) {
-            give(positional[i], args[i]);
-        }
-        for (const jit::NamedValue& argument : kwargs) {
-            give(argument.name(), argument);
-        }
-        jit::Function* function = compilation->function(module, def, parameters);
-        return jit::FunctionValue(function).call(loc, m, {}, named, n_binders);
-    }
-
-    std::shared_ptr<Compilation> compilation;
-    const PackageModule& module;
-    const py::FunctionDef& def;
-};
+constexpr std::size_t max_nested_functions = 24;
+constexpr std::size_t max_functions = 200;
+constexpr std::size_t max_nodes = 30'000;
+constexpr std::size_t max_height = 600;
 
 struct ModuleScope : jit::Resolver {
-    ModuleScope(std::shared_ptr<Compilation> in, const PackageModule& which)
-        : compilation(std::move(in)), module(which) {}
+    ModuleScope(std::shared_ptr<Compilation> in, const PackageModule& which, Bindings names)
+        : compilation(std::move(in)), module(which), local(std::move(names)) {}
 
     Value resolveValue(const std::string& name, jit::GraphFunction&,
                        const jit::SourceRange& loc) override {
-        return compilation->value_of(module, name, loc);
+        return compilation->value_of(module, local, name, loc);
     }
     c10::TypePtr resolveType(const std::string& name, const jit::SourceRange&) override {
         return compilation->type_named(name);
@@ -91,6 +38,7 @@ struct ModuleScope : jit::Resolver {
 
     std::shared_ptr<Compilation> compilation;
     const PackageModule& module;
+    Bindings local;
 };
 
 std::string identifier(std::string text) {
@@ -100,14 +48,50 @@ std::string identifier(std::string text) {
     return text;
 }
 
+std::size_t size_of(const py::Node& tree) {
+    std::size_t nodes = 0;
+    py::walk(tree, [&](const py::Node&) { return ++nodes < max_nodes; });
+    return nodes;
+}
+
+// Types grow with what is put into tuples; no real one is larger.
+void refuse_large(const c10::TypePtr& type, int depth, std::size_t& parts) {
+    constexpr int deepest = 16;
+    constexpr std::size_t most = 256;
+    if (depth > deepest || ++parts > most) {
+        throw CannotCompile("a value has a type of too many parts");
+    }
+    for (const c10::TypePtr& inner : type->containedTypes()) {
+        refuse_large(inner, depth + 1, parts);
+    }
+}
+
+std::string text_of(const py::ConstantValue& value) {
+    if (const auto* flag = std::get_if<bool>(&value)) {
+        return *flag ? "True" : "False";
+    }
+    const auto* text = std::get_if<std::string>(&value);
+    return text ? "'" + *text + "'" : "None";
+}
+
 }  // namespace
 
 Compilation::Compilation(std::shared_ptr<KernelPackage> package,
                          std::shared_ptr<jit::CompilationUnit> unit, bool trains)
     : package_(std::move(package)), unit_(std::move(unit)), trains_(trains) {}
 
+void Compilation::begin(const HostSelf* host) {
+    host_ = host;
+    *budget_ = {};
+    for (auto& [name, dependency] : compiled_dependencies_) {
+        dependency->host_ = host;
+    }
+}
+
 std::string Compilation::name_of(const c10::TypePtr& type) {
     const c10::TypePtr plain = c10::unshapedType(type);
+    std::size_t parts = 0;
+    refuse_large(plain, 0, parts);
     auto known = std::find_if(types_.begin(), types_.end(),
                               [&](const c10::TypePtr& one) { return *one == *plain; });
     if (known == types_.end()) {
@@ -125,94 +109,240 @@ c10::TypePtr Compilation::type_named(const std::string& name) const {
     return index < types_.size() ? types_[index] : nullptr;
 }
 
-jit::ResolverPtr Compilation::scope_of(const PackageModule& module) {
-    return std::make_shared<ModuleScope>(shared_from_this(), module);
+jit::ResolverPtr Compilation::scope_of(const PackageModule& module, const Bindings& local) {
+    return std::make_shared<ModuleScope>(shared_from_this(), module, local);
 }
 
-Value Compilation::value_of(const PackageModule& module, const std::string& name,
-                            const jit::SourceRange& loc) {
-    const auto definition = package_->find(module.name, name);
+Value Compilation::value_of(const PackageModule& module, const Bindings& local,
+                            const std::string& name, const jit::SourceRange& loc) {
+    if (name.starts_with(lowered_name::prefix)) {
+        constexpr std::string_view own = lowered_name::own;
+        return name.starts_with(own) ? value_of(module, local, name.substr(own.size()), loc)
+                                     : lowered_name_value(*this, name);
+    }
+    const auto imported = local.find(name);
+    const auto definition = imported == local.end() ? package_->find(module.name, name)
+                                                    : package_->follow(module, imported->second);
     if (definition.module != nullptr) {
-        return value_of_binding(*definition.module, *definition.binding, loc);
+        return value_of_binding(*definition.module, *definition.binding, name, loc);
     }
     return builtin_name(name);
 }
 
 Value Compilation::value_of_binding(const PackageModule& module, const Binding& binding,
-                                    const jit::SourceRange& loc) {
+                                    const std::string& name, const jit::SourceRange& loc) {
+    const auto functions = [in = shared_from_this()](const std::string& of,
+                                                     const std::string& function) {
+        return in->python_function(of, function);
+    };
     if (const auto* foreign = std::get_if<ForeignModule>(&binding)) {
-        return foreign_module(foreign->name);
+        Value value = foreign_module(foreign->name, functions);
+        return value ? value : unknown_foreign(foreign->name);
     }
     if (const auto* foreign = std::get_if<ForeignName>(&binding)) {
-        return foreign_name(foreign->module, foreign->name);
+        Value value = foreign_name(foreign->module, foreign->name, functions);
+        return value ? value : unknown_foreign(foreign->module + "." + foreign->name);
     }
     if (const auto* own = std::get_if<OwnModule>(&binding)) {
         const PackageModule* target = package_->module(own->name);
-        return target ? std::make_shared<OwnModuleValue>(shared_from_this(), *target) : nullptr;
+        return target ? own_module_value(shared_from_this(), *target) : nullptr;
     }
     if (const auto* function = std::get_if<const py::FunctionDef*>(&binding)) {
-        return std::make_shared<OwnFunctionValue>(shared_from_this(), module, **function);
+        return own_function_value(shared_from_this(), module, **function);
+    }
+    if (const auto* type = std::get_if<const py::ClassDef*>(&binding)) {
+        if (is_autograd_function(*package_, module, **type)) {
+            return autograd_function_value(shared_from_this(), module, **type);
+        }
+        return own_class_value(shared_from_this(), module, **type);
     }
     if (const auto* expr = std::get_if<const py::Expr*>(&binding)) {
-        return value_of_expression(module, **expr, loc);
+        return value_of_expression(module, name, **expr, loc, 0);
     }
-    const auto* type = std::get_if<const py::ClassDef*>(&binding);
-    if (type != nullptr && is_autograd_function(*package_, module, **type)) {
-        return autograd_function_value(shared_from_this(), module, **type);
+    if (const auto* unclear = std::get_if<UnclearName>(&binding)) {
+        throw CannotCompile(unclear->why);
     }
-    return nullptr;  // other classes have no value
+    return nullptr;
 }
 
-// Module constants: literals, and chains of attributes (ops = torch.ops._activation_abc).
-Value Compilation::value_of_expression(const PackageModule& module, const py::Expr& expr,
-                                       const jit::SourceRange& loc) {
-    if (const auto* constant = py::as<py::Constant>(expr)) {
-        if (const auto* boolean = std::get_if<bool>(&constant->value)) {
-            return constant_value(*boolean);
-        }
-        if (const auto* integer = std::get_if<std::int64_t>(&constant->value)) {
-            return constant_value(*integer);
-        }
-        if (const auto* number = std::get_if<double>(&constant->value)) {
-            return constant_value(*number);
-        }
-        return constant->string()    ? constant_value(*constant->string())
-               : constant->is_none() ? constant_value(c10::IValue())
-                                     : nullptr;
+// Module constants: literals, other names, chains of attributes (ops = torch.ops._activation_abc);
+// what is computed is compiled as a function without parameters.
+Value Compilation::value_of_expression(const PackageModule& module, const std::string& name,
+                                       const py::Expr& expr, const jit::SourceRange& loc,
+                                       int depth) {
+    constexpr int deepest = 16;
+    if (depth >= deepest) {
+        module.file->refuse(expr, "a module constant that leads back to itself");
     }
-    if (const auto* name = py::as<py::Name>(expr)) {
-        return value_of(module, name->id, loc);
+    if (const auto* constant = py::as<py::Constant>(expr)) {
+        return literal_value(*constant);
+    }
+    if (const auto* other = py::as<py::Name>(expr)) {
+        const auto found = package_->find(module.name, other->id);
+        const auto* value = found.module ? std::get_if<const py::Expr*>(found.binding) : nullptr;
+        return value ? value_of_expression(*found.module, other->id, **value, loc, depth + 1)
+                     : value_of(module, {}, other->id, loc);
     }
     if (const auto* attribute = py::as<py::Attribute>(expr)) {
-        const Value base = value_of_expression(module, *attribute->value, loc);
+        const Value base = value_of_expression(module, name, *attribute->value, loc, depth + 1);
         jit::GraphFunction unused(c10::QualifiedName("twinkle.constant"),
                                   std::make_shared<jit::Graph>(), nullptr);
         return base ? base->attr(loc, unused, attribute->attr) : nullptr;
     }
-    throw(jit::ErrorReport(loc) << "a module constant that is no literal: " << module.file->path()
-                                << ":" << expr.span.line);
+    if (const auto* call = py::as<py::Call>(expr)) {
+        if (Value kernel = dependency(module, *call)) {
+            return kernel;
+        }
+    }
+    jit::Function* computed = define(module, module.name + ":" + name, expr, name, {}, [&] {
+        return lower_constant(*module.file, expr, identifier(name), names_in(module, {}));
+    });
+    return computed_constant(computed);
 }
 
-jit::Function* Compilation::function(const PackageModule& module, const py::FunctionDef& def,
-                                     const std::vector<LoweredParameter>& parameters) {
-    std::string key = module.name + ":" + def.name;
-    for (const LoweredParameter& parameter : parameters) {
-        key += "," + parameter.name + "=" + parameter.type;
+// get_kernel_dep("org/name") at the top of a module: the package of another kernel.
+Value Compilation::dependency(const PackageModule& module, const py::Call& call) {
+    const std::string called = external_name(module, {}, *call.func);
+    if (called == "kernels.get_kernel" || called == "kernels.get_local_kernel") {
+        module.file->refuse(call, called +
+                                      ": a kernel that is fetched while it is used; declare it"
+                                      " in kernel-depends and use get_kernel_dep");
     }
+    if (called != "kernels.get_kernel_dep" && called != "kernels.deps.get_kernel_dep") {
+        return nullptr;
+    }
+    const py::Expr* argument = call.args.size() == 1       ? call.args.front().get()
+                               : call.keywords.size() == 1 ? call.keywords.front().value.get()
+                                                           : nullptr;
+    const auto* repo = py::as<py::Constant>(argument);
+    if (repo == nullptr || repo->string() == nullptr) {
+        module.file->refuse(call, "get_kernel_dep of something that is no literal name");
+    }
+    const std::string& name = *repo->string();
+    auto known = compiled_dependencies_[name];
+    if (known == nullptr) {
+        compiled_dependencies_.erase(name);
+        const auto package = dependencies_ ? dependencies_(name) : nullptr;
+        if (package == nullptr) {
+            module.file->refuse(call, "get_kernel_dep(\"" + name +
+                                          "\"): the mapping has no such kernel for this device");
+        }
+        known = part(package);
+        compiled_dependencies_[name] = known;
+    }
+    const PackageModule* root = known->package().module("");
+    if (root == nullptr) {
+        module.file->refuse(call, "get_kernel_dep(\"" + name + "\"): it has no __init__.py");
+    }
+    return own_module_value(known, *root);
+}
+
+std::shared_ptr<Compilation> Compilation::part(std::shared_ptr<KernelPackage> package) {
+    auto result = std::make_shared<Compilation>(std::move(package), unit_, trains_);
+    result->budget_ = budget_;
+    result->host_ = host_;
+    result->dependencies_ = dependencies_;
+    return result;
+}
+
+Value Compilation::python_function(const std::string& module, const std::string& name) {
+    if (module != "torch.nn.functional") {
+        return nullptr;
+    }
+    auto& known = compiled_dependencies_["torch.nn.functional"];
+    if (known == nullptr) {
+        known = part(std::make_shared<KernelPackage>(
+            std::map<std::string, std::string>{{"__init__.py", python_functions_source()}}));
+    }
+    const auto found = known->package().find("", name);
+    const auto* function =
+        found.module ? std::get_if<const py::FunctionDef*>(found.binding) : nullptr;
+    return function ? own_function_value(known, *found.module, **function) : nullptr;
+}
+
+void Compilation::charge(const PackageModule& module, const py::Node& at, const std::string& name) {
+    budget_->nodes += size_of(at);
+    if (++budget_->functions > max_functions || budget_->nodes > max_nodes) {
+        module.file->refuse(at, "the layer is too large: with " + name + " it is more than " +
+                                    std::to_string(max_functions) + " functions or " +
+                                    std::to_string(max_nodes) + " nodes of syntax");
+    }
+}
+
+jit::Function* Compilation::define(const PackageModule& module, const std::string& key,
+                                   const py::Node& at, const std::string& name,
+                                   const Bindings& local,
+                                   const std::function<jit::Def()>& lowered) {
     if (const auto known = functions_.find(key); known != functions_.end()) {
         return known->second;
     }
-    if (in_progress_.size() >= max_nested_functions || !in_progress_.insert(key).second) {
-        module.file->refuse(def, "the function " + def.name + " calls itself or nests too deeply");
+    const std::string unique = fmt::format("{}:{}", static_cast<const void*>(this), key);
+    if (budget_->in_progress.contains(unique)) {
+        module.file->refuse(at, name + " is called recursively");
     }
+    if (budget_->in_progress.size() >= max_nested_functions ||
+        budget_->height + at.height > max_height) {
+        module.file->refuse(at, "the calls that lead to " + name + " nest too deeply");
+    }
+    charge(module, at, name);
+    struct InProgress {
+        CompileBudget& budget;
+        std::string key;
+        std::size_t height;
+        ~InProgress() {
+            budget.in_progress.erase(key);
+            budget.height -= height;
+        }
+    };
+    budget_->in_progress.insert(unique);
+    budget_->height += at.height;
+    const InProgress guard{*budget_, unique, at.height};
     const c10::QualifiedName prefix("__torch__.twinkle_kernels." +
                                     (module.name.empty() ? "package" : identifier(module.name)));
-    const auto tree = lower_function(*module.file, def, identifier(def.name), parameters);
-    const auto made =
-        unit_->define(prefix, {}, {}, {tree}, {scope_of(module)}, nullptr, /*shouldMangle=*/true);
-    in_progress_.erase(key);
-    functions_.emplace(key, made.front());
-    return made.front();
+    const c10::QualifiedName wanted = unit_->mangle(c10::QualifiedName(prefix, identifier(name)));
+    const jit::Def tree = lowered().withName(wanted.name());
+    try {
+        const auto made = unit_->define(c10::QualifiedName(wanted.prefix()), {}, {}, {tree},
+                                        {scope_of(module, local)}, nullptr);
+        functions_.emplace(key, made.front());
+        return made.front();
+    } catch (...) {
+        if (unit_->find_function(wanted) != nullptr) {
+            unit_->unsafeRemoveMethod(wanted);
+        }
+        throw;
+    }
+}
+
+jit::Function* Compilation::function(const PackageModule& module, const py::FunctionDef& def,
+                                     const std::vector<LoweredParameter>& parameters, bool again) {
+    std::string key = fmt::format("{}:{}:{}", module.name, def.name, def.span.begin);
+    for (const LoweredParameter& parameter : parameters) {
+        key += "," + parameter.name + "=" +
+               (parameter.constant ? text_of(*parameter.constant) : parameter.type);
+    }
+    const Bindings local = package_->imports_in(module, def);
+    jit::Function* made = define(module, key, def, def.name, local, [&] {
+        return lower(module, local, def, identifier(def.name), parameters);
+    });
+    if (again) {
+        functions_.erase(key);
+    }
+    return made;
+}
+
+c10::TupleTypePtr Compilation::record(const PackageModule& module, const py::ClassDef& type,
+                                      const std::vector<std::string>& fields,
+                                      const std::vector<c10::TypePtr>& types) {
+    std::string key;
+    for (const c10::TypePtr& one : types) {
+        key += "_" + name_of(one).substr(std::string_view("_TwinkleType").size());
+    }
+    return c10::TupleType::createNamed(
+        c10::QualifiedName("__torch__.twinkle_kernels." +
+                           (module.name.empty() ? "package" : identifier(module.name)) + "." +
+                           identifier(type.name) + key),
+        fields, types);
 }
 
 }  // namespace twinkle::runtime

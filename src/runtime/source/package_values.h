@@ -1,11 +1,12 @@
 #pragma once
 // What the names in a kernel's Python source mean to LibTorch's compiler: torch and its modules,
-// operators, functions and constants of the package.
+// operators, functions, classes and constants of the package.
 
 #include "runtime/source/kernel_package.h"
 
 #include <torch/csrc/jit/frontend/resolver.h>
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -13,10 +14,23 @@
 
 namespace twinkle::runtime {
 
+struct HostSelf;
+
+// What one layer may cost; shared by the packages that it is compiled from.
+struct CompileBudget {
+    std::set<std::string> in_progress;
+    std::size_t functions = 0;
+    std::size_t nodes = 0;   // of the syntax trees
+    std::size_t height = 0;  // of the functions that are in progress
+};
+
 // One compilation of kernel source into one model: the package, the model's compilation unit, the
 // types that parameters were given, the functions compiled so far.
 class Compilation : public std::enable_shared_from_this<Compilation> {
 public:
+    // A kernel that the package depends on, by its repository. Null, or throws CannotCompile.
+    using Dependencies = std::function<std::shared_ptr<KernelPackage>(const std::string& repo_id)>;
+
     // `trains`: gradients will be asked for, so that an autograd.Function must become a node.
     Compilation(std::shared_ptr<KernelPackage> package,
                 std::shared_ptr<torch::jit::CompilationUnit> unit, bool trains = false);
@@ -25,6 +39,7 @@ public:
     torch::jit::CompilationUnit& unit() { return *unit_; }
     const std::shared_ptr<torch::jit::CompilationUnit>& shared_unit() const { return unit_; }
     bool trains() const { return trains_; }
+    void set_dependencies(Dependencies dependencies) { dependencies_ = std::move(dependencies); }
 
     // What autograd_function.cpp has compiled, by Function and argument types.
     struct AutogradCache {
@@ -33,34 +48,78 @@ public:
     };
     AutogradCache& autograd_cache() { return autograd_cache_; }
 
+    // The host of the layer that is being compiled, or null.
+    const HostSelf* host() const { return host_; }
+    // Begins a layer: for this host, with a fresh budget.
+    void begin(const HostSelf* host);
+
     // The name under which the resolver answers this type.
     std::string name_of(const c10::TypePtr& type);
     c10::TypePtr type_named(const std::string& name) const;
+    // The type that an annotation means; null if TorchScript has none.
+    c10::TypePtr type_of(const PackageModule& module, const Bindings& local,
+                         const python::Expr& annotation, int depth = 0);
 
-    // Resolves names as a module of the package sees them.
-    torch::jit::ResolverPtr scope_of(const PackageModule& module);
+    // Resolves names as a function in a module of the package sees them; `local` are those that
+    // imports in the function bind.
+    torch::jit::ResolverPtr scope_of(const PackageModule& module, const Bindings& local);
 
     // Null for a name that the module does not have.
     std::shared_ptr<torch::jit::SugaredValue> value_of(const PackageModule& module,
+                                                       const Bindings& local,
                                                        const std::string& name,
                                                        const torch::jit::SourceRange& loc);
 
-    // A package function for these argument types, compiled once. Throws CannotCompile.
+    // "torch.nn.functional" for `F`, "builtins.int" for `int`; empty for what is the package's own.
+    std::string external_name(const PackageModule& module, const Bindings& local,
+                              const python::Expr& expr, int depth = 0);
+
+    // The tree of a function of the package, its decorators looked at. Throws CannotCompile.
+    torch::jit::Def lower(const PackageModule& module, const Bindings& local,
+                          const python::FunctionDef& def, const std::string& name,
+                          const std::vector<LoweredParameter>& parameters);
+
+    // Counts what is compiled next. Throws CannotCompile where the layer is too large.
+    void charge(const PackageModule& module, const python::Node& at, const std::string& name);
+
+    // A package function for these argument types, compiled once (each time if `again`). Throws
+    // CannotCompile.
     torch::jit::Function* function(const PackageModule& module, const python::FunctionDef& def,
-                                   const std::vector<LoweredParameter>& parameters);
+                                   const std::vector<LoweredParameter>& parameters, bool again);
+
+    // A class with a value for each field: the named tuple of these types.
+    c10::TupleTypePtr record(const PackageModule& module, const python::ClassDef& type,
+                             const std::vector<std::string>& fields,
+                             const std::vector<c10::TypePtr>& types);
 
 private:
     std::shared_ptr<torch::jit::SugaredValue> value_of_binding(const PackageModule& module,
                                                                const Binding& binding,
+                                                               const std::string& name,
                                                                const torch::jit::SourceRange& loc);
     std::shared_ptr<torch::jit::SugaredValue> value_of_expression(
-        const PackageModule& module, const python::Expr& expr, const torch::jit::SourceRange& loc);
+        const PackageModule& module, const std::string& name, const python::Expr& expr,
+        const torch::jit::SourceRange& loc, int depth);
+    std::shared_ptr<torch::jit::SugaredValue> dependency(const PackageModule& module,
+                                                         const python::Call& call);
+    // Functions of torch.nn.functional that are compiled from source.
+    std::shared_ptr<torch::jit::SugaredValue> python_function(const std::string& module,
+                                                              const std::string& name);
+    std::shared_ptr<Compilation> part(std::shared_ptr<KernelPackage> package);
+    NameScope names_in(const PackageModule& module, const Bindings& local);
+    torch::jit::Function* define(const PackageModule& module, const std::string& key,
+                                 const python::Node& at, const std::string& name,
+                                 const Bindings& local,
+                                 const std::function<torch::jit::Def()>& lowered);
 
     std::shared_ptr<KernelPackage> package_;
     std::shared_ptr<torch::jit::CompilationUnit> unit_;
+    Dependencies dependencies_;
+    std::map<std::string, std::shared_ptr<Compilation>> compiled_dependencies_;
+    std::shared_ptr<CompileBudget> budget_ = std::make_shared<CompileBudget>();
+    const HostSelf* host_ = nullptr;
     std::vector<c10::TypePtr> types_;
     std::map<std::string, torch::jit::Function*> functions_;
-    std::set<std::string> in_progress_;
     AutogradCache autograd_cache_;
     bool trains_;
 };

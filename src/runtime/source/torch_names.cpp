@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 namespace twinkle::runtime {
 
@@ -31,21 +32,88 @@ struct ConstantValue : jit::SugaredValue {
 };
 
 struct ForeignModuleValue : jit::SugaredValue {
-    explicit ForeignModuleValue(std::string module_name) : name(std::move(module_name)) {}
+    ForeignModuleValue(std::string module_name, PythonFunctions python)
+        : name(std::move(module_name)), functions(std::move(python)) {}
     std::string kind() const override { return "module " + name; }
     Value attr(const jit::SourceRange& loc, jit::GraphFunction&,
                const std::string& field) override {
-        if (Value value = foreign_name(name, field)) {
+        if (Value value = foreign_name(name, field, functions)) {
             return value;
         }
         throw(jit::ErrorReport(loc) << name << "." << field << " has no meaning in TorchScript");
     }
     std::string name;
+    PythonFunctions functions;
+};
+
+struct UnknownValue : jit::SugaredValue {
+    explicit UnknownValue(std::string full_name) : name(std::move(full_name)) {}
+    std::string kind() const override { return name + ", which has no meaning in TorchScript,"; }
+    Value attr(const jit::SourceRange& loc, jit::GraphFunction&,
+               const std::string& field) override {
+        throw(jit::ErrorReport(loc) << name << "." << field << " has no meaning in TorchScript");
+    }
+    Value call(const jit::SourceRange& loc, jit::GraphFunction&, at::ArrayRef<jit::NamedValue>,
+               at::ArrayRef<jit::NamedValue>, size_t) override {
+        throw(jit::ErrorReport(loc) << name << " has no meaning in TorchScript");
+    }
+    std::string name;
+};
+
+// An operator of torch. Where Python passes an int for a float, so does this: LibTorch's compiler
+// would not.
+struct FunctionOperator : jit::BuiltinFunction {
+    using BuiltinFunction::BuiltinFunction;
+    Value attr(const jit::SourceRange& loc, jit::GraphFunction&,
+               const std::string& field) override {
+        // torch.cuda is a module in Python, and a method of tensors here.
+        throw(jit::ErrorReport(loc) << "torch." << symbol.toUnqualString() << "." << field
+                                    << " has no meaning in TorchScript");
+    }
+    Value call(const jit::SourceRange& loc, jit::GraphFunction& m,
+               at::ArrayRef<jit::NamedValue> args, at::ArrayRef<jit::NamedValue> kwargs,
+               size_t n_binders) override {
+        const auto operators = jit::getAllOperatorsFor(symbol);
+        if (operators.empty()) {
+            throw(jit::ErrorReport(loc) << "the operator " << symbol.toQualString()
+                                        << " is not there: no library has registered it");
+        }
+        if (operators.size() != 1) {
+            return BuiltinFunction::call(loc, m, args, kwargs, n_binders);
+        }
+        const c10::FunctionSchema& schema = operators.front()->schema();
+        const auto converted = [&](const jit::NamedValue& given, std::size_t formal) {
+            jit::Value* value = given.value(*m.graph());
+            c10::TypePtr wanted = formal < schema.arguments().size()
+                                      ? schema.arguments()[formal].type()
+                                      : c10::TypePtr(c10::NoneType::get());
+            if (const auto optional = wanted->cast<c10::OptionalType>()) {
+                wanted = optional->getElementType();
+            }
+            if (wanted->kind() != c10::TypeKind::FloatType ||
+                value->type()->kind() != c10::TypeKind::IntType) {
+                return value;
+            }
+            return jit::emitBuiltinCall(loc, *m.graph(), c10::aten::Float, {value}, {});
+        };
+        std::vector<jit::NamedValue> positional;
+        for (std::size_t i = 0; i < args.size(); ++i) {
+            positional.emplace_back(args[i].locOr(loc), converted(args[i], i));
+        }
+        std::vector<jit::NamedValue> named;
+        for (const jit::NamedValue& argument : kwargs) {
+            const auto index = schema.argumentIndexWithName(argument.name());
+            named.emplace_back(argument.locOr(loc), argument.name(),
+                               converted(argument, index ? static_cast<std::size_t>(*index)
+                                                         : schema.arguments().size()));
+        }
+        return BuiltinFunction::call(loc, m, positional, named, n_binders);
+    }
 };
 
 // torch.ops.ns.name, and the overload after it
-struct OperatorValue : jit::BuiltinFunction {
-    using BuiltinFunction::BuiltinFunction;
+struct OperatorValue : FunctionOperator {
+    using FunctionOperator::FunctionOperator;
     Value attr(const jit::SourceRange&, jit::GraphFunction&, const std::string&) override {
         return shared_from_this();
     }
@@ -98,7 +166,7 @@ bool is_operator(const std::string& qualified) {
 }
 
 Value builtin(const std::string& qualified) {
-    return is_operator(qualified) ? std::make_shared<jit::BuiltinFunction>(
+    return is_operator(qualified) ? std::make_shared<FunctionOperator>(
                                         c10::Symbol::fromQualString(qualified), std::nullopt)
                                   : nullptr;
 }
@@ -129,6 +197,44 @@ Value torch_name(const std::string& name) {
     return builtin("aten::" + name);
 }
 
+// Functions of torch.nn.functional whose operator takes the same arguments in the same order.
+bool is_same_as_operator(const std::string& name) {
+    static const std::set<std::string> same = {"adaptive_avg_pool1d",
+                                               "adaptive_avg_pool2d",
+                                               "adaptive_avg_pool3d",
+                                               "avg_pool1d",
+                                               "avg_pool2d",
+                                               "bilinear",
+                                               "channel_shuffle",
+                                               "conv1d",
+                                               "conv2d",
+                                               "conv3d",
+                                               "conv_transpose1d",
+                                               "conv_transpose2d",
+                                               "cosine_similarity",
+                                               "gelu",
+                                               "glu",
+                                               "group_norm",
+                                               "hardshrink",
+                                               "layer_norm",
+                                               "linear",
+                                               "log_softmax",
+                                               "one_hot",
+                                               "pad",
+                                               "pairwise_distance",
+                                               "pixel_shuffle",
+                                               "pixel_unshuffle",
+                                               "prelu",
+                                               "rms_norm",
+                                               "sigmoid",
+                                               "softmax",
+                                               "softplus",
+                                               "softshrink",
+                                               "tanh",
+                                               "scaled_dot_product_attention"};
+    return same.contains(name);
+}
+
 constexpr std::array<const char*, 8> known_modules = {
     "torch", "torch.nn", "torch.nn.functional", "torch.ops",
     "math",  "typing",   "torch.linalg",        "torch.special"};
@@ -139,27 +245,31 @@ Value constant_value(c10::IValue value) {
     return std::make_shared<ConstantValue>(std::move(value));
 }
 
-Value foreign_module(const std::string& name) {
+Value foreign_module(const std::string& name, const PythonFunctions& functions) {
     if (name == "torch.ops") {
         return std::make_shared<OperatorRoot>();
     }
     for (const char* known : known_modules) {
         if (name == known) {
-            return std::make_shared<ForeignModuleValue>(name);
+            return std::make_shared<ForeignModuleValue>(name, functions);
         }
     }
     return nullptr;
 }
 
-Value foreign_name(const std::string& module, const std::string& name) {
-    if (Value value = foreign_module(module + "." + name)) {
+Value foreign_name(const std::string& module, const std::string& name,
+                   const PythonFunctions& functions) {
+    if (Value value = foreign_module(module + "." + name, functions)) {
+        return value;
+    }
+    if (Value value = functions ? functions(module, name) : nullptr) {
         return value;
     }
     if (module == "torch") {
         return torch_name(name);
     }
     if (module == "torch.nn.functional") {
-        return builtin("aten::" + name);
+        return is_same_as_operator(name) ? builtin("aten::" + name) : nullptr;
     }
     if (module == "torch.linalg" || module == "torch.special") {
         return builtin("aten::" + module.substr(6) + "_" + name);
@@ -178,17 +288,43 @@ Value foreign_name(const std::string& module, const std::string& name) {
     return nullptr;
 }
 
+bool is_exception(const std::string& builtin) {
+    static const std::set<std::string> names = {
+        "BaseException",    "Exception",           "ArithmeticError",
+        "AssertionError",   "AttributeError",      "BufferError",
+        "EOFError",         "EnvironmentError",    "IOError",
+        "ImportError",      "IndexError",          "KeyError",
+        "LookupError",      "MemoryError",         "ModuleNotFoundError",
+        "NameError",        "NotImplementedError", "OSError",
+        "OverflowError",    "RecursionError",      "ReferenceError",
+        "RuntimeError",     "StopIteration",       "SystemError",
+        "TimeoutError",     "TypeError",           "UnicodeError",
+        "UserWarning",      "ValueError",          "Warning",
+        "ZeroDivisionError"};
+    return names.contains(builtin);
+}
+
 Value builtin_name(const std::string& name) {
-    static const std::array<const char*, 12> exceptions = {
-        "Exception",           "ValueError",      "TypeError",         "RuntimeError",
-        "AssertionError",      "IndexError",      "KeyError",          "AttributeError",
-        "NotImplementedError", "ArithmeticError", "ZeroDivisionError", "OverflowError"};
-    for (const char* exception : exceptions) {
-        if (name == exception) {
-            return std::make_shared<jit::ExceptionValue>(name);
-        }
+    return is_exception(name) ? std::make_shared<jit::ExceptionValue>(name) : nullptr;
+}
+
+Value literal_value(const python::Constant& constant) {
+    if (const auto* flag = std::get_if<bool>(&constant.value)) {
+        return constant_value(*flag);
     }
-    return nullptr;
+    if (const auto* integer = std::get_if<std::int64_t>(&constant.value)) {
+        return constant_value(*integer);
+    }
+    if (const auto* number = std::get_if<double>(&constant.value)) {
+        return constant_value(*number);
+    }
+    return constant.string()    ? constant_value(*constant.string())
+           : constant.is_none() ? constant_value(c10::IValue())
+                                : nullptr;
+}
+
+Value unknown_foreign(const std::string& name) {
+    return std::make_shared<UnknownValue>(name);
 }
 
 }  // namespace twinkle::runtime
