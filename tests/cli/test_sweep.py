@@ -46,7 +46,7 @@ def test_every_layer_of_a_collection_is_counted_by_reason(tmp_path):
                            "--build", PROGRAM.parents[1]], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "one.Twice: compiled" in done.stdout
-    assert "one.Tried: layers.py:16: Try has no counterpart in TorchScript" in done.stdout
+    assert "one.Tried: layers.py:15: Try has no counterpart in TorchScript" in done.stdout
     assert "| compiled | 2 | 1 |" in done.stdout
     assert "| syntax without a counterpart | 2 | 1 |" in done.stdout
     assert "operators faked: 2" in done.stdout
