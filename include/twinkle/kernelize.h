@@ -2,8 +2,11 @@
 // Kernelize: replaces layers of a saved TorchScript model by kernels, as a mapping says.
 //
 // A site is one instance of a bound class. Every site ends in the report: replaced, or kept with
-// the reason. A model is changed in place, before its first run (TorchScript inlines methods when
-// it first runs them); on an error it may be partly changed and should be loaded again.
+// the reason. A model is changed in place, whether it has run before or not, and so is everything
+// that shares its code: a Module that is the same object, a torch::jit::Method taken before, a copy
+// made by deepcopy(). clone() makes a copy of its own. An instance that gets a class of its own
+// becomes a new object of the model. On an error it may be partly changed and should be loaded
+// again.
 //
 // Thread-safety: different models may be kernelized by different threads; one model by one at a
 // time.

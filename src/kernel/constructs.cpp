@@ -15,20 +15,16 @@ bool has_counterpart(NodeKind kind) {
         case NodeKind::ClassDef:
         case NodeKind::TypeAlias:
         case NodeKind::AsyncFor:
-        case NodeKind::With:
         case NodeKind::AsyncWith:
         case NodeKind::Match:
         case NodeKind::Try:
         case NodeKind::TryStar:
-        case NodeKind::Import:
-        case NodeKind::ImportFrom:
         case NodeKind::Global:
         case NodeKind::Nonlocal:
         case NodeKind::NamedExpr:
         case NodeKind::Lambda:
         case NodeKind::Set:
         case NodeKind::SetComp:
-        case NodeKind::DictComp:
         case NodeKind::Await:
         case NodeKind::Yield:
         case NodeKind::YieldFrom: return false;
@@ -58,14 +54,7 @@ bool is_simple(const Expr& expr) {
 }
 
 std::optional<std::string> refused_expression(const Node& node) {
-    if (const auto* call = as<Call>(node)) {
-        for (const ExprPtr& argument : call->args) {
-            if (as<Starred>(argument)) return "a starred argument";
-        }
-        for (const Keyword& keyword : call->keywords) {
-            if (keyword.arg.empty()) return "a ** argument";
-        }
-    } else if (const auto* constant = as<Constant>(node)) {
+    if (const auto* constant = as<Constant>(node)) {
         if (std::holds_alternative<Bytes>(constant->value) ||
             std::holds_alternative<Imaginary>(constant->value) ||
             std::holds_alternative<BigInteger>(constant->value)) {
@@ -87,13 +76,10 @@ std::optional<std::string> refused_expression(const Node& node) {
         if (loops.size() != 1 || !loops[0].ifs.empty() || loops[0].is_async) {
             return "a comprehension with a condition or several loops";
         }
-    } else if (const auto* text = as<JoinedStr>(node)) {
-        for (const ExprPtr& part : text->values) {
-            const auto* literal = as<Constant>(part);
-            if (literal && literal->string() &&
-                literal->string()->find_first_of("{}") != std::string::npos) {
-                return "a brace in the text of an f-string";
-            }
+    } else if (const auto* mapping = as<DictComp>(node)) {
+        const auto& loops = mapping->generators;
+        if (loops.size() != 1 || !loops[0].ifs.empty() || loops[0].is_async) {
+            return "a comprehension with a condition or several loops";
         }
     } else if (const auto* dict = as<Dict>(node)) {
         if (std::any_of(dict->keys.begin(), dict->keys.end(),
@@ -120,8 +106,9 @@ std::optional<std::string> refused_construct(const Node& node) {
         return "a raise without an exception";
     }
     if (const auto* augmented = as<AugAssign>(node);
-        augmented && (augmented->op == Operator::MatMult || augmented->op == Operator::FloorDiv)) {
-        return "an augmented @= or //=";
+        augmented && !as<Name>(augmented->target) &&
+        (augmented->op == Operator::MatMult || augmented->op == Operator::FloorDiv)) {
+        return "an augmented @= or //= of something that is no name";
     }
     return refused_expression(node);
 }

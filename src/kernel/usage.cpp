@@ -90,9 +90,11 @@ public:
         }
         stack_.push_back(&node);
         const Frame before =
-            std::exchange(frame_, Frame{&module, self, local_names(node), certain});
+            std::exchange(frame_, Frame{&module, self, local_names(node), certain,
+                                        node.args.kwarg ? node.args.kwarg->arg : ""});
         if (const auto why = refused_parameters(node.args, node.name)) {
-            add(module, node, ReasonKind::arguments, *why, certain);
+            // Nothing, where the site passes nothing for them.
+            add(module, node, ReasonKind::arguments, *why, false);
         }
         block(node.body, certain);
         frame_ = before;
@@ -104,7 +106,8 @@ private:
         const PackageModule* module = nullptr;
         std::string self;
         std::set<std::string> locals;
-        bool certain = true;  // that the function itself is compiled
+        bool certain = true;   // that the function itself is compiled
+        std::string keywords;  // its **kwargs
     };
 
     void add(const PackageModule& module, const Node& node, ReasonKind kind, std::string text,
@@ -160,6 +163,9 @@ private:
                 }
                 return;
             }
+            case NodeKind::With: with(*as<With>(node), certain); return;
+            case NodeKind::Import:
+            case NodeKind::ImportFrom: return;
             case NodeKind::AnnAssign: {
                 // Types stand for themselves.
                 const auto& assign = *as<AnnAssign>(node);
@@ -174,6 +180,29 @@ private:
             case NodeKind::Attribute: name(*static_cast<const Expr*>(&node), certain); return;
             default: children(node, certain);
         }
+    }
+
+    // Those that src/runtime/source/package_names.cpp has a meaning for.
+    void with(const With& node, bool certain) {
+        static constexpr std::array<std::string_view, 6> known{
+            "torch.no_grad",
+            "torch.enable_grad",
+            "torch.profiler.record_function",
+            "torch.autograd.profiler.record_function",
+            "torch.cuda.nvtx.range",
+            "contextlib.nullcontext"};
+        for (const WithItem& item : node.items) {
+            const auto* call = as<Call>(item.context_expr);
+            const std::string name =
+                call ? modules_.external_name(*frame_.module, *call->func) : std::string();
+            if (item.optional_vars || std::find(known.begin(), known.end(), name) == known.end()) {
+                add(node, ReasonKind::construct,
+                    "With has no counterpart in TorchScript, except with torch.no_grad() and "
+                    "enable_grad()",
+                    frame_.certain);
+            }
+        }
+        block(node.body, certain);
     }
 
     void call(const Call& node, bool certain) {
@@ -191,7 +220,13 @@ private:
         for (std::size_t i = 0; i < node.args.size(); ++i) {
             if (!types || i == 0) visit(*node.args[i], certain);
         }
-        for (const Keyword& keyword : node.keywords) visit(*keyword.value, certain);
+        for (const Keyword& keyword : node.keywords) {
+            const auto* rest = keyword.arg.empty() ? as<Name>(keyword.value) : nullptr;
+            if (keyword.arg.empty() && !(rest && rest->id == frame_.keywords)) {
+                add(keyword, ReasonKind::construct, "a ** argument", frame_.certain);
+            }
+            visit(*keyword.value, certain);
+        }
     }
 
     void callee(const Call& node, const Expr& called, bool launch, bool certain) {
@@ -233,6 +268,9 @@ private:
     void use_class(const Call& node, const Definition& cls, const std::string& method,
                    bool certain) {
         const auto& definition = *as<ClassDef>(cls.node);
+        if (method.empty() && is_record(cls)) {
+            return;
+        }
         if (method == "apply" && is_autograd_function(cls, 0)) {
             usage_.applies_autograd_function = true;
             apply_function(node, cls, certain);
@@ -279,6 +317,19 @@ private:
         return {};
     }
 
+    // A dataclass or NamedTuple: its objects are named tuples.
+    bool is_record(const Definition& cls) {
+        const auto& definition = *as<ClassDef>(cls.node);
+        const auto named = [&](const ExprPtr& one) {
+            const auto* call = as<Call>(one);
+            const std::string name = modules_.external_name(*cls.module, call ? *call->func : *one);
+            return name == "dataclasses.dataclass" || name == "typing.NamedTuple";
+        };
+        return std::any_of(definition.decorator_list.begin(), definition.decorator_list.end(),
+                           named) ||
+               std::any_of(definition.bases.begin(), definition.bases.end(), named);
+    }
+
     bool is_autograd_function(const Definition& cls, int depth) {
         const auto* definition = as<ClassDef>(cls.node);
         for (const ExprPtr& base : definition->bases) {
@@ -317,18 +368,9 @@ private:
             return;
         }
         const auto& bindings = frame_.module->bindings;
-        const auto bound = bindings.find(root->id);
-        if (bound == bindings.end()) {
-            if (is_refused_builtin(root->id)) {
-                add(expression, ReasonKind::dynamic,
-                    "the built-in " + root->id + " has no counterpart in TorchScript", certain);
-            }
-            return;
-        }
-        const Expr* value = bound->second.value;
-        if (value && !as<Constant>(*value) && root_of(*value) == nullptr) {
-            add(expression, ReasonKind::construct,
-                root->id + " is a module constant that is no literal", certain);
+        if (!bindings.contains(root->id) && is_refused_builtin(root->id)) {
+            add(expression, ReasonKind::dynamic,
+                "the built-in " + root->id + " has no counterpart in TorchScript", certain);
         }
     }
 

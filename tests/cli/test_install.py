@@ -94,9 +94,3 @@ def test_find_package_says_what_is_missing(prefix, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(p LANGUAGES CXX)\n"
                                              "find_package(twinkle REQUIRED COMPONENTS hub)\n")
     run("cmake", "-S", tmp_path, "-B", tmp_path / "c", f"-DCMAKE_PREFIX_PATH={prefix}")
-
-
-def test_nothing_that_is_installed_names_the_machine(prefix):
-    named = [str(path.relative_to(prefix)) for path in prefix.rglob("*")
-             if path.is_file() and str(ROOT).encode() in path.read_bytes()]
-    assert named == []

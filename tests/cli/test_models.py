@@ -68,7 +68,7 @@ KEPT = {
     "vit": {"model.pooler.activation": "nothing uses its result"},
     "t5": {"model.shared": "nothing calls it under this name"},
 }
-# What the bundled pack and the preset replace: RMSNorm, SwiGLUMLP.
+# What the bundled pack and the preset replace: norms, MLPs.
 BY_PRESET = {"qwen2": (5, 2), "qwen3": (9, 2), "llama": (5, 2), "mistral": (5, 2), "phi3": (5, 0), "t5": (12, 0),
              "gemma": (0, 0)}
 # Nothing of these reaches the result: a trace computes them all the same.
@@ -217,12 +217,12 @@ def test_each_site_matters(twinkle, traced, wrong, name):
 
 
 @pytest.mark.parametrize("name", [n for n in FULL if family(n) in BY_PRESET] if ALL else
-                         [*BY_PRESET, "qwen3_bfloat16", "t5_bfloat16", "phi3_float16"])
+                         [*BY_PRESET, "qwen3_bfloat16", "t5_mixed", "phi3_float16"])
 def test_the_preset(twinkle, traced, name):
     case = Case(traced, name)
     report = kernelized(twinkle, case)
     norms, mlps = BY_PRESET[family(name)]
-    wanted = {"RMSNorm": norms, "SwiGLUMLP": mlps}
+    wanted = {"T5LayerNorm" if family(name) == "t5" else "RMSNorm": norms, "SwiGLUMLP": mlps}
     assert count_by_layer(sites_of(report, "replaced")) == {layer: n for layer, n in wanted.items() if n}
     assert report["kept"] == (2 if name == "gemma" else 0)
     if norms:
@@ -324,3 +324,13 @@ def test_layers_of_torch_nn(twinkle, tmp_path, compiled):
     if compiled == "traced":
         saved = torch.jit.load(twinkle.folder / "fast.pt")
         assert {"forward", "forward1", "forward2"} <= set(saved.norm._c._method_names())
+
+
+def test_a_norm_that_rounds_to_another_dtype(twinkle, traced, tmp_path):
+    """T5 with residuals in float32: its norm rounds to the weight's dtype, Llama's keeps the input's. In the same
+    dtype they are the same."""
+    case = Case(traced, "t5_mixed")
+    t5 = {"RMSNorm": ["transformers.models.t5.modeling_t5.T5LayerNorm"]}
+    reverted = sites_of(kernelized(twinkle, case, "--map", resolved(tmp_path, t5)), "reverted")
+    assert reverted and all("dtype" in site["because"] for site in reverted.values())
+    case.assert_right(case.outputs(twinkle.folder / "fast.pt"))

@@ -71,13 +71,18 @@ def test_transformers_is_the_one_that_the_preset_was_made_for():
     assert importlib.metadata.version("transformers").startswith("5.23.")
 
 
-def test_norms(classes):
-    """All that compute the pack's RMSNorm, and no other: whatever their names are."""
+@pytest.mark.parametrize("layer, form, count", [("RMSNorm", LLAMA, 140), ("T5LayerNorm", T5, 10)])
+def test_norms(classes, layer, form, count):
+    """All that compute the layer, and no other: whatever their names are."""
     fitting = {name for name, (init, parameters, forward) in classes.items()
-               if init == WEIGHT_AND_EPSILON and parameters == ["self", "hidden_states"] and forward in (LLAMA, T5)}
-    bound = PRESET["RMSNorm"]["classes"]
-    assert bound == sorted(bound) and set(bound) == fitting and len(bound) == 150
-    left_out = {name for name in classes if name.endswith("RMSNorm")} - fitting
+               if init == WEIGHT_AND_EPSILON and parameters == ["self", "hidden_states"] and forward == form}
+    bound = PRESET[layer]["classes"]
+    assert bound == sorted(bound) and set(bound) == fitting and len(bound) == count
+
+
+def test_norms_that_are_left_out(classes):
+    left_out = {name for name in classes if name.endswith("RMSNorm")}.difference(
+        PRESET["RMSNorm"]["classes"], PRESET["T5LayerNorm"]["classes"])
     assert {f"transformers.models.{name}" for name in (
         "gemma.modeling_gemma.GemmaRMSNorm", "gemma3.modeling_gemma3.Gemma3RMSNorm", "olmo2.modeling_olmo2.Olmo2RMSNorm",
         "qwen3_5.modeling_qwen3_5.Qwen3_5RMSNorm", "llama4.modeling_llama4.Llama4TextRMSNorm")} <= left_out
@@ -92,7 +97,7 @@ def test_mlps(classes):
 
 
 def test_nothing_else_is_bound():
-    assert set(PRESET) == {"RMSNorm", "SwiGLUMLP"}
+    assert set(PRESET) == {"RMSNorm", "T5LayerNorm", "SwiGLUMLP"}
     assert not [name for layer in PRESET.values() for name in layer["classes"] if not re.fullmatch(r"[\w.]+", name)]
 
 

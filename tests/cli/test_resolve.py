@@ -167,7 +167,7 @@ def test_a_bundle_works_where_nothing_else_is(project, tmp_path):
 
 
 def test_a_layer_that_needs_python_is_named_with_the_reason(twinkle, tmp_path):
-    python_kernel(tmp_path, RMS_NORM.replace("        return self.weight", "        with torch.no_grad():\n"
+    python_kernel(tmp_path, RMS_NORM.replace("        return self.weight", "        with torch.autocast(\"cpu\"):\n"
                                              "            x = x + 0\n        return self.weight"))
     done = twinkle("resolve", "--json")
     assert done.code == 0, done.err

@@ -107,17 +107,21 @@ int main(int count, char** arguments) {
     for (const Json& layer : job["layers"]) {
         auto unit = std::make_shared<torch::jit::CompilationUnit>();
         auto host = host_of(layer["attributes"], "", unit, 1);
-        std::vector<c10::TypePtr> types;
+        const auto package = std::make_shared<runtime::KernelPackage>(
+            job["sources"].get<std::map<std::string, std::string>>());
+        const auto compilation = std::make_shared<runtime::Compilation>(package, unit);
+        const auto name = layer["name"].get<std::string>();
+        const auto parameters = runtime::layer_parameters(*package, name);
+        runtime::LayerSignature signature;
         for (const Json& kind : layer["parameters"]) {
-            types.push_back(type_of(kind.get<std::string>()));
+            const std::size_t i = signature.arguments.size();
+            const bool known = parameters && i < parameters->size();
+            signature.arguments.push_back({known ? (*parameters)[i].name : "x" + std::to_string(i),
+                                           type_of(kind.get<std::string>())});
         }
-        const auto compilation = std::make_shared<runtime::Compilation>(
-            std::make_shared<runtime::KernelPackage>(
-                job["sources"].get<std::map<std::string, std::string>>()),
-            unit);
-        const auto made = runtime::compile_layer(*compilation, layer["name"].get<std::string>(),
-                                                 host.type(), "replaced", types, {});
-        answer["layers"][layer["name"].get<std::string>()] = made ? "" : made.error();
+        const auto made =
+            runtime::compile_layer(*compilation, name, host.type(), "replaced", signature, {});
+        answer["layers"][name] = made ? "" : made.error();
     }
     std::cout << twinkle::base::dump_json(answer);
     return 0;

@@ -407,6 +407,11 @@ TEST_CASE("layer source: conditions that are known decide what is compiled") {
                            "return y if z is None else y + z")
                            .toTensor(),
                        x + 1));
+    CHECK(torch::equal(run("x, y=None",
+                           "for i in range(2):\n    if y is None:\n        y = x\n"
+                           "    else:\n        y = y + i\nreturn x if y is None else y")
+                           .toTensor(),
+                       x + 1));
     refused("n = x.shape[0] or 4\nreturn x * n", "`and` or `or` of a value of type int");
 }
 
@@ -540,7 +545,8 @@ TEST_CASE("layer source: a failure in a function leaves no trace for the next at
         std::make_shared<Compilation>(package, module.type()->compilation_unit());
     const auto attempt = [&](const std::string& layer, const std::string& method) {
         auto made =
-            compile_layer(*compilation, layer, module.type(), method, {c10::TensorType::get()}, {});
+            compile_layer(*compilation, layer, module.type(), method,
+                          tests::signature_of(*package, layer, {c10::TensorType::get()}), {});
         return made ? std::string("compiled") : made.error();
     };
     const std::string first = attempt("Layer", "a");
@@ -563,8 +569,9 @@ TEST_CASE("layer source: get_kernel_dep is the package that the mapping has") {
         const auto compilation =
             std::make_shared<Compilation>(package, module.type()->compilation_unit());
         compilation->set_dependencies(std::move(dependencies));
-        auto made = compile_layer(*compilation, "Layer", module.type(), "replaced",
-                                  {c10::TensorType::get()}, {});
+        auto made =
+            compile_layer(*compilation, "Layer", module.type(), "replaced",
+                          tests::signature_of(*package, "Layer", {c10::TensorType::get()}), {});
         return std::pair(module, made ? std::string("compiled") : made.error());
     };
     CHECK(attempt(nullptr).second ==

@@ -42,6 +42,20 @@ struct CompiledLayer {
     tl::expected<torch::jit::Function*, std::string> method;
 };
 
+// These types for the layer's first parameters.
+inline runtime::LayerSignature signature_of(runtime::KernelPackage& package,
+                                            const std::string& layer,
+                                            const std::vector<c10::TypePtr>& types) {
+    const auto parameters = runtime::layer_parameters(package, layer);
+    runtime::LayerSignature signature;
+    for (std::size_t i = 0; i < types.size(); ++i) {
+        const bool known = parameters && i < parameters->size();
+        signature.arguments.push_back(
+            {known ? (*parameters)[i].name : "x" + std::to_string(i), types[i]});
+    }
+    return signature;
+}
+
 inline CompiledLayer compile_onto(torch::jit::Module module, const Sources& sources,
                                   const std::vector<c10::TypePtr>& types,
                                   const runtime::AttributeMap& supplied = {}) {
@@ -49,7 +63,8 @@ inline CompiledLayer compile_onto(torch::jit::Module module, const Sources& sour
     const auto compilation =
         std::make_shared<runtime::Compilation>(package, module.type()->compilation_unit());
     auto method =
-        runtime::compile_layer(*compilation, "Layer", module.type(), "replaced", types, supplied);
+        runtime::compile_layer(*compilation, "Layer", module.type(), "replaced",
+                               signature_of(*package, "Layer", types), {supplied, {}, {}});
     return {module, std::move(method)};
 }
 

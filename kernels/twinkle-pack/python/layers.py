@@ -17,6 +17,23 @@ class RMSNorm(nn.Module):
         return RMSNormFunction.apply(hidden_states, self.weight, self.variance_epsilon)
 
 
+class T5LayerNorm(nn.Module):
+    """T5's: rounded to the dtype of the weight, where that is a half precision, whatever the input's is. T5 in float16
+    keeps one projection in float32, and its residuals with it."""
+
+    can_torch_compile: bool = True
+    has_backward: bool = True
+
+    weight: torch.Tensor
+    variance_epsilon: float
+
+    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        x = hidden_states
+        if x.dtype != self.weight.dtype:
+            x = x.to(torch.float32)
+        return RMSNormFunction.apply(x, self.weight, self.variance_epsilon).to(self.weight.dtype)
+
+
 class SwiGLUMLP(nn.Module):
     """down_proj(silu(gate_proj(x)) * up_proj(x)), with the host's own projections."""
 
@@ -31,4 +48,4 @@ class SwiGLUMLP(nn.Module):
         return self.down_proj(SiluMulFunction.apply(self.gate_proj(x), self.up_proj(x)))
 
 
-__all__ = ["RMSNorm", "SwiGLUMLP"]
+__all__ = ["RMSNorm", "T5LayerNorm", "SwiGLUMLP"]

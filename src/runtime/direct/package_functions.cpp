@@ -91,6 +91,7 @@ jit::Function& PackageFunctions::compile(const std::string& name, const std::str
     const auto [module, function] = module_and_name(name);
     const jit::SourceRange range = range_of_call(name);
     try {
+        compilation_->begin(nullptr);
         const PackageModule* source = compilation_->package().module(module);
         const auto value =
             source == nullptr ? nullptr : compilation_->value_of(*source, {}, function, range);

@@ -70,11 +70,17 @@ private:
     }
 
     void push_number(std::uint64_t value) {
+        if (storages_ == nullptr) {
+            return push(plain);
+        }
         numbers_[held_.size()] = value;
         construct(0);
     }
 
     void push_text(std::string_view value) {
+        if (storages_ == nullptr) {
+            return push(plain);
+        }
         texts_[held_.size()] = value;
         construct(0);
     }
@@ -96,6 +102,9 @@ private:
     // ("storage", type, key, device, number of elements)
     void persistent() {
         need(1);
+        if (storages_ == nullptr) {
+            return construct(1);
+        }
         const auto& parts = held_[stack_.back()];
         const auto type = parts.size() >= 5 ? texts_.find(parts[1]) : texts_.end();
         const auto key = parts.size() >= 5 ? texts_.find(parts[2]) : texts_.end();
@@ -104,10 +113,8 @@ private:
             count->second > max_elements) {
             throw Unsound("a storage of it is none");
         }
-        if (storages_ != nullptr) {
-            storages_->push_back(
-                {std::string(key->second), count->second * element_size(type->second)});
-        }
+        storages_->push_back(
+            {std::string(key->second), count->second * element_size(type->second)});
         construct(1);
     }
 

@@ -13,7 +13,7 @@ namespace twinkle::runtime {
 // What no writer of a model would write: an opcode that TorchScript does not use, one without its
 // operands, lengths and numbers beyond the data, values that hold themselves, values nested more
 // deeply than any sane ones. Nothing: the pickle can be read. Time and memory are linear.
-// What it finds of storages goes to `storages`.
+// What it finds of storages goes to `storages`; without, a pickle that should have none is quicker.
 struct PickledStorage {
     std::string key;          // the name of its record
     std::uint64_t bytes = 0;  // that LibTorch will read from it

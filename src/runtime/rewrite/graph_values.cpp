@@ -48,7 +48,8 @@ std::optional<c10::IValue> constant_value(const Value* value) {
     auto constant = torch::jit::toIValue(value);
     if (constant && constant->isTensor()) {
         const at::Tensor tensor = constant->toTensor();
-        if (!tensor.defined() || tensor.dim() != 0 || !tensor.is_floating_point()) {
+        if (!tensor.defined() || tensor.dim() != 0 || !tensor.is_floating_point() ||
+            tensor.is_meta()) {
             return std::nullopt;
         }
         return tensor.item<double>();

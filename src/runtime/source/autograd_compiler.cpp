@@ -111,8 +111,9 @@ jit::Def FunctionCompiler::lower(const MethodSource& method,
     if (method.def == forward_.def && !own_context()) {
         parameters.insert(parameters.begin(), {context_, ""});
     }
+    compilation_.charge(*method.module, *method.def, method.def->name);
     const auto tree = compilation_.lower(*method.module, imports_in(method), *method.def,
-                                         method.def->name, parameters);
+                                         method.def->name, parameters, /*any_decorator=*/true);
     const auto optional = c10::OptionalType::create(c10::TensorType::get());
     return method.def->name == "backward"
                ? annotate_none_first(tree, compilation_.name_of(optional))
@@ -137,8 +138,7 @@ c10::TypePtr FunctionCompiler::define(const c10::ClassTypePtr& type, const Metho
                                 tree.statements());
     }
     const ContextSelf self(type, argument_types_.size());
-    compilation_.unit().define(type->name(), {}, {}, {tree},
-                               {scope_of(method)}, &self);
+    compilation_.unit().define(type->name(), {}, {}, {tree}, {scope_of(method)}, &self);
     return type->getMethod(method.def->name).getSchema().returns().at(0).type();
 }
 

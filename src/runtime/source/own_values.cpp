@@ -122,6 +122,9 @@ struct OwnFunctionValue : jit::SugaredValue {
     // compiled for them.
     static std::optional<py::ConstantValue> known(const jit::Value* value) {
         constexpr std::size_t longest = 64;
+        if (value->type()->kind() == c10::TypeKind::NoneType) {
+            return py::None{};
+        }
         const auto constant = jit::toIValue(value);
         if (!constant) {
             return std::nullopt;

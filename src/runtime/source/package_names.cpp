@@ -20,15 +20,10 @@ bool changes_nothing(const std::string& decorator) {
                                                 "functools.lru_cache",
                                                 "torch._dynamo.disable",
                                                 "torch._dynamo.allow_in_graph",
-                                                "torch.amp.custom_bwd",
-                                                "torch.amp.custom_fwd",
-                                                "torch.autograd.function.once_differentiable",
                                                 "torch.compile",
                                                 "torch.compiler.allow_in_graph",
                                                 "torch.compiler.assume_constant_result",
                                                 "torch.compiler.disable",
-                                                "torch.cuda.amp.custom_bwd",
-                                                "torch.cuda.amp.custom_fwd",
                                                 "torch.fx.wrap",
                                                 "torch.jit.export",
                                                 "torch.jit.ignore",
@@ -178,14 +173,14 @@ NameScope Compilation::names_in(const PackageModule& module, const Bindings& loc
 
 jit::Def Compilation::lower(const PackageModule& module, const Bindings& local,
                             const py::FunctionDef& def, const std::string& name,
-                            const std::vector<LoweredParameter>& parameters) {
+                            const std::vector<LoweredParameter>& parameters, bool any_decorator) {
     NameScope names = names_in(module, local);
     for (const py::ExprPtr& decorator : def.decorator_list) {
         const std::string known = external_name(module, {}, *decorator_name(decorator));
         if (known.starts_with("triton.")) {
             module.file->refuse(def, "the Triton kernel " + def.name);
         }
-        if (!changes_nothing(known)) {
+        if (!any_decorator && !changes_nothing(known)) {
             module.file->refuse(*decorator, "a decorator of " + def.name +
                                                 " that may change what it computes" +
                                                 (known.empty() ? "" : ": " + known));

@@ -260,6 +260,31 @@ Value Compilation::python_function(const std::string& module, const std::string&
     return function ? own_function_value(known, *found.module, **function) : nullptr;
 }
 
+Compilation::InProgress::InProgress(std::shared_ptr<CompileBudget> budget, std::string key,
+                                    std::size_t height)
+    : budget_(std::move(budget)), key_(std::move(key)), height_(height) {
+    budget_->in_progress.insert(key_);
+    budget_->height += height_;
+}
+
+Compilation::InProgress::~InProgress() {
+    budget_->in_progress.erase(key_);
+    budget_->height -= height_;
+}
+
+Compilation::InProgress Compilation::enter(const PackageModule& module, const py::Node& at,
+                                           const std::string& key, const std::string& name) {
+    const std::string unique = fmt::format("{}:{}", static_cast<const void*>(this), key);
+    if (budget_->in_progress.contains(unique)) {
+        module.file->refuse(at, name + " is called recursively");
+    }
+    if (budget_->in_progress.size() >= max_nested_functions ||
+        budget_->height + at.height > max_height) {
+        module.file->refuse(at, "the calls that lead to " + name + " nest too deeply");
+    }
+    return {budget_, unique, at.height};
+}
+
 void Compilation::charge(const PackageModule& module, const py::Node& at, const std::string& name) {
     budget_->nodes += size_of(at);
     if (++budget_->functions > max_functions || budget_->nodes > max_nodes) {
@@ -276,27 +301,8 @@ jit::Function* Compilation::define(const PackageModule& module, const std::strin
     if (const auto known = functions_.find(key); known != functions_.end()) {
         return known->second;
     }
-    const std::string unique = fmt::format("{}:{}", static_cast<const void*>(this), key);
-    if (budget_->in_progress.contains(unique)) {
-        module.file->refuse(at, name + " is called recursively");
-    }
-    if (budget_->in_progress.size() >= max_nested_functions ||
-        budget_->height + at.height > max_height) {
-        module.file->refuse(at, "the calls that lead to " + name + " nest too deeply");
-    }
+    const InProgress guard = enter(module, at, key, name);
     charge(module, at, name);
-    struct InProgress {
-        CompileBudget& budget;
-        std::string key;
-        std::size_t height;
-        ~InProgress() {
-            budget.in_progress.erase(key);
-            budget.height -= height;
-        }
-    };
-    budget_->in_progress.insert(unique);
-    budget_->height += at.height;
-    const InProgress guard{*budget_, unique, at.height};
     const c10::QualifiedName prefix("__torch__.twinkle_kernels." +
                                     (module.name.empty() ? "package" : identifier(module.name)));
     const c10::QualifiedName wanted = unit_->mangle(c10::QualifiedName(prefix, identifier(name)));

@@ -62,7 +62,7 @@ public:
 
     // Resolves names as a function in a module of the package sees them; `local` are those that
     // imports in the function bind.
-    torch::jit::ResolverPtr scope_of(const PackageModule& module, const Bindings& local);
+    torch::jit::ResolverPtr scope_of(const PackageModule& module, const Bindings& local = {});
 
     // Null for a name that the module does not have.
     std::shared_ptr<torch::jit::SugaredValue> value_of(const PackageModule& module,
@@ -77,7 +77,25 @@ public:
     // The tree of a function of the package, its decorators looked at. Throws CannotCompile.
     torch::jit::Def lower(const PackageModule& module, const Bindings& local,
                           const python::FunctionDef& def, const std::string& name,
-                          const std::vector<LoweredParameter>& parameters);
+                          const std::vector<LoweredParameter>& parameters,
+                          bool any_decorator = false);
+
+    // While it lives, a function is being compiled: the same again is a recursion. Throws
+    // CannotCompile for that, and for calls that nest too deeply.
+    class [[nodiscard]] InProgress {
+    public:
+        InProgress(std::shared_ptr<CompileBudget> budget, std::string key, std::size_t height);
+        ~InProgress();
+        InProgress(const InProgress&) = delete;
+        InProgress& operator=(const InProgress&) = delete;
+
+    private:
+        std::shared_ptr<CompileBudget> budget_;
+        std::string key_;
+        std::size_t height_;
+    };
+    InProgress enter(const PackageModule& module, const python::Node& at, const std::string& key,
+                     const std::string& name);
 
     // Counts what is compiled next. Throws CannotCompile where the layer is too large.
     void charge(const PackageModule& module, const python::Node& at, const std::string& name);

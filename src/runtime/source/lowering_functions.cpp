@@ -1,0 +1,150 @@
+#include "runtime/source/lowering_statements.h"
+
+#include "python/walk.h"
+
+#include <algorithm>
+
+namespace twinkle::runtime {
+
+namespace jit = torch::jit;
+namespace py = twinkle::python;
+
+namespace {
+
+// Every parameter with its default, if it has one.
+std::vector<std::pair<const py::Arg*, const py::Expr*>> parameters_of(const py::Arguments& args) {
+    std::vector<std::pair<const py::Arg*, const py::Expr*>> result;
+    for (const py::Arg& arg : args.posonlyargs) {
+        result.emplace_back(&arg, nullptr);
+    }
+    for (const py::Arg& arg : args.args) {
+        result.emplace_back(&arg, nullptr);
+    }
+    const std::size_t first = result.size() - args.defaults.size();
+    for (std::size_t i = 0; i < args.defaults.size(); ++i) {
+        result[first + i].second = args.defaults[i].get();
+    }
+    for (std::size_t i = 0; i < args.kwonlyargs.size(); ++i) {
+        result.emplace_back(&args.kwonlyargs[i], args.kw_defaults[i].get());
+    }
+    return result;
+}
+
+// A parameter without a place in the compiled function: its value is known, or its default holds.
+void bind_known(FunctionScope& scope, Statements& lowering, const py::Arg& arg,
+                const std::optional<py::ConstantValue>& constant, const py::Expr* fallback,
+                const NameScope& defaults, std::vector<jit::Stmt>& body) {
+    std::optional<py::ConstantValue> value = constant;
+    FunctionScope outside{scope.file, defaults, {}, {}, {}, "", "", {}, false};
+    if (!value) {
+        value = known_value(outside, *fallback);
+    }
+    const bool decides = value && (std::holds_alternative<py::None>(*value) ||
+                                   std::holds_alternative<bool>(*value) ||
+                                   std::holds_alternative<std::string>(*value));
+    if (value && (decides || scope.assigned[arg.arg] == 1)) {
+        scope.constants[arg.arg] = *value;
+    }
+    if (value && scope.assigned[arg.arg] == 1) {
+        return;
+    }
+    // None at first, something else later.
+    std::optional<jit::Expr> type;
+    if (value && std::holds_alternative<py::None>(*value)) {
+        const std::string declared =
+            arg.annotation ? defaults.annotation(*arg.annotation) : std::string();
+        type = declared.empty() ? optional_tensor(scope.file.range(arg)) : type_reference(declared);
+    }
+    scope.bound.insert(arg.arg);
+    body.push_back(lowering.assignment(arg, arg.arg,
+                                       value ? lower_constant_value(scope.file.range(arg), *value)
+                                             : lower_expression(outside, *fallback),
+                                       type));
+}
+
+jit::Param parameter(const SourceFile& file, const py::Arg& arg, const std::string& type) {
+    const jit::SourceRange at = file.range(arg);
+    return jit::Param::create(at, jit::Ident::create(at, arg.arg),
+                              type.empty()
+                                  ? jit::Maybe<jit::Expr>::create(at)
+                                  : jit::Maybe<jit::Expr>::create(at, type_reference(type)),
+                              jit::Maybe<jit::Expr>::create(at), false);
+}
+
+void check_function(const SourceFile& file, const py::FunctionDef& function) {
+    constexpr std::uint16_t deepest = 160;
+    if (function.height > deepest) {
+        file.refuse(function, function.name + " is nested too deeply");
+    }
+    // These change what the whole function is, wherever they stand.
+    for (const py::StmtPtr& statement : function.body) {
+        py::walk(*statement, [&](const py::Node& node) {
+            if (py::as<py::Yield>(node) || py::as<py::YieldFrom>(node) ||
+                py::as<py::Global>(node) || py::as<py::Nonlocal>(node)) {
+                file.refuse(node, std::string(py::kind_name(node.kind)) +
+                                      " has no counterpart in TorchScript");
+            }
+            return node.kind != py::NodeKind::FunctionDef && node.kind != py::NodeKind::Lambda &&
+                   node.kind != py::NodeKind::ClassDef;
+        });
+    }
+}
+
+}  // namespace
+
+jit::Def lower_function(const SourceFile& file, const py::FunctionDef& function,
+                        const std::string& name, const std::vector<LoweredParameter>& parameters,
+                        const NameScope& names) {
+    check_function(file, function);
+    const jit::SourceRange range = file.range(function);
+    FunctionScope scope{file, names, assigned_names(function), {}, {}, "", "", {}, false};
+    if (function.args.vararg) {
+        scope.no_arguments = function.args.vararg->arg;
+    }
+    if (function.args.kwarg) {
+        scope.no_keywords = function.args.kwarg->arg;
+    }
+    Statements lowering(scope);
+    std::vector<jit::Param> params;
+    std::vector<jit::Stmt> body;
+    for (const auto& [arg, fallback] : parameters_of(function.args)) {
+        const auto given = std::find_if(parameters.begin(), parameters.end(),
+                                        [&](const auto& one) { return one.name == arg->arg; });
+        if (given == parameters.end() && fallback == nullptr) {
+            file.refuse(*arg, "the parameter " + arg->arg + " of " + function.name +
+                                  " gets no value and has no default");
+        }
+        if (given == parameters.end() || given->constant) {
+            bind_known(scope, lowering, *arg,
+                       given == parameters.end() ? std::nullopt : given->constant, fallback, names,
+                       body);
+            continue;
+        }
+        params.push_back(parameter(file, *arg, given->type));
+        scope.bound.insert(arg->arg);
+        if (given->is_module && scope.assigned[arg->arg] == 1) {
+            scope.modules.insert(arg->arg);
+        }
+    }
+    const auto decl = jit::Decl::create(range, jit::List<jit::Param>::create(range, params),
+                                        jit::Maybe<jit::Expr>::create(range));
+    return jit::Def::create(range, jit::Ident::create(range, name), decl,
+                            lowering.body(function, std::move(body)));
+}
+
+jit::Def lower_constant(const SourceFile& file, const py::Expr& value, const std::string& name,
+                        const NameScope& names) {
+    constexpr std::uint16_t deepest = 160;
+    if (value.height > deepest) {
+        file.refuse(value, name + " is nested too deeply");
+    }
+    const jit::SourceRange range = file.range(value);
+    FunctionScope scope{file, names, {}, {}, {}, "", "", {}, false};
+    const jit::Stmt result = jit::Return::create(range, lower_expression(scope, value));
+    return jit::Def::create(range, jit::Ident::create(range, name),
+                            jit::Decl::create(range, jit::List<jit::Param>::create(range, {}),
+                                              jit::Maybe<jit::Expr>::create(range)),
+                            jit::List<jit::Stmt>::create(range, {result}));
+}
+
+}  // namespace twinkle::runtime
