@@ -470,6 +470,10 @@ TEST_CASE("a Function that cannot be a node is refused with its place, and the o
                                  "        return x, x\n",
                                  backward)),
                ContainsSubstring("backward takes 1 gradients, forward gives 2 tensors"));
+    CHECK_THAT(why_kept(function("    @staticmethod\n    def forward(ctx, x, w, f):\n"
+                                 "        return Fn.apply(x, w, f)\n",
+                                 backward)),
+               ContainsSubstring("Fn.apply is called recursively"));
     CHECK_THAT(why_kept(function(forward, backward) + layer("Fn.vmap(x)")),
                ContainsSubstring("only apply is used"));
 }
