@@ -470,6 +470,10 @@ TEST_CASE("a Function that cannot be a node is refused with its place, and the o
                                  "        return x, x\n",
                                  backward)),
                ContainsSubstring("backward takes 1 gradients, forward gives 2 tensors"));
+    CHECK_THAT(why_kept(function("    @staticmethod\n    def forward(ctx, x, w, f):\n"
+                                 "        return Fn.apply(x, w, f)\n",
+                                 backward)),
+               ContainsSubstring("Fn.apply is called recursively"));
     CHECK_THAT(why_kept(function(forward, backward) + layer("Fn.vmap(x)")),
                ContainsSubstring("only apply is used"));
 }
@@ -527,6 +531,26 @@ TEST_CASE("operators without an autograd kernel are refused in training, but for
     CHECK(
         kernelized(halves + layer("ops.half(x)"), "inference").report.count(SiteStatus::replaced) ==
         1);
+}
+
+TEST_CASE("a model that calls the operators in ways of its own gets an error") {
+    // forward(self, x) calls the operator with one of these as ctx, and x or a constant.
+    const auto run = [](std::size_t ctx, const c10::IValue& constant) {
+        auto module = tests::module_of("Host", "def forward(self, x):\n    return x\n");
+        auto graph = torch::jit::toGraphFunction(module.get_method("forward").function()).graph();
+        const torch::jit::WithInsertPoint at_end(graph->return_node());
+        torch::jit::Value* argument =
+            constant.isNone() ? graph->inputs()[1] : graph->insertConstant(constant);
+        torch::jit::Value* arguments = graph->insertNode(graph->createTuple({argument}))->output();
+        torch::jit::Value* output =
+            graph->insert(c10::Symbol::fromQualString("twinkle::autograd_apply"),
+                          {graph->inputs()[ctx], arguments});
+        graph->return_node()->replaceInput(0, output);
+        module.forward({torch::ones({4})});
+    };
+    CHECK_THROWS_WITH(run(0, {}), ContainsSubstring("more than 32 deep"));
+    CHECK_THROWS_WITH(run(1, {}), ContainsSubstring("takes a ctx object and a tuple"));
+    CHECK_THROWS_WITH(run(0, 1), ContainsSubstring("Expected a value of type 'Tensor"));
 }
 
 TEST_CASE("a wrong backward is noticed by these tests") {

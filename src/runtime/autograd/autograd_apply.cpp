@@ -22,11 +22,27 @@ constexpr const char* key_context = "ctx";
 constexpr const char* key_positions = "tensor_arguments";
 constexpr const char* key_arguments = "arguments";
 
+// A saved model can make a ctx call itself; TorchScript alone has no recursion.
+struct Depth {
+    Depth() {
+        TORCH_CHECK(depth < most, "twinkle: autograd.Functions call each other more than ", most,
+                    " deep");
+        ++depth;
+    }
+    ~Depth() { --depth; }
+    Depth(const Depth&) = delete;
+    Depth& operator=(const Depth&) = delete;
+
+    static constexpr int most = 32;
+    static thread_local int depth;
+};
+thread_local int Depth::depth = 0;
+
+// The types of the arguments are checked: a saved model can pass anything as Any.
 c10::IValue call(const Object& ctx, const std::string& method, std::vector<c10::IValue> arguments) {
-    jit::Stack stack{ctx};
-    std::move(arguments.begin(), arguments.end(), std::back_inserter(stack));
-    ctx->type()->getMethod(method).run(stack);
-    return jit::pop(stack);
+    const Depth depth;
+    arguments.insert(arguments.begin(), ctx);
+    return ctx->type()->getMethod(method)(std::move(arguments));
 }
 
 void set(const Object& ctx, const std::string& attribute, c10::IValue value) {

@@ -39,12 +39,22 @@ struct ApplyValue : jit::SugaredValue {
         return node(loc, graph, context_class(key, types), values);
     }
 
+    // A Function that applies itself would be compiled without end.
+    template <class Compile>
+    auto entered(const std::string& key, const Compile& compile) {
+        [[maybe_unused]] const auto guard = compilation->enter(
+            *source.module, *source.type, "apply:" + key, source.type->name + ".apply");
+        return compile();
+    }
+
     jit::Function* plain_forward(const std::string& key, const std::vector<c10::TypePtr>& types) {
         auto& known = compilation->autograd_cache().forwards;
         const auto found = known.find(key);
         return found != known.end()
                    ? found->second
-                   : known[key] = FunctionCompiler(*compilation, source, types).plain_forward();
+                   : known[key] = entered(key, [&] {
+                         return FunctionCompiler(*compilation, source, types).plain_forward();
+                     });
     }
 
     c10::ClassTypePtr context_class(const std::string& key,
@@ -53,7 +63,9 @@ struct ApplyValue : jit::SugaredValue {
         const auto found = known.find(key);
         return found != known.end()
                    ? found->second
-                   : known[key] = FunctionCompiler(*compilation, source, types).context_class();
+                   : known[key] = entered(key, [&] {
+                         return FunctionCompiler(*compilation, source, types).context_class();
+                     });
     }
 
     static Value node(const jit::SourceRange& loc, jit::Graph& graph, const c10::ClassTypePtr& type,
