@@ -412,6 +412,20 @@ TEST_CASE("layer source: conditions that are known decide what is compiled") {
                            "    else:\n        y = y + i\nreturn x if y is None else y")
                            .toTensor(),
                        x + 1));
+    CHECK(torch::equal(run("x, n: int = None",
+                           "if x.dim() == 2:\n    n = 3\n"
+                           "return x * n if n is not None else x")
+                           .toTensor(),
+                       x * 3));
+    // None from the site: the parameter stays, what follows from it is decided.
+    CHECK(torch::equal(run("x, z", "if z is not None and z.stride(0) == 1:\n    return z\nreturn x",
+                           {c10::IValue()})
+                           .toTensor(),
+                       x));
+    CHECK(torch::equal(run("x, z", "if x.dim() == 2:\n    z = x + 1\nreturn x if z is None else z",
+                           {c10::IValue()})
+                           .toTensor(),
+                       x + 1));
     refused("n = x.shape[0] or 4\nreturn x * n", "`and` or `or` of a value of type int");
 }
 

@@ -49,6 +49,7 @@ struct LoweredParameter {
     // compiled function then, and conditions on it are decided.
     std::optional<python::ConstantValue> constant = std::nullopt;
     bool is_module = false;
+    bool is_none = false;  // a parameter of type None: known, but passed all the same
 };
 
 // What a function's names mean beyond its own text; answered by the compilation.
@@ -57,6 +58,7 @@ struct NameScope {
     std::function<bool(const std::string&)> binds;
     // A name for type_reference(), empty if the annotation is none that TorchScript has.
     std::function<std::string(const python::Expr&)> annotation;
+    std::function<std::string(const python::Expr&)> optional_annotation;  // the same, or None
     // What a context manager of a `with` stands for.
     enum class Context { unknown, none, no_grad, enable_grad };
     std::function<Context(const python::Expr&)> context;

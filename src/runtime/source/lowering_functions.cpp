@@ -30,6 +30,14 @@ std::vector<std::pair<const py::Arg*, const py::Expr*>> parameters_of(const py::
     return result;
 }
 
+// What a parameter that is None at first may be bound to later: what it is declared as, or a
+// tensor.
+jit::Expr type_beside_none(const FunctionScope& scope, const py::Arg& arg, const NameScope& names) {
+    const std::string declared =
+        arg.annotation ? names.optional_annotation(*arg.annotation) : std::string();
+    return declared.empty() ? optional_tensor(scope.file.range(arg)) : type_reference(declared);
+}
+
 // A parameter without a place in the compiled function: its value is known, or its default holds.
 void bind_known(FunctionScope& scope, Statements& lowering, const py::Arg& arg,
                 const std::optional<py::ConstantValue>& constant, const py::Expr* fallback,
@@ -51,9 +59,7 @@ void bind_known(FunctionScope& scope, Statements& lowering, const py::Arg& arg,
     // None at first, something else later.
     std::optional<jit::Expr> type;
     if (value && std::holds_alternative<py::None>(*value)) {
-        const std::string declared =
-            arg.annotation ? defaults.annotation(*arg.annotation) : std::string();
-        type = declared.empty() ? optional_tensor(scope.file.range(arg)) : type_reference(declared);
+        type = type_beside_none(scope, arg, defaults);
     }
     scope.bound.insert(arg.arg);
     body.push_back(lowering.assignment(arg, arg.arg,
@@ -122,6 +128,15 @@ jit::Def lower_function(const SourceFile& file, const py::FunctionDef& function,
         }
         params.push_back(parameter(file, *arg, given->type));
         scope.bound.insert(arg->arg);
+        if (given->is_none) {
+            scope.constants[arg->arg] = py::None{};
+            if (scope.assigned[arg->arg] > 1) {
+                const jit::SourceRange at = file.range(*arg);
+                body.push_back(lowering.assignment(*arg, arg->arg,
+                                                   lower_constant_value(at, py::None{}),
+                                                   type_beside_none(scope, *arg, names)));
+            }
+        }
         if (given->is_module && scope.assigned[arg->arg] == 1) {
             scope.modules.insert(arg->arg);
         }

@@ -156,6 +156,10 @@ NameScope Compilation::names_in(const PackageModule& module, const Bindings& loc
         const c10::TypePtr type = type_of(module, local, annotation);
         return type ? name_of(type) : std::string();
     };
+    names.optional_annotation = [this, &module, &local](const py::Expr& annotation) {
+        const c10::TypePtr type = type_of(module, local, annotation);
+        return type ? name_of(c10::OptionalType::create(type)) : std::string();
+    };
     names.context = [this, &module, &local](const py::Expr& manager) {
         using Context = NameScope::Context;
         const auto* call = py::as<py::Call>(manager);
@@ -187,7 +191,12 @@ jit::Def Compilation::lower(const PackageModule& module, const Bindings& local,
         }
         names.no_grad = names.no_grad || known == "torch.no_grad";
     }
-    return lower_function(*module.file, def, name, parameters, names);
+    std::vector<LoweredParameter> marked = parameters;
+    for (LoweredParameter& parameter : marked) {
+        const c10::TypePtr type = type_named(parameter.type);
+        parameter.is_none = type != nullptr && type->kind() == c10::TypeKind::NoneType;
+    }
+    return lower_function(*module.file, def, name, marked, names);
 }
 
 }  // namespace twinkle::runtime
