@@ -103,7 +103,8 @@ def fake_worker(twinkle, tmp_path):
     (folder / "runtime.json").write_text(json.dumps({
         "schema": "twinkle.runtime/1", "torch": "2.13.0", "backend": "cpu", "cxx11": True,
         "torch_lib": str(folder), "worker": "twinkle-worker", "library": "libtwinkle.so"}))
-    (folder / "libtwinkle.so").write_bytes(b"")
+    for library in ("libtwinkle.so", "libtorch.so"):
+        (folder / library).write_bytes(b"")
     (tmp_path / "model.pt").write_bytes(b"a model")
     (tmp_path / "inputs.pt").write_bytes(b"inputs")
     (tmp_path / "empty.map.json").write_text(json.dumps({

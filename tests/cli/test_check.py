@@ -89,7 +89,7 @@ def test_a_folder_that_is_no_variant_and_a_missing_package(twinkle, tmp_path):
 
 def test_layers_and_imports_with_file_and_line(twinkle, tmp_path):
     layers = RMS_NORM + "\n\nclass Wrong(nn.Module):\n    def __init__(self):\n        pass\n\n" \
-                        "    def forward(self, x):\n        with torch.no_grad():\n            return x\n"
+                        "    def forward(self, x):\n        with torch.autocast('cpu'):\n            return x\n"
     init = "import os\nimport requests\nfrom norm import layers\ntry:\n    import numpy\nexcept ImportError:\n    pass\n" \
            "from kernels import get_kernel_dep\nfrom typing import TYPE_CHECKING\n"
     kernel(tmp_path, layers=layers, init=init)

@@ -324,7 +324,7 @@ CONSTRUCTS = {
     "try": ("        x = hidden", "        try:\n            pass\n        except Exception:\n            pass\n        x = hidden", "try"),
     "lambda": ("        x = hidden", "        f = lambda y: y\n        x = hidden", "lambda"),
     "yield": ("        x = hidden", "        yield 1\n        x = hidden", "yield"),
-    "import": ("        x = hidden", "        import os\n        x = hidden", "import"),
+    "import": ("        x = hidden", "        import os\n        os.remove('ran')\n        x = hidden", "os"),
     "attribute": ("self.variance_epsilon)", "self.no_such_attribute)", "no_such_attribute"),
     "function": ("torch.rsqrt(", "torch.no_such_function(", "no_such_function"),
     "python": ("        x = hidden", "        open('ran', 'w')\n        x = hidden", "open"),
