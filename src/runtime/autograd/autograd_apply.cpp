@@ -139,7 +139,7 @@ struct Node : torch::autograd::Function<Node> {
         return outputs;
     }
 
-    static variable_list backward(AutogradContext* node, variable_list gradients) {
+    static variable_list backward(AutogradContext* node, const variable_list& gradients) {
         const Object kept = node->saved_data.at(key_context).toObject();
         TORCH_CHECK_NOT_IMPLEMENTED(
             !at::GradMode::is_enabled(), "twinkle: the backward of ", name_of(kept),

@@ -76,7 +76,7 @@ c10::IValue call(const Overloads& overloads, const std::string& name,
 
 }  // namespace
 
-c10::IValue fitted(c10::IValue value, const c10::TypePtr& type) {
+c10::IValue fitted(const c10::IValue& value, const c10::TypePtr& type) {
     c10::TypePtr wanted = type;
     if (const auto optional = type->cast<c10::OptionalType>()) {
         wanted = optional->getElementType();
@@ -95,7 +95,7 @@ Implementation operator_named(const std::string& op_namespace, const std::string
                      .why = "",
                      .hint = "Kernel::operators() lists them, as `twinkle inspect` does"});
     }
-    return {qualified, [overloads, qualified](std::vector<c10::IValue> arguments,
+    return {qualified, [overloads, qualified](const std::vector<c10::IValue>& arguments,
                                               const Implementation::Keywords& keywords) {
                 return call(overloads, qualified, arguments, keywords);
             }};

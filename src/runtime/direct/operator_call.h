@@ -13,6 +13,6 @@ namespace twinkle::runtime {
 Implementation operator_named(const std::string& op_namespace, const std::string& name);
 
 // Fits a value to a formal type where only the kind of number differs: 1 for 1.0.
-c10::IValue fitted(c10::IValue value, const c10::TypePtr& type);
+c10::IValue fitted(const c10::IValue& value, const c10::TypePtr& type);
 
 }  // namespace twinkle::runtime

@@ -27,7 +27,7 @@ std::optional<std::string> mode_of(const ModelOptions& options) {
     const auto& backward = options.needs_backward;
     const auto& compile = options.needs_torch_compile;
     if (options.mode) {
-        const std::string mode = runtime::normalized_mode(*options.mode);
+        std::string mode = runtime::normalized_mode(*options.mode);
         if (backward && *backward != runtime::wants_training(mode)) {
             contradicted("needs_backward", mode);
         }
