@@ -30,7 +30,8 @@ TWINKLE_C_API void twinkle_free(char* text);
  * TWINKLE_KERNELS, the bundled kernels and the cache; or NULL. */
 TWINKLE_C_API int twinkle_load_kernels(const char* model, const char* kernel_dirs);
 
-/* Registers the layers of a twinkle.toml (or the same keys as JSON) for this process. */
+/* Registers the layers of a file for this process: twinkle.toml, or the same keys in a file whose
+ * name ends in .json. config: its path. */
 TWINKLE_C_API int twinkle_register_kernels(const char* config);
 /* Forgets everything that this process has registered. */
 TWINKLE_C_API void twinkle_clear_kernels(void);

@@ -190,10 +190,10 @@ TEST_CASE("every case of a fallback: kept with its reason, or refused") {
     cuda.add("1", "", "", "cuda");
     kept(cuda, {.device = "cpu"}, Fallback::no_device, "no kernel for cpu, only for cuda");
     Bound range;
-    range.registry.register_layer_kernel({.kernel_name = "Add",
+    range.registry.register_layer_kernel({.kernel_name = "Add",  // of no GPU that there is
                                           .repo_path = range.folder.path(),
                                           .device = "cuda",
-                                          .capability = std::pair(80, 90)});
+                                          .capability = std::pair(990, 991)});
     kept(range, {.device = "cuda"}, Fallback::no_compatible_properties, "capability");
     Bound inference;
     inference.add("1", "inference");

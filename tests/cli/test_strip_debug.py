@@ -64,3 +64,10 @@ def test_nothing_of_this_machine_is_added(twinkle, models):
     content = (twinkle.folder / "fast.pt").read_bytes()
     for folder in (twinkle.folder, PREFIX):
         assert str(folder).encode() not in content.replace(str(PREFIX / "tests").encode(), b"")
+
+
+def test_a_layer_that_was_not_taken_leaves_nothing_to_stumble_over(twinkle):
+    python_kernel(twinkle.folder, RMS_NORM.replace("torch.rsqrt(", "torch.no_such_function("))
+    done = twinkle("kernelize", EXAMPLES / "scripted.pt", "-o", "fast.pt", "--strip-debug", "--json")
+    assert done.code == 0 and done.json["kept"] > 0, done.err
+    assert paths_in(twinkle.folder / "fast.pt") == set()

@@ -183,3 +183,34 @@ TEST_CASE("a failed attempt does not stand in the way of the next") {
     CHECK_FALSE(attempt("    def forward(self, x):\n        return x + self.nothing\n"));
     CHECK(attempt("    def forward(self, x):\n        return x + self.eps\n"));
 }
+
+TEST_CASE("what a module changes after it has a name is refused, not guessed") {
+    for (const std::string later :
+         {"Layer.forward = other\n", "setattr(Layer, 'forward', other)\n", "del Layer\n",
+          "SCALE = 3.0\n", "for SCALE in (1.0, 2.0):\n    pass\n", "F.relu = other\n",
+          "class Box:\n    S = 2.0\nBox.S = 3.0\n"}) {
+        const std::string uses = later.starts_with("F.")    ? "F.relu(x)"
+                                 : later.starts_with("cla") ? "x * Box.S"
+                                                            : "x * SCALE";
+        const auto package = std::make_shared<KernelPackage>(std::map<std::string, std::string>{
+            {"__init__.py", ""},
+            {"layers.py",
+             "import torch.nn as nn\nimport torch.nn.functional as F\n"
+             "SCALE = 2.0\ndef other(x):\n    return x\n"
+             "class Layer(nn.Module):\n    def forward(self, x):\n        return " +
+                 uses + "\n" + later}});
+        auto module = tests::module_of("Host", "def forward(self, x):\n    return x\n");
+        const auto compilation =
+            std::make_shared<Compilation>(package, module.type()->compilation_unit());
+        INFO(later);
+        CHECK_FALSE(compile_layer(*compilation, "Layer", module.type(), "replaced",
+                                  {{{"x", c10::TensorType::get()}}, {}}, {}));
+    }
+}
+
+TEST_CASE("a layer cannot call the forward that it replaces") {
+    const Compiled compiled =
+        compile("    def forward(self, x):\n        return self.forward(x)\n");
+    REQUIRE_FALSE(compiled.method);
+    CHECK_THAT(compiled.method.error(), ContainsSubstring("the module that it replaces"));
+}

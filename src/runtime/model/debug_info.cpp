@@ -32,7 +32,9 @@ void strip_debug_info(const jit::Module& model) {
             continue;
         }
         for (jit::Function* function : unit->get_functions()) {
-            if (auto* graph_function = jit::tryToGraphFunction(*function)) {
+            // Null: a method that was taken away again.
+            auto* graph_function = function ? jit::tryToGraphFunction(*function) : nullptr;
+            if (graph_function != nullptr) {
                 strip(graph_function->graph()->block());
             }
         }

@@ -53,6 +53,18 @@ std::vector<c10::Symbol> operators_of(jit::Function& method) {
     return kinds;
 }
 
+// What a view is a view of.
+const jit::Value* viewed(const jit::Value* value) {
+    static const std::set<std::string> views = {
+        "aten::view",   "aten::slice",     "aten::select",  "aten::unsqueeze", "aten::squeeze",
+        "aten::narrow", "aten::transpose", "aten::permute", "aten::expand",    "aten::t",
+        "aten::alias",  "aten::detach",    "aten::flatten", "aten::unflatten"};
+    while (views.contains(value->node()->kind().toQualString())) {
+        value = value->node()->input(0);
+    }
+    return value;
+}
+
 bool is_numbered_forward(const std::string& name) {
     return name.starts_with("forward") && name != "forward" &&
            std::all_of(name.begin() + 7, name.end(),
@@ -76,7 +88,7 @@ std::vector<jit::Function*> forward_methods(const c10::ClassTypePtr& type) {
     return found;
 }
 
-std::set<std::string> written_attributes(jit::Function& method) {
+std::set<std::string> written_values(jit::Function& method) {
     std::set<std::string> names;
     visit(body(method), [&](const jit::Node* node) {
         if (node->kind() == c10::prim::SetAttr) {
@@ -89,9 +101,14 @@ std::set<std::string> written_attributes(jit::Function& method) {
         }
         for (std::size_t i = 0; i < schema->arguments().size() && i < node->inputs().size(); ++i) {
             const auto* alias = schema->arguments()[i].alias_info();
-            const jit::Node* from = node->input(i)->node();
-            if (alias != nullptr && alias->isWrite() && from->kind() == c10::prim::GetAttr) {
+            if (alias == nullptr || !alias->isWrite()) {
+                continue;
+            }
+            const jit::Node* from = viewed(node->input(i))->node();
+            if (from->kind() == c10::prim::GetAttr) {
                 names.insert(from->s(c10::attr::name));
+            } else if (from->kind() == c10::prim::Param) {
+                names.insert("input");
             }
         }
     });

@@ -13,7 +13,8 @@ namespace twinkle::runtime {
 // that somebody wrote under such a name is another method.
 std::vector<torch::jit::Function*> forward_methods(const c10::ClassTypePtr& type);
 
-// The attributes of its module that a method sets, or writes into.
-std::set<std::string> written_attributes(torch::jit::Function& method);
+// The attributes of its module that a method sets or writes into, and "input" where it writes into
+// what it was given.
+std::set<std::string> written_values(torch::jit::Function& method);
 
 }  // namespace twinkle::runtime

@@ -28,8 +28,8 @@ struct Edit {
 
 // A forward may do more than return something, and what it does would be lost.
 std::optional<std::string> lost_effects(jit::Function& forward, jit::Function& layer) {
-    std::set<std::string> lost = written_attributes(forward);
-    for (const std::string& kept : written_attributes(layer)) {
+    std::set<std::string> lost = written_values(forward);
+    for (const std::string& kept : written_values(layer)) {
         lost.erase(kept);
     }
     if (lost.empty()) {

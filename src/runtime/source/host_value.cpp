@@ -193,6 +193,9 @@ struct HostValue : jit::SugaredValue {
             return std::make_shared<jit::SimpleValue>(
                 m.graph()->insertConstant(given->second, loc));
         }
+        if (field.starts_with("forward") && type->findMethod(field) != nullptr) {
+            throw(jit::ErrorReport(loc) << "the layer calls the module that it replaces");
+        }
         if (type->findMethod(field) != nullptr) {
             return std::make_shared<jit::MethodValue>(value, field);
         }

@@ -37,6 +37,59 @@ std::string dotted(const std::string& base, const std::string& name) {
     return base.empty() ? name : name.empty() ? base : base + "." + name;
 }
 
+// The name at the root of a.b.c, a[0].b.
+const py::Name* root_name(const py::Expr& expr) {
+    if (const auto* attribute = py::as<py::Attribute>(expr)) {
+        return root_name(*attribute->value);
+    }
+    if (const auto* subscript = py::as<py::Subscript>(expr)) {
+        return root_name(*subscript->value);
+    }
+    return py::as<py::Name>(expr);
+}
+
+// Attributes of a function or class that say something of it and change nothing.
+bool is_description(const std::string& attribute) {
+    static const std::set<std::string> known = {
+        "__doc__",      "__module__",        "__name__",         "__qualname__",
+        "has_backward", "can_torch_compile", "kernel_layer_name"};
+    return known.contains(attribute);
+}
+
+// What a statement at module level changes of something that has a name already: K.forward = f,
+// setattr(K, …), del K, for K in ….
+std::vector<const py::Name*> changed_by(const py::Stmt& statement) {
+    std::vector<const py::Expr*> targets;
+    if (const auto* assign = py::as<py::Assign>(statement)) {
+        for (const py::ExprPtr& target : assign->targets) {
+            const auto* attribute = py::as<py::Attribute>(target);
+            if (attribute != nullptr && !is_description(attribute->attr)) {
+                targets.push_back(target.get());
+            }
+        }
+    } else if (const auto* removed = py::as<py::Delete>(statement)) {
+        for (const py::ExprPtr& target : removed->targets) {
+            targets.push_back(target.get());
+        }
+    } else if (const auto* loop = py::as<py::For>(statement)) {
+        targets.push_back(loop->target.get());
+    } else if (const auto* single = py::as<py::ExprStmt>(statement)) {
+        const auto* call = py::as<py::Call>(single->value);
+        const auto* called = call ? py::as<py::Name>(call->func) : nullptr;
+        if (called != nullptr && (called->id == "setattr" || called->id == "delattr") &&
+            !call->args.empty()) {
+            targets.push_back(call->args.front().get());
+        }
+    }
+    std::vector<const py::Name*> names;
+    for (const py::Expr* target : targets) {
+        if (const py::Name* name = root_name(*target)) {
+            names.push_back(name);
+        }
+    }
+    return names;
+}
+
 // Names that functions and statements change later: their value is not the one that they began
 // with.
 void mark_changed(PackageModule& module) {
@@ -48,6 +101,9 @@ void mark_changed(PackageModule& module) {
         }
     };
     for (const py::StmtPtr& statement : module.tree->body) {
+        for (const py::Name* name : changed_by(*statement)) {
+            unclear(name->id, *statement);
+        }
         if (const auto* added = py::as<py::AugAssign>(statement)) {
             if (const auto* name = py::as<py::Name>(added->target)) {
                 unclear(name->id, *statement);
@@ -154,7 +210,10 @@ void KernelPackage::bind(PackageModule& module, const std::string& name, Binding
     if (certainty == Certainty::otherwise && sure) {
         return;
     }
-    if (certainty == Certainty::certain) {
+    // A default value has kept the first of two constants.
+    const bool changes = std::holds_alternative<const py::Expr*>(known->second) &&
+                         std::holds_alternative<const py::Expr*>(binding);
+    if (certainty == Certainty::certain && !changes) {
         known->second = std::move(binding);
         return;
     }

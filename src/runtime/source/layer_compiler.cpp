@@ -65,6 +65,11 @@ LayerDefinition find_layer(KernelPackage& package, const std::string& layer) {
     if (type == nullptr) {
         throw CannotCompile("layers.py: there is no layer " + layer);
     }
+    if (!(*type)->decorator_list.empty()) {
+        definition.module->file->refuse(
+            *(*type)->decorator_list.front(),
+            "a decorator of the layer " + layer + " that may change what it computes");
+    }
     const auto found = find_forward(package, *definition.module, **type, 0);
     if (found.forward == nullptr) {
         definition.module->file->refuse(**type,

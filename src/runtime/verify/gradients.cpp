@@ -61,6 +61,7 @@ Gradients gradients_of(const torch::jit::Module& module, const std::string& meth
         }
     }
     std::vector<at::Tensor> outputs;
+    at::manual_seed(0);  // the same dropout in all runs
     collect(module.get_method(method)(tracked.positional, tracked.named), outputs);
     std::vector<at::Tensor> cotangents;
     for (const at::Tensor& output : outputs) {

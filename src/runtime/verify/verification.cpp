@@ -62,7 +62,9 @@ Verdict from_json(const Json& json) {
     return verdict;
 }
 
+// Every run draws the same random numbers: dropout is then the same in all that are compared.
 c10::IValue run(const torch::jit::Module& module, const std::string& method, const Inputs& inputs) {
+    at::manual_seed(0);
     std::unordered_map<std::string, c10::IValue> named(inputs.named.begin(), inputs.named.end());
     return module.get_method(method)(inputs.positional, named);
 }
