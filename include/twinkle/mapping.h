@@ -68,6 +68,28 @@ struct MappedLayer {
     std::vector<LayerCandidate> candidates;
 };
 
+// What stands for a function: of a kernel (`kernel` and `function`), of Python text (`source` and
+// `function`), or an operator.
+struct FunctionCandidate {
+    std::string kernel;    // MappedKernel::name; with `op` the kernel that has it
+    std::string function;  // in the kernel's package, or a layer of it; or in `source`
+    std::string source;    // the text of a Python file …
+    std::string file;      // … and what it is called in messages
+    std::string op;        // "namespace::name"
+    std::string device;    // cpu, cuda, …, or "any"
+    std::string mode;
+    bool has_backward = true;
+    bool can_torch_compile = false;
+};
+
+struct TWINKLE_API MappedFunction {
+    std::string target_module;  // "my_pkg.math_ops"
+    std::string func_name;      // "add"
+    std::vector<FunctionCandidate> candidates;
+
+    std::string full_name() const;  // "my_pkg.math_ops.add"
+};
+
 struct Rejection {
     std::string name;
     std::string because;
@@ -84,6 +106,7 @@ struct TWINKLE_API Mapping {
     std::map<std::string, std::string> target;  // the keys of a target, as text
     std::vector<MappedKernel> kernels;
     std::vector<MappedLayer> layers;
+    std::vector<MappedFunction> functions;
     std::vector<Decision> decisions;
 
     // Reads and validates; relative paths become absolute. Throws Error(malformed | not_found).

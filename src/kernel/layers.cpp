@@ -75,6 +75,33 @@ LayerList read_layers(const PackageSources& package) {
     return out;
 }
 
+namespace {
+
+// What Python reads as an attribute of the function: `silu.can_torch_compile = True`.
+void read_flags(const PackageModule& module, FunctionSource& function) {
+    for (const auto& statement : module.tree->body) {
+        const auto* assign = python::as<python::Assign>(statement);
+        const auto* value = assign ? python::as<python::Constant>(assign->value) : nullptr;
+        const bool* flag = value ? std::get_if<bool>(&value->value) : nullptr;
+        if (flag == nullptr) {
+            continue;
+        }
+        for (const auto& target : assign->targets) {
+            const auto* attribute = python::as<python::Attribute>(target);
+            const auto* owner = attribute ? python::as<python::Name>(attribute->value) : nullptr;
+            if (owner != nullptr && owner->id == function.symbol) {
+                if (attribute->attr == "has_backward") {
+                    function.has_backward = *flag;
+                } else if (attribute->attr == "can_torch_compile") {
+                    function.can_torch_compile = *flag;
+                }
+            }
+        }
+    }
+}
+
+}  // namespace
+
 FunctionList read_functions(const PackageSources& package) {
     FunctionList out;
     PackageModules modules(package);
@@ -95,6 +122,7 @@ FunctionList read_functions(const PackageSources& package) {
             for (const auto& decorator : node->decorator_list) {
                 function.decorators.push_back(source_text(*found->module, decorator.get()));
             }
+            read_flags(*found->module, function);
             function.usage = UsageReader(modules).read(*found->module, *node, "");
             out.functions.push_back(std::move(function));
         }

@@ -67,6 +67,8 @@ struct FunctionSource {
     std::vector<Parameter> parameters;
     std::string returns;
     std::vector<std::string> decorators;
+    bool has_backward = true;        // `name.has_backward = False` in its module
+    bool can_torch_compile = false;  // the same
     Usage usage;
 };
 

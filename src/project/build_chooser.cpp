@@ -163,11 +163,12 @@ const BuildChooser::Loaded& BuildChooser::load(const KernelSource& source,
         return found->second;
     }
     const LockedVariant* locked = locked_variant(source, choice, folder);
-    Loaded loaded{kernel::read_build(folder), {}};
+    Loaded loaded{kernel::read_build(folder), {}, {}};
     if (locked != nullptr) {
         check_files(source, *locked, loaded.build);
     }
     loaded.layers = kernel::read_layers(loaded.build.sources);
+    loaded.functions = kernel::read_functions(loaded.build.sources);
     const std::string& name = source.name;
     const auto& metadata = loaded.build.metadata;
     if (metadata && metadata->provenance && metadata->provenance->dirty()) {
@@ -224,6 +225,7 @@ const ChosenBuild* BuildChooser::choose(const KernelSource& source, const std::s
     const Loaded& loaded = load(source, best);
     auto chosen = std::make_unique<ChosenBuild>();
     chosen->layers = loaded.layers;
+    chosen->functions = loaded.functions;
     chosen->python_needs = loaded.build.python_needs;
     chosen->package = base::display_path(loaded.build.package);
     MappedKernel& kernel = chosen->kernel;

@@ -18,6 +18,7 @@ namespace twinkle::project {
 struct ChosenBuild {
     MappedKernel kernel;
     kernel::LayerList layers;
+    kernel::FunctionList functions;
     kernel::PythonNeeds python_needs;  // of its libraries
     std::string package;               // for messages: the folder of layers.py
 };
@@ -43,6 +44,7 @@ private:
     struct Loaded {
         kernel::Build build;
         kernel::LayerList layers;
+        kernel::FunctionList functions;
     };
     std::vector<kernel::VariantChoice> choices(const KernelSource& source,
                                                const std::string& device) const;

@@ -47,14 +47,17 @@ struct LayerBinding {
 struct FunctionBinding {
     std::string name;
     std::string target_module;
-    std::string func_impl;
-    std::string repo_id;
+    std::string func_impl;              // as written; empty: of a kernel …
+    std::filesystem::path source_file;  // "fast.py:add": absolute …
+    std::string source_function;        // … and "add"
+    std::string op;                     // "op:namespace::name": "namespace::name"
+    std::string repo_id;  // … of the Hub, or in a folder; neither: of the bundled pack
     Pin pin;
     std::filesystem::path repo_path;
     std::string package_name;
-    std::string func_name;
-    std::string device;
-    std::string mode;
+    std::string func_name;  // in the kernel's package, or a layer of it
+    std::string device;     // empty: every one
+    std::string mode;       // fallback where nothing is given
     std::string where;
 };
 

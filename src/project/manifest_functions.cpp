@@ -11,6 +11,35 @@ namespace {
 using base::Node;
 using base::TableReader;
 
+bool is_name(std::string_view text) {
+    return !text.empty() && (text.front() < '0' || text.front() > '9') &&
+           text.find_first_not_of(
+               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+               std::string_view::npos;
+}
+
+}  // namespace
+
+bool set_implementation(FunctionBinding& binding, const std::string& text,
+                        const std::filesystem::path& folder) {
+    binding.func_impl = text;
+    if (text.starts_with("op:")) {
+        binding.op = text.substr(3);
+        const auto colons = binding.op.find("::");
+        return colons != std::string::npos && is_name(binding.op.substr(0, colons)) &&
+               is_name(binding.op.substr(colons + 2));
+    }
+    const auto colon = text.rfind(':');
+    if (colon == std::string::npos || !text.substr(0, colon).ends_with(".py")) {
+        return false;
+    }
+    binding.source_file = (folder / text.substr(0, colon)).lexically_normal();
+    binding.source_function = text.substr(colon + 1);
+    return is_name(binding.source_function);
+}
+
+namespace {
+
 FunctionBinding read_function(const std::string& name, const Node& value,
                               const DocumentPlace& place) {
     TableReader reader(value, place.origin, "the function \"" + base::printable(name) + "\"");
@@ -18,21 +47,28 @@ FunctionBinding read_function(const std::string& name, const Node& value,
     binding.name = name;
     binding.where = reader.where(value);
     binding.target_module = reader.required_string("target_module");
-    binding.func_impl = reader.string("func_impl").value_or("");
+    if (const Node* impl = reader.find("func_impl")) {
+        if (!set_implementation(binding, reader.as_string(*impl, "func_impl"), place.folder)) {
+            reader.fail(*impl, std::string(func_impl_forms));
+        }
+    }
     RepositoryKeys repository = read_repository(reader, place);
     binding.repo_id = std::move(repository.repo_id);
     binding.pin = std::move(repository.pin);
     binding.repo_path = std::move(repository.repo_path);
     binding.package_name = std::move(repository.package_name);
-    binding.func_name = reader.string("func_name").value_or(name);
+    const auto func_name = reader.string("func_name");
+    binding.func_name = func_name.value_or(name);
     binding.device = read_device(reader);
     binding.mode = read_mode(reader);
     reader.finish();
     const int sources = static_cast<int>(!binding.func_impl.empty()) +
                         static_cast<int>(!binding.repo_id.empty()) +
                         static_cast<int>(!binding.repo_path.empty());
-    if (sources != 1) {
-        reader.fail(value, "exactly one of \"func_impl\", \"repo_id\" and \"repo_path\" is needed");
+    if (sources > 1 || (sources == 0 && !func_name)) {
+        reader.fail(value,
+                    "exactly one of \"func_impl\", \"repo_id\" and \"repo_path\" is needed, or "
+                    "\"func_name\" alone, of the bundled kernels");
     }
     return binding;
 }

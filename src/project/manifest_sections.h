@@ -19,6 +19,12 @@ struct DocumentPlace {
 std::vector<KernelRequest> read_kernels(const base::Node& table, const DocumentPlace& place);
 std::vector<LayerBinding> read_layer_bindings(const base::Node& table, const DocumentPlace& place);
 std::vector<FunctionBinding> read_functions(const base::Node& table, const DocumentPlace& place);
+// Reads func_impl: "file.py:function", relative to `folder`, or "op:namespace::name". False: it is
+// neither.
+bool set_implementation(FunctionBinding& binding, const std::string& text,
+                        const std::filesystem::path& folder);
+inline constexpr std::string_view func_impl_forms =
+    "\"func_impl\" is \"file.py:function\" or \"op:namespace::name\"";
 std::map<std::string, target::TargetSpec> read_targets(const base::Node& table,
                                                        const DocumentPlace& place);
 

@@ -62,6 +62,35 @@ Json layer_json(const MappedLayer& layer) {
             {"candidates", std::move(candidates)}};
 }
 
+// Only what is said: a candidate has one source of three.
+Json function_candidate_json(const FunctionCandidate& candidate) {
+    Json json = {{"device", candidate.device},
+                 {"mode", candidate.mode},
+                 {"has_backward", candidate.has_backward},
+                 {"can_torch_compile", candidate.can_torch_compile}};
+    const std::pair<const char*, const std::string&> texts[] = {{"kernel", candidate.kernel},
+                                                                {"function", candidate.function},
+                                                                {"source", candidate.source},
+                                                                {"file", candidate.file},
+                                                                {"operator", candidate.op}};
+    for (const auto& [key, text] : texts) {
+        if (!text.empty()) {
+            json[key] = text;
+        }
+    }
+    return json;
+}
+
+Json function_json(const MappedFunction& function) {
+    Json candidates = Json::array();
+    for (const FunctionCandidate& candidate : function.candidates) {
+        candidates.push_back(function_candidate_json(candidate));
+    }
+    return {{"target_module", function.target_module},
+            {"func_name", function.func_name},
+            {"candidates", std::move(candidates)}};
+}
+
 Json decision_json(const Decision& decision) {
     Json rejected = Json::array();
     for (const Rejection& rejection : decision.rejected) {
@@ -98,12 +127,16 @@ std::string MappedKernel::build_id() const {
     return hash.finish_hex();
 }
 
+std::string MappedFunction::full_name() const {
+    return target_module + "." + func_name;
+}
+
 std::string Mapping::to_json() const {
     return base::dump_json({{"schema", "twinkle.map/1"},
                             {"target", target},
                             {"kernels", list_json(kernels, kernel_json)},
                             {"layers", list_json(layers, layer_json)},
-                            {"functions", Json::array()},
+                            {"functions", list_json(functions, function_json)},
                             {"patterns", Json::array()},
                             {"decisions", list_json(decisions, decision_json)}});
 }

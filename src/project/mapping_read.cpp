@@ -71,12 +71,12 @@ public:
         for (const Node& item : items(reader, "decisions")) {
             mapping.decisions.push_back(decision(item));
         }
+        for (const Node& item : items(reader, "functions")) {
+            mapping.functions.push_back(function(item));
+        }
         // Written by later versions; a mapping that needs them must not half work here.
-        for (const char* later : {"functions", "patterns"}) {
-            if (const Node* list = reader.find(later); list != nullptr && !list->items.empty()) {
-                reader.fail(*list,
-                            std::string(later) + " are not known to this version of twinkle");
-            }
+        if (const Node* list = reader.find("patterns"); list != nullptr && !list->items.empty()) {
+            reader.fail(*list, "patterns are not known to this version of twinkle");
         }
         reader.finish();
         return mapping;
@@ -177,6 +177,14 @@ private:
             candidate.capability = {static_cast<int>(ends[0].integer),
                                     static_cast<int>(ends[1].integer)};
         }
+        mode_and_flags(reader, candidate);
+        reader.finish();
+        require_kernel(reader, item, candidate);
+        return candidate;
+    }
+
+    template <typename Candidate>
+    static void mode_and_flags(TableReader& reader, Candidate& candidate) {
         const Node& mode = reader.require("mode");
         candidate.mode = reader.as_string(mode, "mode");
         if (project::parse_layer_mode(candidate.mode) != candidate.mode) {
@@ -186,13 +194,58 @@ private:
         candidate.has_backward = *reader.boolean("has_backward");
         reader.require("can_torch_compile");
         candidate.can_torch_compile = *reader.boolean("can_torch_compile");
-        reader.finish();
+    }
+
+    template <typename Candidate>
+    void require_kernel(const TableReader& reader, const Node& item, const Candidate& candidate) {
         if (!kernels_.contains({candidate.kernel, candidate.device}) &&
             !kernels_.contains({candidate.kernel, "any"})) {
             reader.fail(item, "it names the kernel \"" + candidate.kernel + "\" for " +
                                   candidate.device + ", which is not in the mapping");
         }
+    }
+
+    FunctionCandidate function_candidate(const Node& item) {
+        TableReader reader(item, origin_, "a candidate");
+        FunctionCandidate candidate;
+        candidate.kernel = reader.string("kernel").value_or("");
+        candidate.function = reader.string("function").value_or("");
+        candidate.source = reader.string("source").value_or("");
+        candidate.file = reader.string("file").value_or("");
+        candidate.op = reader.string("operator").value_or("");
+        candidate.device = device(reader);
+        mode_and_flags(reader, candidate);
+        reader.finish();
+        const bool of_kernel = !candidate.kernel.empty() && candidate.op.empty();
+        const bool named = candidate.op.empty() == !candidate.function.empty();
+        if (!named || (!of_kernel && candidate.op.empty() == candidate.source.empty()) ||
+            (of_kernel && !candidate.source.empty())) {
+            reader.fail(item,
+                        "it is not one of a kernel's function, a function of a source, and an "
+                        "operator");
+        }
+        if (const auto colons = candidate.op.find("::");
+            !candidate.op.empty() &&
+            (colons == std::string::npos || !is_identifier(candidate.op.substr(0, colons)) ||
+             !is_identifier(candidate.op.substr(colons + 2)))) {
+            reader.fail(item, "\"operator\" is not namespace::name");
+        }
+        if (!candidate.kernel.empty()) {
+            require_kernel(reader, item, candidate);
+        }
         return candidate;
+    }
+
+    MappedFunction function(const Node& item) {
+        TableReader reader(item, origin_, "a function");
+        MappedFunction function;
+        function.target_module = reader.required_string("target_module");
+        function.func_name = reader.required_string("func_name");
+        for (const Node& entry : items(reader, "candidates")) {
+            function.candidates.push_back(function_candidate(entry));
+        }
+        reader.finish();
+        return function;
     }
 
     MappedLayer layer(const Node& item) {

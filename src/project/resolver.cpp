@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "project/build_chooser.h"
 #include "project/find_project.h"
+#include "project/function_candidates.h"
 #include "project/kernel_locator.h"
 #include "project/layer_candidates.h"
 #include "project/lock_files.h"
@@ -26,22 +27,6 @@ void add_kernels(const Manifest& manifest, const target::Target& target, KernelL
         if (!fits) {
             chooser.fail(source, target.devices(), request.where);
         }
-    }
-}
-
-// Functions are read, so that a manifest with them is checked; the runtime replaces layers only.
-void add_functions(const Manifest& manifest, bool strict, Resolution& resolution) {
-    for (const FunctionBinding& function : manifest.functions) {
-        const std::string name = function.target_module + "." + function.name;
-        const std::string why = "this version of twinkle replaces layers only";
-        if (strict) {
-            throw Error(ErrorCode::refused, {.what = "the function " + name + " cannot be replaced",
-                                             .where = function.where,
-                                             .why = why,
-                                             .hint = "leave --strict out to go on without it"});
-        }
-        resolution.mapping.decisions.push_back({"function " + name, std::nullopt, why, {}});
-        resolution.warnings.push_back(function.where + ": " + name + " is kept: " + why);
     }
 }
 
@@ -142,7 +127,7 @@ Resolution resolve(const ResolveOptions& options) {
     add_kernels(manifest, target, locator, chooser);
     const LayerRules rules{target, presets, options.strict};
     add_layers(manifest, rules, locator, chooser, resolution.mapping);
-    add_functions(manifest, options.strict, resolution);
+    add_functions(manifest, rules, locator, chooser, resolution.mapping);
     check_signatures(manifest, resolution);
     append(resolution.warnings, locator.warnings());
     append(resolution.warnings, chooser.warnings());

@@ -94,6 +94,8 @@ TEST_CASE("everything that a manifest may say") {
     CHECK(manifest.layers[2].device == "mps");
     CHECK(manifest.layers[2].mode == "inference+compile");
     CHECK(manifest.functions[0].target_module == "my_pkg.math_ops");
+    CHECK(manifest.functions[0].source_file == project.folder / "fast_math.py");
+    CHECK(manifest.functions[0].source_function == "fast_add");
     CHECK(manifest.targets.at("prod").values.at("cxx11") == "1");
     CHECK(manifest.trust == std::vector<std::string>{"acme/norm"});
 }
@@ -176,6 +178,11 @@ TEST_CASE("every error has file, line and column, and the nearest known key") {
     expect("[kernels]\n\"o/n\" = true", "2:9", "a version is");
     expect("[functions.f]\nfunc_impl = \"x\"", "1:1", "\"target_module\" is missing");
     expect("[functions.f]\ntarget_module = \"m\"", "1:1", "exactly one");
+    for (const char* text :
+         {"f", "f.py", "f.py:", "f.py:1a", "op:f", "op:a::b::c", "op:::f", "f.txt:f"}) {
+        expect("[functions.f]\ntarget_module = \"m\"\nfunc_impl = \"" + std::string(text) + "\"",
+               "3:13", "\"op:namespace::name\"");
+    }
     expect("[targets.t]\ntorch = 2.10", "2:9", "quotation marks");
     expect("[targets.t]\ntorhc = \"2.10\"", "2:1", "did you mean \"torch\"?");
     expect("[targets.here]\n", "1:1", "another name");

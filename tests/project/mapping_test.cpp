@@ -37,6 +37,20 @@ Mapping sample() {
     layer.attributes = {{"flag", true}, {"name", std::string("x")}};
     layer.candidates = {{"pack", "RMSNorm", "cpu", std::pair{80, 90}, "inference", false, true},
                         {"pack", "RMSNorm", "cpu", std::nullopt, "fallback", true, false}};
+    mapping.functions = {{"my_pkg.math_ops", "add", {}}, {"m", "none", {}}};
+    FunctionCandidate source;
+    source.source = "def f(x):\n    return x  # é\n";
+    source.file = "fast.py";
+    source.function = "f";
+    source.device = "any";
+    source.mode = "fallback";
+    FunctionCandidate op;
+    op.kernel = "pack";
+    op.op = "pack_12ab::f";
+    op.device = "cpu";
+    op.mode = "training";
+    op.has_backward = false;
+    mapping.functions[0].candidates = {source, op};
     mapping.kernels = {kernel};
     mapping.layers = {layer};
     mapping.decisions = {{"variant of pack", "v", "fits", {{"w", "too new"}}},
@@ -120,6 +134,13 @@ TEST_CASE("whatever is not as written by resolve is refused with its place") {
     CHECK(refused("/layers/0/candidates/0/has_backward", "no"));
     CHECK(refused("/layers/0/when/x", Json::array()));
     CHECK(refused("/functions/0", Json::object()));
+    CHECK(refused("/functions/0/candidates/0/mode", "never"));
+    CHECK(refused("/functions/0/candidates/0/kernel", "pack"));
+    CHECK(refused("/functions/0/candidates/0/operator", "a::b"));
+    CHECK(refused("/functions/0/candidates/0/source", ""));
+    CHECK(refused("/functions/0/candidates/1/kernel", "other"));
+    CHECK(refused("/functions/0/candidates/1/operator", "a.b"));
+    CHECK(refused("/functions/0/candidates/1/function", "f"));
     Json twice = Json::parse(sample().to_json());
     twice["kernels"].push_back(twice["kernels"][0]);
     CHECK(error_of([&] { parse(twice.dump()); }));

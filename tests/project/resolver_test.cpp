@@ -198,12 +198,43 @@ TEST_CASE("ranges of capability are for GPUs inside them") {
     CHECK(world.resolve(text).mapping.layers[0].candidates.empty());
 }
 
-TEST_CASE("functions are kept, and it is said") {
+TEST_CASE("functions of a manifest become part of the mapping") {
     World world;
-    const std::string text = "[functions.add]\ntarget_module = \"m\"\nfunc_impl = \"op:a::b\"\n";
-    const Resolution resolution = world.resolve(text);
-    CHECK(resolution.mapping.decisions[0].what == "function m.add");
-    CHECK(resolution.warnings.size() == 1);
-    world.options.strict = true;
-    CHECK(world.fails(text)->code() == ErrorCode::refused);
+    test::write_build(world.folder, "project/k/build/torch-cuda", "a-norm", "cuda");
+    const auto functions = [&](const std::string& keys) {
+        return world.resolve("[functions.add]\ntarget_module = \"m\"\n" + keys).mapping.functions;
+    };
+    SECTION("an operator that the process may have") {
+        const auto made = functions("func_impl = \"op:a::b\"\nmode = \"train\"\n");
+        REQUIRE(made.size() == 1);
+        CHECK(made[0].full_name() == "m.add");
+        REQUIRE(made[0].candidates.size() == 1);
+        CHECK(made[0].candidates[0].op == "a::b");
+        CHECK(made[0].candidates[0].device == "any");
+        CHECK(made[0].candidates[0].mode == "training");
+    }
+    SECTION("Python text, read here") {
+        world.folder.write("project/fast.py", "def add(x):\n    return x\n");
+        const auto made = functions("func_impl = \"fast.py:add\"\n");
+        CHECK(made[0].candidates[0].source == "def add(x):\n    return x\n");
+        CHECK(made[0].candidates[0].file == "fast.py");
+        CHECK(made[0].candidates[0].function == "add");
+    }
+    SECTION("a device that the target has not") {
+        CHECK(functions("func_impl = \"op:a::b\"\ndevice = \"mps\"\n")[0].candidates.empty());
+        world.options.strict = true;
+        CHECK(world
+                  .fails("[functions.add]\ntarget_module = \"m\"\nfunc_impl = \"op:a::b\"\n"
+                         "device = \"mps\"\n")
+                  ->code() == ErrorCode::not_found);
+    }
+    SECTION("what is not there") {
+        const auto code = [&](const std::string& keys) {
+            return world.fails("[functions.add]\ntarget_module = \"m\"\n" + keys)->code();
+        };
+        CHECK(code("func_impl = \"fast.py:add\"\n") == ErrorCode::not_found);
+        CHECK(code("func_impl = \"add\"\n") == ErrorCode::malformed);
+        CHECK(code("func_impl = \"op:add\"\n") == ErrorCode::malformed);
+        CHECK(code("func_impl = \"op:a::b\"\nrepo_path = \"k\"\n") == ErrorCode::malformed);
+    }
 }

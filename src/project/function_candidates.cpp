@@ -1,0 +1,257 @@
+#include "project/function_candidates.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "twinkle/error.h"
+
+namespace twinkle::project {
+namespace {
+
+constexpr std::string_view pack_namespace = "twinkle_pack";
+
+std::string short_place(const std::string& where) {
+    return where.substr(where.rfind('/') + 1);
+}
+
+// "org/activation-cpu@1" → "activation_cpu": what an operator's namespace is written as, since that
+// of a build changes with it.
+std::string namespace_of(const std::string& kernel) {
+    std::string name = kernel.substr(kernel.rfind('/') + 1);
+    name = name.substr(0, name.find('@'));
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
+
+class FunctionAdder {
+public:
+    FunctionAdder(const Manifest& manifest, const LayerRules& rules, KernelLocator& locator,
+                  BuildChooser& chooser, Mapping& mapping)
+        : manifest_(manifest),
+          rules_(rules),
+          locator_(locator),
+          chooser_(chooser),
+          mapping_(mapping) {}
+
+    void add(const FunctionBinding& binding) {
+        const std::string name = binding.target_module + "." + binding.name;
+        decision_ = {"function " + name, std::nullopt, "", {}};
+        std::vector<FunctionCandidate> found;
+        if (devices_of(binding)) {
+            found = !binding.op.empty()            ? of_operator(binding)
+                    : !binding.source_file.empty() ? of_source(binding)
+                                                   : of_kernel(binding, locate(binding));
+        }
+        if (found.empty() && rules_.strict) {
+            throw Error(ErrorCode::not_found,
+                        {.what = "the function " + name + " has no kernel on the target (" +
+                                 rules_.target.text() + ")",
+                         .where = binding.where,
+                         .why = reasons(),
+                         .hint = "leave --strict out to go on without it"});
+        }
+        decision_.because = found.empty()
+                                ? "nothing fits the target: " + reasons()
+                                : "bound in " + short_place(binding.where) + decision_.because;
+        mapping_.decisions.push_back(std::move(decision_));
+        put(binding, std::move(found));
+    }
+
+private:
+    // The devices of the target that the binding is for.
+    bool devices_of(const FunctionBinding& binding) {
+        devices_ = rules_.target.devices();
+        if (!binding.device.empty()) {
+            const bool there =
+                std::find(devices_.begin(), devices_.end(), binding.device) != devices_.end();
+            devices_.clear();
+            if (there) {
+                devices_ = {binding.device};
+            } else {
+                decision_.rejected.push_back({binding.device, "the target has no such device"});
+            }
+        }
+        return !devices_.empty();
+    }
+
+    std::string reasons() const {
+        std::vector<std::string> lines;
+        for (const Rejection& rejection : decision_.rejected) {
+            lines.push_back(rejection.name + ": " + rejection.because);
+        }
+        return base::join(lines, "; ");
+    }
+
+    KernelSource locate(const FunctionBinding& binding) {
+        LayerBinding place;
+        place.kernel_name = binding.name;
+        place.repo_id = binding.repo_id;
+        place.pin = binding.pin;
+        place.repo_path = binding.repo_path;
+        place.package_name = binding.package_name;
+        place.where = binding.where;
+        return locator_.locate(place);
+    }
+
+    static FunctionCandidate candidate(const FunctionBinding& binding) {
+        FunctionCandidate one;
+        one.device = binding.device.empty() ? "any" : binding.device;
+        one.mode = binding.mode;
+        one.can_torch_compile = true;  // nothing says that it could not
+        return one;
+    }
+
+    void chosen(const std::string& what, const FunctionCandidate& one) {
+        const std::string text = what + " on " + one.device + " (" + one.mode + ")";
+        decision_.chosen = decision_.chosen ? *decision_.chosen + ", " + text : text;
+    }
+
+    std::vector<FunctionCandidate> of_source(const FunctionBinding& binding) {
+        FunctionCandidate one = candidate(binding);
+        one.source = base::read_file(binding.source_file, "Python file");
+        one.file = binding.source_file.filename().string();
+        one.function = binding.source_function;
+        chosen(one.file + ": " + one.function, one);
+        return {one};
+    }
+
+    // One candidate per device with a build; `each` completes it from the build.
+    template <typename Each>
+    std::vector<FunctionCandidate> per_device(const FunctionBinding& binding,
+                                              const KernelSource& source, const Each& each) {
+        std::vector<FunctionCandidate> all;
+        for (const std::string& device : devices_) {
+            const ChosenBuild* build = chooser_.choose(source, device);
+            if (build == nullptr) {
+                decision_.rejected.push_back({device, "no build of " + source.name + " for it"});
+                continue;
+            }
+            const bool everywhere = build->kernel.device == "any" && binding.device.empty();
+            FunctionCandidate one = candidate(binding);
+            one.device = everywhere ? "any" : device;
+            one.kernel = source.name;
+            each(*build, one);
+            all.push_back(std::move(one));
+            if (everywhere) {
+                break;
+            }
+        }
+        if (all.empty()) {
+            chooser_.fail(source, devices_, binding.where);
+        }
+        return all;
+    }
+
+    [[noreturn]] static void missing(const std::string& what, const std::string& name,
+                                     const ChosenBuild& build, const FunctionBinding& binding,
+                                     const std::vector<std::string>& there) {
+        throw Error(
+            ErrorCode::not_found,
+            {.what = "no " + what + " \"" + base::printable(name) + "\" in " + build.kernel.name,
+             .where = binding.where,
+             .why = there.empty() ? "it has none" : "there are: " + base::join(there, ", "),
+             .hint = base::suggestion(name, there)});
+    }
+
+    std::vector<FunctionCandidate> of_kernel(const FunctionBinding& binding,
+                                             const KernelSource& source) {
+        return per_device(binding, source, [&](const ChosenBuild& build, FunctionCandidate& one) {
+            std::vector<std::string> there;
+            for (const auto& function : build.functions.functions) {
+                there.push_back(function.name);
+                if (function.name == binding.func_name) {
+                    one.has_backward = function.has_backward;
+                    one.can_torch_compile = function.can_torch_compile;
+                }
+            }
+            for (const auto& layer : build.layers.layers) {
+                there.push_back(layer.name);
+                if (layer.name == binding.func_name) {
+                    one.has_backward = layer.has_backward;
+                    one.can_torch_compile = layer.can_torch_compile;
+                }
+            }
+            if (std::find(there.begin(), there.end(), binding.func_name) == there.end()) {
+                missing("function or layer", binding.func_name, build, binding, there);
+            }
+            one.function = binding.func_name;
+            chosen(source.name + ": " + one.function, one);
+        });
+    }
+
+    std::vector<FunctionCandidate> of_operator(const FunctionBinding& binding) {
+        const auto colons = binding.op.find("::");
+        const std::string space = binding.op.substr(0, colons);
+        const std::string name = binding.op.substr(colons + 2);
+        if (const auto source = kernel_of_namespace(space, binding)) {
+            return per_device(binding, *source,
+                              [&](const ChosenBuild& build, FunctionCandidate& one) {
+                                  std::vector<std::string> there;
+                                  for (const MappedOperator& op : build.kernel.operators) {
+                                      there.push_back(op.name.substr(0, op.name.find('.')));
+                                  }
+                                  if (std::find(there.begin(), there.end(), name) == there.end()) {
+                                      missing("operator", name, build, binding, there);
+                                  }
+                                  one.op = build.kernel.op_namespace + "::" + name;
+                                  chosen(source->name + ": " + name, one);
+                              });
+        }
+        if (space != "aten") {
+            decision_.because =
+                "; no kernel of the manifest has the operator, so that it must be "
+                "registered where a model is kernelized";
+        }
+        FunctionCandidate one = candidate(binding);
+        one.op = binding.op;
+        chosen("operator " + one.op, one);
+        return {one};
+    }
+
+    std::optional<KernelSource> kernel_of_namespace(const std::string& space,
+                                                    const FunctionBinding& binding) {
+        for (const KernelRequest& request : manifest_.kernels) {
+            if (namespace_of(request.key) == space) {
+                return locator_.locate(request);
+            }
+        }
+        if (space == pack_namespace) {
+            return locate(binding);
+        }
+        return std::nullopt;
+    }
+
+    // Bindings of one function are candidates of one entry, in the order of the manifest.
+    void put(const FunctionBinding& binding, std::vector<FunctionCandidate> found) {
+        auto entry = std::find_if(mapping_.functions.begin(), mapping_.functions.end(),
+                                  [&](const MappedFunction& other) {
+                                      return other.target_module == binding.target_module &&
+                                             other.func_name == binding.name;
+                                  });
+        if (entry == mapping_.functions.end()) {
+            entry = mapping_.functions.insert(entry, {binding.target_module, binding.name, {}});
+        }
+        std::move(found.begin(), found.end(), std::back_inserter(entry->candidates));
+    }
+
+    const Manifest& manifest_;
+    const LayerRules& rules_;
+    KernelLocator& locator_;
+    BuildChooser& chooser_;
+    Mapping& mapping_;
+    Decision decision_;
+    std::vector<std::string> devices_;
+};
+
+}  // namespace
+
+void add_functions(const Manifest& manifest, const LayerRules& rules, KernelLocator& locator,
+                   BuildChooser& chooser, Mapping& mapping) {
+    FunctionAdder adder(manifest, rules, locator, chooser, mapping);
+    for (const FunctionBinding& binding : manifest.functions) {
+        adder.add(binding);
+    }
+}
+
+}  // namespace twinkle::project

@@ -1,0 +1,16 @@
+#pragma once
+// From the functions of a manifest to those of a mapping.
+
+#include <string>
+#include <vector>
+
+#include "project/layer_candidates.h"
+
+namespace twinkle::project {
+
+// Adds every binding to the mapping, and a decision for each. Python files are read, and become
+// part of the mapping. Throws Error: not_found (a file, kernel, function or operator), malformed.
+void add_functions(const Manifest& manifest, const LayerRules& rules, KernelLocator& locator,
+                   BuildChooser& chooser, Mapping& mapping);
+
+}  // namespace twinkle::project
