@@ -2,9 +2,8 @@
 // Kernels without a model: their operators, and the functions of their Python package, compiled
 // without Python.
 
+#include "twinkle/implementation.h"
 #include "twinkle/registry.h"
-
-#include <ATen/core/ivalue.h>
 
 #include <filesystem>
 #include <functional>
@@ -15,41 +14,6 @@
 #include <vector>
 
 namespace twinkle {
-
-// What a call returns: an at::Tensor where one is wanted, any value of TorchScript else.
-struct Result {
-    c10::IValue value;
-
-    operator at::Tensor() const {  // NOLINT(google-explicit-constructor)
-        return value.toTensor();
-    }
-};
-
-// Something that can be called with tensors, numbers, truth values, text, lists of them and None
-// (c10::IValue()). Integers serve as floats where floats are due.
-//
-// Calls throw Error(malformed) for arguments that do not fit, Error(refused) for what cannot be
-// compiled for them, Error(failed) where the kernel itself throws.
-class TWINKLE_API Implementation {
-public:
-    using Keywords = std::map<std::string, c10::IValue>;
-    using Body = std::function<c10::IValue(std::vector<c10::IValue>, const Keywords&)>;
-
-    Implementation(std::string name, Body body) : name_(std::move(name)), body_(std::move(body)) {}
-
-    template <class... Arguments>
-    Result operator()(Arguments&&... arguments) const {
-        return call({c10::IValue(std::forward<Arguments>(arguments))...});
-    }
-    Result call(std::vector<c10::IValue> arguments, const Keywords& keywords = {}) const {
-        return {body_(std::move(arguments), keywords)};
-    }
-    const std::string& name() const { return name_; }
-
-private:
-    std::string name_;
-    Body body_;
-};
 
 // A function that the package of a kernel offers.
 class TWINKLE_API FunctionInfo {

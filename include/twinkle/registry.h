@@ -2,6 +2,9 @@
 // Kernels that a program registers by itself, and models that are kernelized by them. The names are
 // those of the field's Python packages.
 //
+// A function kernel stands for a function of a Python module, wherever a model calls it as one:
+// scripted code does, and traced code where the function was scripted.
+//
 // A layer kernel stands under a kernel name, per device and mode; a kernel name is bound to classes
 // of saved models: by register_external_layer, by `classes`, else by the preset that is installed.
 // Kernels of the Hub are taken from the cache, as a lock or the cache itself says what a version
@@ -9,6 +12,7 @@
 //
 // Thread-safety: everything here. A scope of use_kernel_mapping belongs to the thread that made it.
 
+#include "twinkle/function_implementation.h"
 #include "twinkle/kernelize.h"
 
 #include <compare>
@@ -89,9 +93,28 @@ struct LayerKernel {
     InstanceCondition condition{};
 };
 
+// What stands for a Python function that models call: exactly one of func_impl, repo, repo_id and
+// repo_path, or kernel_func_name alone, of the bundled kernels.
+struct FunctionKernel {
+    std::string func_name;      // "add"
+    std::string target_module;  // "my_pkg.math_ops"
+    FunctionImplementation func_impl{};
+    std::shared_ptr<FunctionRepository> repo{};
+    std::string repo_id{};
+    std::optional<KernelVersion> version{};
+    std::string revision{};
+    std::filesystem::path repo_path{};
+    std::string package_name{};
+    std::string kernel_func_name{};  // function or layer of the kernel; empty: func_name
+    std::string device{};            // empty: every device
+    std::string mode{};              // as of a layer
+    std::filesystem::path lockfile{};
+};
+
 // Registrations as data: the tables of a manifest, or built in code.
 struct TWINKLE_API Config {
     std::vector<LayerKernel> layers{};
+    std::vector<FunctionKernel> functions{};
     std::vector<std::string> notes{};  // what of a file this version cannot use
 
     // A twinkle.toml, a pyproject.toml or the same keys as JSON, with its includes and presets; the
@@ -136,6 +159,9 @@ public:
     // glob.
     void register_external_layer(const std::string& class_name, const std::string& kernel_name,
                                  InstanceCondition condition = {});
+    // Replaces what stands under the same module, name, device and mode. Throws Error(malformed):
+    // no source or several, an unknown device or mode.
+    void register_function_kernel(FunctionKernel function);
     // Replaces what stands under the same name, device and range, in all modes. Without
     // `inherit_mapping` everything registered before is gone.
     void register_kernel_mapping(const KernelMapping& mapping, bool inherit_mapping = true);
@@ -156,6 +182,7 @@ TWINKLE_API void register_layer_kernel(LayerKernel layer);
 TWINKLE_API void register_external_layer(const std::string& class_name,
                                          const std::string& kernel_name,
                                          InstanceCondition condition = {});
+TWINKLE_API void register_function_kernel(FunctionKernel function);
 TWINKLE_API void register_kernel_mapping(const KernelMapping& mapping, bool inherit_mapping = true);
 TWINKLE_API void register_kernels(const Config& config);
 
@@ -218,6 +245,26 @@ struct ModelOptions {
     std::vector<std::string> exclude{};
     const Registry* registry = nullptr;  // none: that of the process
 };
+
+// Without a model: the functions that are registered now are replaced in every model that
+// twinkle::load or kernelize with a mapping sees from then on; those reports name them. Once more
+// with nothing registered ends it. torch::jit::load is not seen.
+TWINKLE_API Report kernelize_model(std::nullopt_t no_model, const ModelOptions& options = {});
+
+struct FunctionOptions {
+    std::string target_module{};          // only functions of this module; empty: all
+    std::string func_name{};              // only functions of this name; empty: all
+    std::optional<std::string> device{};  // as of a model
+    std::optional<std::string> mode{};
+    UseFallback use_fallback = true;
+    bool strict = false;  // a registration that replaces nothing is Error(refused)
+    const Registry* registry = nullptr;
+};
+
+// The functions alone, in place. Returns "module.function" for each of which a call was replaced,
+// sorted.
+TWINKLE_API std::vector<std::string> apply_function_kernel(torch::jit::Module& model,
+                                                           const FunctionOptions& options = {});
 
 // In place. Errors as with a mapping (kernelize.h); not_found: a kernel that is not on this
 // machine, with what to do, unless cannot-load is a fallback.

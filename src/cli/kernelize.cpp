@@ -118,7 +118,8 @@ Command kernelize_command() {
         .name = "kernelize",
         .summary = "Put kernels into a saved model",
         .description =
-            "Replaces layers of a TorchScript model by kernels, as the mapping says, and writes "
+            "Replaces layers and functions of a TorchScript model by kernels, as the mapping says, "
+            "and writes "
             "the result "
             "as a new model; the original is not touched. Prints every site: the kernel that took "
             "it, or "

@@ -79,11 +79,17 @@ Table::Cell binding_cell(const Json& binding) {
                         : Table::Cell(text, Style::green);
 }
 
-std::string class_section(const Json& inspection, std::size_t columns, bool color) {
+// By class or function.
+std::map<std::string, Table::Cell> kernel_cells(const Json& inspection) {
     std::map<std::string, Table::Cell> kernels;
     for (const auto& binding : list_of(inspection, "bindings")) {
         kernels.emplace(shown_text(binding, "class"), binding_cell(binding));
     }
+    return kernels;
+}
+
+std::string class_section(const Json& inspection, std::size_t columns, bool color) {
+    const auto kernels = kernel_cells(inspection);
     Table table({{"class", Table::Align::left, Table::Fit::tail},
                  {"count", Table::Align::right},
                  {"example", Table::Align::left, Table::Fit::tail},
@@ -145,13 +151,17 @@ std::string detail_section(const Json& inspection, std::size_t columns, bool col
 }
 
 std::string function_sections(const Json& inspection, std::size_t columns, bool color) {
+    const auto kernels = kernel_cells(inspection);
     Table functions({{"function", Table::Align::left, Table::Fit::tail},
                      {"calls", Table::Align::right},
-                     {"signature", Table::Align::left, Table::Fit::wrap}});
+                     {"signature", Table::Align::left, Table::Fit::wrap},
+                     {"kernel", Table::Align::left, Table::Fit::wrap}});
     for (const auto& one : list_of(inspection, "functions")) {
+        const auto found = kernels.find(shown_text(one, "name"));
         functions.add({{shown_text(one, "name")},
                        {count_text(one, "calls")},
-                       {shown_text(one, "signature")}});
+                       {shown_text(one, "signature")},
+                       found == kernels.end() ? Table::Cell("") : found->second});
     }
     Table traced({{"function"},
                   {"calls", Table::Align::right},

@@ -44,7 +44,14 @@ std::optional<int> capability_of(const Mapping& mapping) {
 }
 
 std::string describe(const Choice& choice) {
-    return choice.kernel->name + ": " + choice.candidate->layer;
+    if (choice.layer != nullptr) {
+        return choice.kernel->name + ": " + choice.candidate->layer;
+    }
+    const FunctionCandidate& one = *choice.implementation;
+    const std::string name = one.op.empty() ? one.function : one.op;
+    return choice.kernel != nullptr ? choice.kernel->name + ": " + name
+           : one.op.empty()         ? one.file + ": " + name
+                                    : name;
 }
 
 void refuse_kept(const Report& report) {
@@ -126,6 +133,7 @@ void Kernelizer::find_sites() {
         sites_.push_back(std::move(site));
     }
     report_unbound(instances);
+    find_calls();
     for (std::string& doubt : doubtful_conditions(mapping_, instances)) {
         report_.warnings.push_back(std::move(doubt));
     }
@@ -156,15 +164,23 @@ void Kernelizer::report_other_machine() {
     }
 }
 
-void Kernelizer::select(Site& site, const std::vector<const MappedLayer*>& bindings) {
+// What the options or the past say of a site before any binding does.
+bool Kernelizer::is_left_out(Site& site) {
     if (mapping_disabled()) {
-        return keep(site, {std::nullopt, "DISABLE_KERNEL_MAPPING is set"});
+        keep(site, {std::nullopt, "DISABLE_KERNEL_MAPPING is set"});
+    } else if (!options_.only.empty() && !matches_any(options_.only, site.report.site)) {
+        keep(site, {std::nullopt, "not among the sites asked for (only)"});
+    } else if (matches_any(options_.exclude, site.report.site)) {
+        keep(site, {std::nullopt, "excluded"});
+    } else {
+        return false;
     }
-    if (!options_.only.empty() && !matches_any(options_.only, site.instance.path)) {
-        return keep(site, {std::nullopt, "not among the sites asked for (only)"});
-    }
-    if (matches_any(options_.exclude, site.instance.path)) {
-        return keep(site, {std::nullopt, "excluded"});
+    return true;
+}
+
+void Kernelizer::select(Site& site, const std::vector<const MappedLayer*>& bindings) {
+    if (is_left_out(site)) {
+        return;
     }
     if (is_kernelized(site.instance.module)) {
         return keep(site, {std::nullopt, "it is kernelized already"});
@@ -241,7 +257,7 @@ void Kernelizer::report_unbound(const std::vector<Instance>& instances) {
 void Kernelizer::replace_sites() {
     std::map<const void*, tl::expected<void, KeepReason>> done;
     for (Site& site : sites_) {
-        if (!site.choice) {
+        if (!site.choice || site.is_call) {
             continue;
         }
         const void* type = site.instance.module.type().get();
@@ -249,26 +265,32 @@ void Kernelizer::replace_sites() {
         if (result == done.end()) {
             result = done.emplace(type, replace_class(site)).first;
         }
-        site.report.kernel = describe(*site.choice);
-        site.report.variant = site.choice->kernel->variant;
-        if (!result->second) {
-            keep(site, result->second.error());
-            continue;
-        }
-        site.report.status = SiteStatus::replaced;
-        site.report.because = fmt::format("{}, {} on {}", site.choice->layer->kernel_name,
-                                          site.choice->candidate->mode, context_.device);
+        enter(site, result->second);
     }
+    replace_calls();
 }
 
-tl::expected<void, KeepReason> Kernelizer::replace_class(const Site& site) {
+void Kernelizer::enter(Site& site, const tl::expected<void, KeepReason>& result) {
     const Choice& choice = *site.choice;
-    const auto refused = [](Fallback fallback, const std::string& because) {
-        return tl::make_unexpected(KeepReason{fallback, because});
-    };
-    Compilation* compilation = nullptr;
+    site.report.kernel = describe(choice);
+    site.report.variant = choice.kernel != nullptr ? choice.kernel->variant : "";
+    if (!result) {
+        return keep(site, result.error());
+    }
+    site.report.status = SiteStatus::replaced;
+    const auto& [name, mode] =
+        choice.layer != nullptr
+            ? std::pair(choice.layer->kernel_name, choice.candidate->mode)
+            : std::pair(choice.function->func_name, choice.implementation->mode);
+    site.report.because = fmt::format("{}, {} on {}", name, mode, context_.device);
+}
+
+// The compilation of the chosen kernel or source, or why it cannot be had.
+tl::expected<Compilation*, KeepReason> Kernelizer::loaded(const Choice& choice,
+                                                          const torch::jit::Module& module) {
     try {
-        compilation = &compilation_for(*choice.kernel, site.instance.module);
+        return choice.kernel != nullptr ? &compilation_for(*choice.kernel, module)
+                                        : &compilation_for(*choice.implementation, module);
     } catch (const Error& error) {
         const bool absent =
             error.code() == ErrorCode::not_found || error.code() == ErrorCode::unreachable;
@@ -276,7 +298,16 @@ tl::expected<void, KeepReason> Kernelizer::replace_class(const Site& site) {
             !options_.fallback.contains(Fallback::cannot_load)) {
             throw;
         }
-        return refused(Fallback::cannot_load, error.details().what + ": " + error.details().why);
+        return tl::make_unexpected(
+            KeepReason{Fallback::cannot_load, error.details().what + ": " + error.details().why});
+    }
+}
+
+tl::expected<void, KeepReason> Kernelizer::replace_class(const Site& site) {
+    const Choice& choice = *site.choice;
+    const auto compilation = loaded(choice, site.instance.module);
+    if (!compilation) {
+        return tl::make_unexpected(compilation.error());
     }
     if (options_.observer) {
         options_.observer("compile", site.report.of);
@@ -284,11 +315,11 @@ tl::expected<void, KeepReason> Kernelizer::replace_class(const Site& site) {
     auto passed = passed_inputs(site.instance.module);
     auto host = supplied_attributes(site.instance.module, choice.layer->attributes, passed);
     if (!host) {
-        return refused(Fallback::cannot_compile, host.error());
+        return tl::make_unexpected(KeepReason{Fallback::cannot_compile, host.error()});
     }
     const ReplacementRequest request{choice.candidate->layer, std::move(*host), std::move(passed),
                                      wants_training(context_.mode)};
-    return replace_forward(site.instance.module.type(), *compilation, request);
+    return replace_forward(site.instance.module.type(), **compilation, request);
 }
 
 std::map<std::string, PassedInputs> Kernelizer::passed_inputs(const torch::jit::Module& instance) {
@@ -361,7 +392,7 @@ void Kernelizer::mark_used_kernel(const MappedKernel& kernel, std::set<std::stri
 void Kernelizer::mark_used_kernels() {
     std::set<std::string> used;
     for (const Site& site : sites_) {
-        if (site.report.status != SiteStatus::replaced) {
+        if (site.report.status != SiteStatus::replaced || site.choice->kernel == nullptr) {
             continue;
         }
         mark_used_kernel(*site.choice->kernel, used);

@@ -1,12 +1,14 @@
 #pragma once
-// One kernelize of one model: sites found, candidates chosen, classes set apart, forwards replaced,
-// model marked.
+// One kernelize of one model: sites found, candidates chosen, classes set apart, forwards and calls
+// of functions replaced, model marked.
 
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/rewrite/function_calls.h"
 #include "runtime/rewrite/own_class.h"
 #include "runtime/rewrite/passed_parameters.h"
 #include "runtime/selection/selection.h"
 #include "runtime/source/package_values.h"
+#include "twinkle/implementation.h"
 #include "twinkle/kernelize.h"
 
 #include <functional>
@@ -14,6 +16,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace twinkle::runtime {
@@ -30,6 +33,11 @@ public:
     Kernelizer(torch::jit::Module& model, const Mapping& mapping, const KernelizeOptions& options,
                KernelProvider provider = load_kernel);
 
+    // C++ functions that candidates of the mapping name as operators of "twinkle_native".
+    void set_natives(std::map<std::string, Implementation> natives) {
+        natives_ = std::move(natives);
+    }
+
     Report run();
     // The same, in memory only and for the report's sake: the model is not fit for use afterwards.
     Report examine();
@@ -39,11 +47,17 @@ private:
         Instance instance;
         SiteReport report;
         std::optional<Choice> choice;
+        bool is_call = false;      // of a function, in a method of the instance …
+        bool in_function = false;  // … or in another function
     };
 
     void determine_context();
     void find_sites();
+    bool is_left_out(Site& site);
     void select(Site& site, const std::vector<const MappedLayer*>& bindings);
+    void find_calls();
+    void select(Site& site, const MappedFunction& function);
+    void report_uncalled(const std::set<std::string>& called);
     void keep(Site& site, const KeepReason& reason);
     void report_unbound(const std::vector<Instance>& instances);
     void report_unmatched(const std::string& option, const std::vector<std::string>& patterns);
@@ -52,9 +66,17 @@ private:
     std::optional<NotSeparable> separate();
     std::vector<Site*> sites_below(const c10::ClassTypePtr& type);
     void replace_sites();
+    void enter(Site& site, const tl::expected<void, KeepReason>& result);
     tl::expected<void, KeepReason> replace_class(const Site& example);
+    void replace_calls();
+    tl::expected<void, KeepReason> replace_call(const Choice& choice, const FunctionCall& call);
+    tl::expected<torch::jit::Function*, KeepReason> stand_in(const Choice& choice,
+                                                             const FunctionCall& call);
+    tl::expected<Compilation*, KeepReason> loaded(const Choice& choice,
+                                                  const torch::jit::Module& module);
     std::map<std::string, PassedInputs> passed_inputs(const torch::jit::Module& instance);
     Compilation& compilation_for(const MappedKernel& kernel, const torch::jit::Module& module);
+    Compilation& compilation_for(const FunctionCandidate& source, const torch::jit::Module& module);
     const MappedKernel* dependency_of(const MappedKernel& kernel, const std::string& repo_id);
     void mark_used_kernel(const MappedKernel& kernel, std::set<std::string>& used);
     void mark_used_kernels();
@@ -71,6 +93,11 @@ private:
     // By build id; classes of one model may live in several compilation units.
     std::map<std::pair<std::string, const void*>, std::shared_ptr<Compilation>> compilations_;
     std::optional<PassedParameters> passed_;  // of the model as it came
+    std::map<std::string, Implementation> natives_;
+    // By compilation unit, what the call passes, and the candidate.
+    std::map<std::tuple<const void*, std::string, const FunctionCandidate*>,
+             tl::expected<torch::jit::Function*, KeepReason>>
+        stand_ins_;
 };
 
 }  // namespace twinkle::runtime

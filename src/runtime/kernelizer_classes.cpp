@@ -30,15 +30,22 @@ void Kernelizer::set_classes_apart() {
 }
 
 std::optional<NotSeparable> Kernelizer::separate() {
-    Treatments treatments;
-    std::vector<Choice> choices;
+    // What is chosen for an instance itself, and for the calls in its methods.
+    using Treatment = std::vector<std::pair<std::string, Choice>>;
+    std::map<const void*, Treatment> of_instances;
     for (const Site& site : sites_) {
-        if (site.choice) {
-            auto known = std::find(choices.begin(), choices.end(), *site.choice);
-            known = known == choices.end() ? choices.insert(known, *site.choice) : known;
-            treatments[site.instance.module._ivalue().get()] =
-                static_cast<std::size_t>(known - choices.begin()) + 1;
+        if (site.choice && !site.in_function) {
+            const std::string call =
+                site.is_call ? site.report.site.substr(site.instance.path.size()) : "";
+            of_instances[site.instance.module._ivalue().get()].emplace_back(call, *site.choice);
         }
+    }
+    Treatments treatments;
+    std::vector<Treatment> different;
+    for (const auto& [instance, treatment] : of_instances) {
+        auto known = std::find(different.begin(), different.end(), treatment);
+        known = known == different.end() ? different.insert(known, treatment) : known;
+        treatments[instance] = static_cast<std::size_t>(known - different.begin()) + 1;
     }
     if (const auto separated = separate_classes(model_, treatments); !separated) {
         return separated.error();
@@ -64,7 +71,7 @@ std::vector<Kernelizer::Site*> Kernelizer::sites_below(const c10::ClassTypePtr& 
     std::vector<Site*> found;
     std::vector<Site*> chosen;
     for (Site& site : sites_) {
-        if (site.choice) {
+        if (site.choice && !site.in_function) {
             chosen.push_back(&site);
             if (std::any_of(above.begin(), above.end(), [&](const std::string& path) {
                     return site.instance.path == path || site.instance.path.starts_with(path + ".");

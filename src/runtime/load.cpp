@@ -3,6 +3,7 @@
 #include "runtime/kernels/kernel_finder.h"
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/model_file.h"
+#include "runtime/registry/armed.h"
 #include "runtime/rewrite/marker.h"
 #include "twinkle/error.h"
 
@@ -39,7 +40,14 @@ void load_required_kernels(const std::shared_ptr<caffe2::serialize::ReadAdapterI
 
 torch::jit::Module load(const std::filesystem::path& model, const LoadOptions& options) {
     load_required_kernels(model, options);
-    return runtime::open_model(model, options.device);
+    torch::jit::Module loaded = runtime::open_model(model, options.device);
+    const auto report = runtime::apply_armed(loaded);
+    if (report && options.explain) {
+        for (const SiteReport& site : report->sites) {
+            options.explain(site.site + ": " + site_status_name(site.status) + ", " + site.because);
+        }
+    }
+    return loaded;
 }
 
 }  // namespace twinkle

@@ -164,6 +164,12 @@ void Kernelize::revert_failed(Kernelized& made, const std::map<std::string, Verd
     }
     if (!failed.empty()) {
         options_.exclude.insert(options_.exclude.end(), failed.begin(), failed.end());
+        // What was kept stays so, also where only a layer that is put back now stood for it.
+        for (const SiteReport& site : made.report.sites) {
+            if (site.status == SiteStatus::kept) {
+                options_.exclude.push_back(site.site);
+            }
+        }
         Report report = std::move(made.report);
         made = kernelize();
         made.report = std::move(report);

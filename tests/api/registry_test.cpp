@@ -431,8 +431,9 @@ TEST_CASE("layers from a document, TOML or JSON") {
         CHECK(output(model) == 3);
     }
     const Config config = Config::load(folder.path() / "kernels.toml");
-    REQUIRE(config.notes.size() == 1);
-    CHECK_THAT(config.notes.front(), ContainsSubstring("my.ops.add"));
+    REQUIRE(config.functions.size() == 1);
+    CHECK(config.functions.front().target_module == "my.ops");
+    CHECK(config.functions.front().repo_path == folder.path() / "kernels");
     CHECK(code_of([&] { Config::load(folder.path() / "none.toml"); }) == ErrorCode::not_found);
     CHECK(code_of([&] { Config::preset("none"); }) == ErrorCode::not_found);
     CHECK(Config::preset("transformers").layers.size() > 1);

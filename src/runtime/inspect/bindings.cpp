@@ -176,6 +176,7 @@ Json Examination::entry(const std::string& class_name,
         needed = attributes(example->module, *layers.front(), *source);
     }
     return {{"class", base::printable(class_name)},
+            {"kind", sites.front()->kind},
             {"layers", names},
             {"by", by_name ? "name" : "binding"},
             {"kernel", base::printable(kernel)},

@@ -18,7 +18,8 @@ struct BindingOptions {
     std::string mode = "inference";
 };
 
-// One entry per class that is bound: {"class", "layers", "by": "binding"|"name", "kernel",
+// One entry per class that is bound, and per function ("kind" is "function", "class" its name):
+// {"class", "kind", "layers", "by": "binding"|"name", "kernel",
 // "variant", "sites", "fits", "kept": [{"because", "where", "sites", "example"}], "attributes":
 // [{"name", "from"}]}; `where` is a place in the kernel's source, `from` is "saved", "manifest",
 // "graph" or "lost". The model is not fit for use afterwards.

@@ -167,6 +167,13 @@ Inputs mapped(const Inputs& inputs, const std::function<at::Tensor(const at::Ten
         if (value.isTensor()) {
             return c10::IValue(change(value.toTensor()));
         }
+        if (value.isTensorList()) {
+            std::vector<at::Tensor> tensors;
+            for (const at::Tensor& tensor : value.toTensorVector()) {
+                tensors.push_back(change(tensor));
+            }
+            return c10::IValue(std::move(tensors));
+        }
         if (value.isTuple()) {
             std::vector<c10::IValue> elements;
             for (const c10::IValue& element : value.toTupleRef().elements()) {

@@ -1,4 +1,4 @@
-// Config: the layers of a manifest as registrations.
+// Config: the layers and functions of a manifest as registrations.
 
 #include "project/lock_files.h"
 #include "project/manifest.h"
@@ -15,7 +15,8 @@ using project::LayerBinding;
 using project::Manifest;
 
 // Releases and branches v<int> are versions, the rest are revisions.
-void set_pin(LayerKernel& layer, const project::Pin& pin) {
+template <typename Kernel>
+void set_pin(Kernel& layer, const project::Pin& pin) {
     if (pin.version) {
         layer.version = *pin.version;
     } else if (!pin.specifier.empty()) {
@@ -45,6 +46,24 @@ LayerKernel layer_of(const Manifest& manifest, const LayerBinding& binding) {
     return layer;
 }
 
+FunctionKernel function_of(const Manifest& manifest, const project::FunctionBinding& binding) {
+    FunctionKernel function{.func_name = binding.name, .target_module = binding.target_module};
+    function.func_impl =
+        binding.source_file.empty()
+            ? FunctionImplementation(binding.func_impl)
+            : FunctionImplementation(binding.source_file.string() + ":" + binding.source_function);
+    function.repo_id = binding.repo_id;
+    if (!binding.repo_id.empty()) {
+        set_pin(function, project::pin_of(manifest, binding));
+    }
+    function.repo_path = binding.repo_path;
+    function.package_name = binding.package_name;
+    function.kernel_func_name = binding.func_name;
+    function.device = binding.device;
+    function.mode = binding.mode;
+    return function;
+}
+
 // The lock is part of what a manifest says; one that Python alone has made will do.
 std::filesystem::path lock_of(const Manifest& manifest) {
     const auto files = project::lock_files(manifest, std::nullopt);
@@ -60,9 +79,11 @@ Config config_of(const Manifest& manifest, const std::filesystem::path& lock) {
             config.layers.back().lockfile = lock;
         }
     }
-    for (const auto& function : manifest.functions) {
-        config.notes.push_back(function.where + ": the function " + function.target_module + "." +
-                               function.name + " is kept: this version replaces layers only");
+    for (const project::FunctionBinding& binding : manifest.functions) {
+        config.functions.push_back(function_of(manifest, binding));
+        if (!binding.repo_id.empty()) {
+            config.functions.back().lockfile = lock;
+        }
     }
     return config;
 }

@@ -2,13 +2,17 @@
 
 #include "base/text.h"
 #include "runtime/kernelizer.h"
+#include "runtime/registry/armed.h"
 #include "runtime/registry/own_target.h"
 #include "runtime/registry/registered_mapping.h"
+#include "runtime/rewrite/function_calls.h"
 #include "runtime/rewrite/sites.h"
 #include "runtime/selection/context.h"
 #include "runtime/selection/modes.h"
 #include "twinkle/error.h"
 #include "twinkle/registry.h"
+
+#include <mutex>
 
 namespace twinkle {
 
@@ -51,12 +55,30 @@ std::set<std::string> classes_of(const torch::jit::Module& model) {
     return classes;
 }
 
-}  // namespace
+struct Armed {
+    std::mutex mutex;
+    std::optional<std::pair<runtime::Registrations, ModelOptions>> what;
+};
 
-Report kernelize_model(torch::jit::Module& model, const ModelOptions& options) {
-    const Registry& registry =
-        options.registry != nullptr ? *options.registry : Registry::of_process();
-    runtime::Registrations registrations = runtime::effective(registry);
+Armed& of_process() {
+    static auto& armed = *new Armed();
+    return armed;
+}
+
+std::set<std::string> functions_of(const torch::jit::Module& model) {
+    std::set<std::string> functions;
+    for (const auto& call : runtime::function_calls(model)) {
+        functions.insert(call.function);
+    }
+    return functions;
+}
+
+runtime::Registrations registered_in(const Registry* registry) {
+    return runtime::effective(registry != nullptr ? *registry : Registry::of_process());
+}
+
+Report kernelize_by(runtime::Registrations registrations, torch::jit::Module& model,
+                    const ModelOptions& options) {
     std::vector<std::string> unused;  // the same warnings come from kernelize itself
     const runtime::SelectionContext context{runtime::mode_for(model, mode_of(options)),
                                             runtime::device_for(model, options.device, unused),
@@ -64,10 +86,12 @@ Report kernelize_model(torch::jit::Module& model, const ModelOptions& options) {
     if (runtime::mapping_disabled()) {
         // Nothing is looked for then; every site is kept, and says why.
         registrations.layers.clear();
+        registrations.functions.clear();
     }
     const auto& fallback = options.use_fallback.cases;
-    const auto registered = runtime::mapping_for(registrations, classes_of(model), context,
-                                                 fallback.contains(Fallback::cannot_load));
+    const auto registered =
+        runtime::mapping_for(registrations, classes_of(model), functions_of(model), context,
+                             fallback.contains(Fallback::cannot_load));
 
     KernelizeOptions how;
     how.mode = context.mode;
@@ -90,10 +114,89 @@ Report kernelize_model(torch::jit::Module& model, const ModelOptions& options) {
         }
         return runtime::load_kernel(kernel);
     };
-    Report report = runtime::Kernelizer(model, registered.mapping, how, provide).run();
+    runtime::Kernelizer kernelizer(model, registered.mapping, how, provide);
+    kernelizer.set_natives(registered.natives);
+    Report report = kernelizer.run();
     report.warnings.insert(report.warnings.begin(), registered.warnings.begin(),
                            registered.warnings.end());
     return report;
+}
+
+}  // namespace
+
+Report kernelize_model(torch::jit::Module& model, const ModelOptions& options) {
+    return kernelize_by(registered_in(options.registry), model, options);
+}
+
+std::vector<std::string> apply_function_kernel(torch::jit::Module& model,
+                                               const FunctionOptions& options) {
+    runtime::Registrations registrations = registered_in(options.registry);
+    registrations.layers.clear();
+    registrations.external.clear();
+    std::erase_if(registrations.functions, [&](const runtime::RegisteredFunction& one) {
+        const auto other = [](const std::string& asked, const std::string& name) {
+            return !asked.empty() && asked != name;
+        };
+        return other(options.target_module, one.kernel.target_module) ||
+               other(options.func_name, one.kernel.func_name);
+    });
+    ModelOptions how;
+    how.mode = options.mode;
+    how.device = options.device;
+    how.use_fallback = options.use_fallback;
+    how.strict = options.strict;
+    const Report report = kernelize_by(std::move(registrations), model, how);
+    std::set<std::string> replaced;
+    for (const SiteReport& site : report.sites) {
+        if (site.status == SiteStatus::replaced) {
+            replaced.insert(site.of);
+        }
+    }
+    return {replaced.begin(), replaced.end()};
+}
+
+Report kernelize_model(std::nullopt_t, const ModelOptions& options) {
+    runtime::Registrations registrations = registered_in(options.registry);
+    registrations.layers.clear();
+    registrations.external.clear();
+    Report report;
+    report.mode = mode_of(options).value_or("");
+    report.device = options.device.value_or("");
+    Armed& armed = of_process();
+    const std::scoped_lock lock(armed.mutex);
+    if (registrations.functions.empty()) {
+        report.warnings.emplace_back("no function is registered: later models stay as they are");
+        armed.what.reset();
+        return report;
+    }
+    ModelOptions later = options;
+    later.registry = nullptr;
+    armed.what = {std::move(registrations), std::move(later)};
+    return report;
+}
+
+std::optional<Report> runtime::apply_armed(torch::jit::Module& model) {
+    std::optional<std::pair<Registrations, ModelOptions>> what;
+    {
+        Armed& armed = of_process();
+        const std::scoped_lock lock(armed.mutex);
+        what = armed.what;
+    }
+    if (!what) {
+        return std::nullopt;
+    }
+    return kernelize_by(std::move(what->first), model, what->second);
+}
+
+void detail::require_arguments(std::size_t given, std::size_t wanted) {
+    if (given != wanted) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "a C++ function takes " + std::to_string(wanted) + " arguments, not " +
+                             std::to_string(given),
+                     .where = "",
+                     .why = "",
+                     .hint = ""});
+    }
 }
 
 }  // namespace twinkle

@@ -1,6 +1,8 @@
 #include "runtime/registry/registered_kernels.h"
 
+#include "project/function_candidates.h"
 #include "project/layer_candidates.h"
+#include "project/manifest_sections.h"
 #include "project/requests.h"
 #include "runtime/kernels/own_place.h"
 #include "runtime/registry/own_target.h"
@@ -47,6 +49,25 @@ project::LayerBinding binding_of(const LayerKernel& layer,
     binding.capability = layer.capability;
     binding.classes = classes;
     binding.where = "the registered layer " + layer.kernel_name;
+    return binding;
+}
+
+project::FunctionBinding binding_of(const FunctionKernel& function) {
+    project::FunctionBinding binding;
+    binding.name = function.func_name;
+    binding.target_module = function.target_module;
+    if (!function.func_impl.text().empty()) {
+        project::set_implementation(binding, function.func_impl.text(), fs::current_path());
+    }
+    binding.repo_id = function.repo_id;
+    binding.pin = pin_of(function.version, function.revision);
+    binding.repo_path = function.repo_path;
+    binding.package_name = function.package_name;
+    binding.func_name =
+        function.kernel_func_name.empty() ? function.func_name : function.kernel_func_name;
+    binding.device = function.device;
+    binding.mode = function.mode;
+    binding.where = "the registered function " + function.target_module + "." + function.func_name;
     return binding;
 }
 
@@ -97,6 +118,12 @@ RegisteredKernels::RegisteredKernels(const Registrations& registrations, Mapping
             name_folder(manifest_, project::local_folder(layer.repo_path, layer.package_name));
         }
     }
+    for (const auto& [function, native] : registrations.functions) {
+        if (!function.repo_path.empty()) {
+            name_folder(manifest_,
+                        project::local_folder(function.repo_path, function.package_name));
+        }
+    }
 }
 
 RegisteredKernels::Place& RegisteredKernels::place_of(const fs::path& lockfile) {
@@ -117,13 +144,28 @@ RegisteredKernels::Place& RegisteredKernels::place_of(const fs::path& lockfile) 
     return place;
 }
 
+template <typename Kernel>
+RegisteredKernels::Place& RegisteredKernels::place_for(const Kernel& kernel) {
+    const bool of_hub = !kernel.repo_id.empty();
+    return place_of(!of_hub                   ? fs::path()
+                    : kernel.lockfile.empty() ? registrations_.lock
+                                              : kernel.lockfile);
+}
+
+std::vector<FunctionCandidate> RegisteredKernels::candidates(const FunctionKernel& function) {
+    Place& place = place_for(function);
+    project::Manifest one = manifest_;
+    one.functions = {binding_of(function)};
+    const project::LayerRules rules{own_target(), {}, false};
+    Mapping made;
+    project::add_functions(one, rules, *place.locator, *place.chooser, made);
+    std::move(made.decisions.begin(), made.decisions.end(), std::back_inserter(mapping_.decisions));
+    return made.functions.front().candidates;
+}
+
 std::vector<LayerCandidate> RegisteredKernels::candidates(const LayerKernel& layer,
                                                           const std::vector<std::string>& classes) {
-    const bool of_hub = !layer.repo_id.empty();
-    const fs::path lockfile = !of_hub                  ? fs::path()
-                              : layer.lockfile.empty() ? registrations_.lock
-                                                       : layer.lockfile;
-    Place& place = place_of(lockfile);
+    Place& place = place_for(layer);
     project::Manifest one = manifest_;
     one.layers = {binding_of(layer, classes)};
     const project::LayerRules rules{own_target(), {}, false};

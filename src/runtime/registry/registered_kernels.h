@@ -26,6 +26,9 @@ public:
     std::vector<LayerCandidate> candidates(const LayerKernel& layer,
                                            const std::vector<std::string>& classes);
 
+    // The same for a function that is no C++; a Python file is read. Throws Error.
+    std::vector<FunctionCandidate> candidates(const FunctionKernel& function);
+
     // A build for the first of these devices that has one, its dependencies among the mapping's
     // kernels. Throws Error(not_found) where none has.
     const MappedKernel& build(const project::KernelRequest& request,
@@ -42,6 +45,8 @@ private:
         std::unique_ptr<project::BuildChooser> chooser;
     };
     Place& place_of(const std::filesystem::path& lockfile);
+    template <typename Kernel>
+    Place& place_for(const Kernel& kernel);
 
     const Registrations& registrations_;
     Mapping& mapping_;

@@ -11,7 +11,8 @@ namespace twinkle::runtime {
 
 namespace {
 
-std::string name_of(const LayerKernel& layer) {
+template <typename Kernel>
+std::string name_of(const Kernel& layer) {
     if (!layer.repo_id.empty()) {
         const auto pin = pin_of(layer.version, layer.revision);
         return layer.repo_id + (pin.empty() ? "" : "@" + pin.text());
@@ -29,6 +30,17 @@ LayerCandidate unresolved(const LayerKernel& layer) {
             layer.mode,
             true,
             true};
+}
+
+FunctionCandidate unresolved(const RegisteredFunction& function) {
+    const FunctionKernel& kernel = function.kernel;
+    FunctionCandidate candidate;
+    candidate.op = function.native.empty() ? "" : "twinkle_native::" + function.native;
+    candidate.device = kernel.device.empty() ? "any" : kernel.device;
+    candidate.mode = kernel.mode;
+    candidate.has_backward = kernel.repo == nullptr || kernel.repo->has_backward;
+    candidate.can_torch_compile = kernel.repo == nullptr || kernel.repo->can_torch_compile;
+    return candidate;
 }
 
 // Whether a failure to get a kernel may leave the original in its place; what is wrong in itself
@@ -57,6 +69,26 @@ public:
         }
         result_.mapping.layers.push_back(std::move(layer));
         result_.conditions.push_back(shape.conditions);
+    }
+
+    // All registrations for one function, those for one kind of device first.
+    void add(const std::vector<const RegisteredFunction*>& registered, bool called) {
+        MappedFunction function{
+            registered.front()->kernel.target_module, registered.front()->kernel.func_name, {}};
+        for (const RegisteredFunction* one : registered) {
+            function.candidates.push_back(unresolved(*one));
+        }
+        const auto choice = called ? choose(result_.mapping, function, context_)
+                                   : tl::make_unexpected(KeepReason{});
+        if (choice) {
+            const auto index = choice->implementation - function.candidates.data();
+            auto found = candidates(*registered[static_cast<std::size_t>(index)],
+                                    function.candidates[static_cast<std::size_t>(index)]);
+            function.candidates.erase(function.candidates.begin() + index);
+            function.candidates.insert(function.candidates.begin() + index, found.begin(),
+                                       found.end());
+        }
+        result_.mapping.functions.push_back(std::move(function));
     }
 
     RegisteredMapping finish() {
@@ -93,16 +125,42 @@ private:
             if (!may_fail_ || !is_failure_to_load(error)) {
                 throw;
             }
-            const std::string name = name_of(kernel);
-            MappedKernel missing;
-            missing.name = name;
-            missing.device = context_.device;
-            result_.mapping.kernels.push_back(missing);
-            result_.failures.emplace(name, error);
+            note_failure(name_of(kernel), error);
             LayerCandidate candidate = unresolved(kernel);
             candidate.device = context_.device;
             return {candidate};
         }
+    }
+
+    std::vector<FunctionCandidate> candidates(const RegisteredFunction& function,
+                                              FunctionCandidate candidate) {
+        const FunctionKernel& kernel = function.kernel;
+        try {
+            if (function.native.empty()) {
+                return kernels_.candidates(kernel);
+            }
+            result_.natives.emplace(candidate.op, kernel.repo != nullptr
+                                                      ? kernel.repo->load()
+                                                      : *kernel.func_impl.callable());
+        } catch (const Error& error) {
+            if (!may_fail_ || !is_failure_to_load(error)) {
+                throw;
+            }
+            candidate.kernel = kernel.target_module + "." + kernel.func_name;
+            candidate.op.clear();
+            candidate.device = context_.device;
+            note_failure(candidate.kernel, error);
+        }
+        return {candidate};
+    }
+
+    // A kernel that throws this where it would be loaded.
+    void note_failure(const std::string& name, const Error& error) {
+        MappedKernel missing;
+        missing.name = name;
+        missing.device = context_.device;
+        result_.mapping.kernels.push_back(missing);
+        result_.failures.emplace(name, error);
     }
 
     const SelectionContext& context_;
@@ -110,6 +168,28 @@ private:
     RegisteredMapping result_;
     RegisteredKernels kernels_;
 };
+
+std::vector<std::vector<const RegisteredFunction*>> by_function(
+    const Registrations& registrations) {
+    std::vector<std::vector<const RegisteredFunction*>> groups;
+    for (const bool any_device : {false, true}) {
+        for (const RegisteredFunction& one : registrations.functions) {
+            if (one.kernel.device.empty() != any_device) {
+                continue;
+            }
+            const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& other) {
+                return other.front()->kernel.target_module == one.kernel.target_module &&
+                       other.front()->kernel.func_name == one.kernel.func_name;
+            });
+            if (group == groups.end()) {
+                groups.push_back({&one});
+            } else {
+                group->push_back(&one);
+            }
+        }
+    }
+    return groups;
+}
 
 }  // namespace
 
@@ -120,12 +200,17 @@ bool RegisteredMapping::admits(const MappedLayer& layer, const torch::jit::Modul
 }
 
 RegisteredMapping mapping_for(const Registrations& registrations,
-                              const std::set<std::string>& classes, const SelectionContext& context,
-                              bool may_fail) {
+                              const std::set<std::string>& classes,
+                              const std::set<std::string>& functions,
+                              const SelectionContext& context, bool may_fail) {
     const auto presets = project::all_preset_layers(presets_folder());
     MappingMaker maker(registrations, context, may_fail);
     for (const LayerShape& shape : layer_shapes(registrations, presets)) {
         maker.add(shape, classes);
+    }
+    for (const auto& registered : by_function(registrations)) {
+        const FunctionKernel& one = registered.front()->kernel;
+        maker.add(registered, functions.contains(one.target_module + "." + one.func_name));
     }
     RegisteredMapping made = maker.finish();
     made.warnings.insert(made.warnings.begin(), registrations.notes.begin(),

@@ -19,16 +19,20 @@ struct RegisteredMapping {
     std::vector<std::vector<const InstanceCondition*>> conditions;
     // Kernels that could not be had, by their name in the mapping: loading them throws this.
     std::map<std::string, Error> failures;
+    // C++ functions, by the operator that candidates name them as.
+    std::map<std::string, Implementation> natives;
     std::vector<std::string> warnings;
 
     // Whether every condition on this layer of the mapping holds for an instance.
     bool admits(const MappedLayer& layer, const torch::jit::Module& instance) const;
 };
 
-// `classes`: full names of all classes in the model. Where `may_fail`, a kernel that cannot be had
+// `classes` and `functions`: full names of all classes in the model, and of all functions that it
+// calls. Where `may_fail`, a kernel that cannot be had
 // is a failure of the result, else its error is thrown.
 RegisteredMapping mapping_for(const Registrations& registrations,
-                              const std::set<std::string>& classes, const SelectionContext& context,
-                              bool may_fail);
+                              const std::set<std::string>& classes,
+                              const std::set<std::string>& functions,
+                              const SelectionContext& context, bool may_fail);
 
 }  // namespace twinkle::runtime

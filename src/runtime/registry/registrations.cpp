@@ -1,11 +1,13 @@
 #include "runtime/registry/registrations.h"
 
 #include "base/text.h"
+#include "project/manifest_sections.h"
 #include "project/modes.h"
 #include "target/backend.h"
 #include "twinkle/error.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace twinkle::runtime {
 
@@ -20,10 +22,18 @@ namespace {
                  .hint = hint});
 }
 
-void check_source(const LayerKernel& layer) {
-    if (layer.kernel_name.empty()) {
-        refuse(layer, "a layer kernel needs a kernel name");
-    }
+[[noreturn]] void refuse(const FunctionKernel& function, const std::string& what,
+                         const std::string& why = "", const std::string& hint = "") {
+    throw Error(ErrorCode::malformed,
+                {.what = what,
+                 .where = "the registered function \"" + base::printable(function.target_module) +
+                          "." + base::printable(function.func_name) + "\"",
+                 .why = why,
+                 .hint = hint});
+}
+
+template <typename Kernel>
+void check_repository(const Kernel& layer) {
     if (!layer.repo_id.empty() && !layer.repo_path.empty()) {
         refuse(layer, "it names a repository of the Hub and a folder", "",
                "keep repo_id or repo_path");
@@ -36,28 +46,29 @@ void check_source(const LayerKernel& layer) {
     }
 }
 
-std::string device_of(const LayerKernel& layer) {
-    if (layer.device.empty()) {
-        return "";
-    }
-    const auto device = target::parse_device(layer.device);
-    if (!device) {
-        refuse(layer, "there is no device \"" + base::printable(layer.device) + "\"",
-               "devices: " + target::device_names());
-    }
-    return *device;
+// The usual spellings; none: there is no such word.
+std::optional<std::string> usual_device(const std::string& device) {
+    return device.empty() ? device : target::parse_device(device);
 }
 
-std::string mode_of(const LayerKernel& layer) {
-    if (layer.mode.empty()) {
-        return "fallback";
+std::optional<std::string> usual_mode(const std::string& mode) {
+    return mode.empty() ? "fallback" : project::parse_layer_mode(mode);
+}
+
+template <typename Kernel>
+void normalize_words(Kernel& kernel) {
+    const auto device = usual_device(kernel.device);
+    if (!device) {
+        refuse(kernel, "there is no device \"" + base::printable(kernel.device) + "\"",
+               "devices: " + target::device_names());
     }
-    const auto mode = project::parse_layer_mode(layer.mode);
+    const auto mode = usual_mode(kernel.mode);
     if (!mode) {
-        refuse(layer, "there is no mode \"" + base::printable(layer.mode) + "\"",
+        refuse(kernel, "there is no mode \"" + base::printable(kernel.mode) + "\"",
                "modes: " + std::string(project::layer_mode_names));
     }
-    return *mode;
+    kernel.device = *device;
+    kernel.mode = *mode;
 }
 
 bool same_instances(const LayerKernel& a, const LayerKernel& b) {
@@ -88,9 +99,11 @@ LayerKernel layer_of(const std::string& name, const Device& device, const std::s
 }  // namespace
 
 LayerKernel normalized(LayerKernel layer) {
-    check_source(layer);
-    layer.device = device_of(layer);
-    layer.mode = mode_of(layer);
+    if (layer.kernel_name.empty()) {
+        refuse(layer, "a layer kernel needs a kernel name");
+    }
+    check_repository(layer);
+    normalize_words(layer);
     if (layer.layer_name.empty()) {
         layer.layer_name = layer.kernel_name;
     }
@@ -108,6 +121,60 @@ LayerKernel normalized(LayerKernel layer) {
         layer.repo_path = std::filesystem::absolute(layer.repo_path).lexically_normal();
     }
     return layer;
+}
+
+namespace {
+
+FunctionKernel normalized(FunctionKernel function) {
+    if (function.func_name.empty() || function.target_module.empty()) {
+        refuse(function, "a function kernel needs func_name and target_module");
+    }
+    const int sources =
+        static_cast<int>(!function.func_impl.empty()) + static_cast<int>(function.repo != nullptr) +
+        static_cast<int>(!function.repo_id.empty()) + static_cast<int>(!function.repo_path.empty());
+    if (sources > 1 || (sources == 0 && function.kernel_func_name.empty())) {
+        refuse(function,
+               "exactly one of func_impl, repo, repo_id and repo_path is needed, or "
+               "kernel_func_name alone",
+               std::to_string(sources) + " are given");
+    }
+    check_repository(function);
+    normalize_words(function);
+    if (!function.repo_path.empty()) {
+        function.repo_path = std::filesystem::absolute(function.repo_path).lexically_normal();
+    }
+    if (!function.func_impl.text().empty()) {
+        project::FunctionBinding unused;
+        if (!project::set_implementation(unused, function.func_impl.text(), "/")) {
+            refuse(function, std::string(project::func_impl_forms));
+        }
+    }
+    return function;
+}
+
+bool is_native(const FunctionKernel& function) {
+    return function.func_impl.callable().has_value() || function.repo != nullptr;
+}
+
+std::string native_name(const FunctionKernel& function) {
+    static std::atomic<std::size_t> count{0};
+    std::string name = function.target_module + "_" + function.func_name;
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+    return name + "_" + std::to_string(++count);
+}
+
+}  // namespace
+
+void put(Registrations& to, FunctionKernel function) {
+    FunctionKernel wanted = normalized(std::move(function));
+    std::erase_if(to.functions, [&](const RegisteredFunction& other) {
+        const FunctionKernel& one = other.kernel;
+        return one.func_name == wanted.func_name && one.target_module == wanted.target_module &&
+               one.device == wanted.device && one.mode == wanted.mode;
+    });
+    std::string native = is_native(wanted) ? native_name(wanted) : "";
+    to.functions.push_back({std::move(wanted), std::move(native)});
 }
 
 void put(Registrations& to, LayerKernel layer) {

@@ -15,8 +15,16 @@ struct ExternalLayer {
     InstanceCondition condition;
 };
 
+struct RegisteredFunction {
+    FunctionKernel kernel;  // mode and device normalized
+    // What a model calls it by where it is C++; a name of its own, so that no other takes its place
+    // in a model that is kernelized already.
+    std::string native;
+};
+
 struct Registrations {
     std::vector<LayerKernel> layers;  // modes and devices normalized
+    std::vector<RegisteredFunction> functions;
     std::vector<ExternalLayer> external;
     std::filesystem::path lock;
     HubAccess hub;
@@ -25,6 +33,9 @@ struct Registrations {
 
 // Checks the words of a registration and gives them their usual spelling. Throws Error(malformed).
 LayerKernel normalized(LayerKernel layer);
+
+// In the place of what has the same module, name, device and mode. Throws Error(malformed).
+void put(Registrations& to, FunctionKernel function);
 
 // In the place of what has the same name, device, range, mode and bound instances.
 void put(Registrations& to, LayerKernel layer);

@@ -40,6 +40,11 @@ void Registry::register_layer_kernel(LayerKernel layer) {
     put(state_->registrations, std::move(layer));
 }
 
+void Registry::register_function_kernel(FunctionKernel function) {
+    const std::scoped_lock lock(state_->mutex);
+    put(state_->registrations, std::move(function));
+}
+
 void Registry::register_external_layer(const std::string& class_name,
                                        const std::string& kernel_name,
                                        InstanceCondition condition) {
@@ -61,6 +66,9 @@ void Registry::register_kernels(const Config& config) {
     Registrations changed = state_->registrations;
     for (const LayerKernel& layer : config.layers) {
         put(changed, layer);
+    }
+    for (const FunctionKernel& function : config.functions) {
+        put(changed, function);
     }
     changed.notes.insert(changed.notes.end(), config.notes.begin(), config.notes.end());
     state_->registrations = std::move(changed);
@@ -110,6 +118,10 @@ void register_layer_kernel(LayerKernel layer) {
 void register_external_layer(const std::string& class_name, const std::string& kernel_name,
                              InstanceCondition condition) {
     Registry::of_process().register_external_layer(class_name, kernel_name, std::move(condition));
+}
+
+void register_function_kernel(FunctionKernel function) {
+    Registry::of_process().register_function_kernel(std::move(function));
 }
 
 void register_kernel_mapping(const KernelMapping& mapping, bool inherit_mapping) {

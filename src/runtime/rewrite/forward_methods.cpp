@@ -1,5 +1,6 @@
 #include "runtime/rewrite/forward_methods.h"
 
+#include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <algorithm>
@@ -113,6 +114,107 @@ std::set<std::string> written_values(jit::Function& method) {
         }
     });
     return names;
+}
+
+namespace {
+
+constexpr int deepest_call = 32;
+
+using Known = std::vector<std::optional<c10::IValue>>;
+
+class WrittenRoots {
+public:
+    explicit WrittenRoots(const Known& known, int depth = 0) : known_(known), depth_(depth) {}
+
+    void block(const jit::Block* block) {
+        for (const jit::Node* node : block->nodes()) {
+            if (node->kind() == c10::prim::CallFunction) {
+                call(node);
+            } else {
+                operation(node);
+            }
+            const auto taken = branch(node);
+            for (std::size_t i = 0; i < node->blocks().size(); ++i) {
+                if (!taken || *taken == i) {
+                    this->block(node->blocks()[i]);
+                }
+            }
+        }
+    }
+
+    std::set<const jit::Value*> roots;
+
+private:
+    // Of an `if` on a flag that is known: `inplace` of torch.nn.functional.
+    std::optional<std::size_t> branch(const jit::Node* node) const {
+        if (node->kind() != c10::prim::If) {
+            return std::nullopt;
+        }
+        const jit::Value* flag = node->input();
+        const bool input = flag->node() == node->owningGraph()->param_node();
+        if (!input || flag->offset() >= known_.size() || !known_[flag->offset()] ||
+            !known_[flag->offset()]->isBool()) {
+            return std::nullopt;
+        }
+        return known_[flag->offset()]->toBool() ? 0 : 1;
+    }
+
+    void call(const jit::Node* node) {
+        const auto type = node->input(0)->type()->cast<c10::FunctionType>();
+        auto* callee = type ? jit::tryToGraphFunction(*type->function()) : nullptr;
+        if (callee == nullptr || depth_ >= deepest_call) {
+            return;
+        }
+        Known arguments;
+        for (const jit::Value* argument : node->inputs().slice(1)) {
+            arguments.push_back(jit::toIValue(argument));
+        }
+        WrittenRoots inner(arguments, depth_ + 1);
+        const auto graph = callee->graph();
+        inner.block(graph->block());
+        for (const jit::Value* root : inner.roots) {
+            if (root->node() == graph->param_node() && root->offset() < arguments.size()) {
+                roots.insert(viewed(node->input(root->offset() + 1)));
+            }
+        }
+    }
+
+    void operation(const jit::Node* node) {
+        const auto* schema = node->maybeSchema();
+        if (schema == nullptr || !schema->is_mutable()) {
+            return;
+        }
+        for (std::size_t i = 0; i < schema->arguments().size() && i < node->inputs().size(); ++i) {
+            const auto* alias = schema->arguments()[i].alias_info();
+            if (alias != nullptr && alias->isWrite()) {
+                roots.insert(viewed(node->input(i)));
+            }
+        }
+    }
+
+    const Known& known_;
+    int depth_;
+};
+
+}  // namespace
+
+std::set<const jit::Value*> written_roots(const jit::Block* block) {
+    const Known nothing;
+    WrittenRoots found(nothing);
+    found.block(block);
+    return std::move(found.roots);
+}
+
+std::set<std::size_t> written_inputs(jit::Function& function, const Known& known) {
+    std::set<std::size_t> inputs;
+    WrittenRoots found(known);
+    found.block(body(function));
+    for (const jit::Value* root : found.roots) {
+        if (root->node() == root->owningGraph()->param_node()) {
+            inputs.insert(root->offset());
+        }
+    }
+    return inputs;
 }
 
 }  // namespace twinkle::runtime

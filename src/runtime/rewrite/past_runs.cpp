@@ -1,5 +1,6 @@
 #include "runtime/rewrite/past_runs.h"
 
+#include "runtime/rewrite/function_calls.h"
 #include "runtime/rewrite/sites.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -46,6 +47,10 @@ void forget_runs(const jit::Module& root) {
             forget(type->getForwardPreHooks());
             forget(type->getForwardHooks());
         }
+    }
+    // A function keeps what it was inlined as, too.
+    for (const FunctionCall& call : function_calls(root)) {
+        forget({call.caller, &call.callee()});
     }
 }
 

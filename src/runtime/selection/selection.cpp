@@ -13,49 +13,60 @@ namespace twinkle::runtime {
 
 namespace {
 
-bool serves_device(const LayerCandidate& candidate, const std::string& device) {
+// What of a candidate decides.
+struct Offer {
+    std::string device;
+    std::optional<std::pair<int, int>> capability;
+    std::string mode;
+    bool has_backward = true;
+    bool can_torch_compile = false;
+    std::size_t index = 0;
+};
+
+bool serves_device(const Offer& candidate, const std::string& device) {
     return candidate.device == device || candidate.device == "any" ||
            (candidate.device == "metal" && device == "mps");
 }
 
-bool serves_capability(const LayerCandidate& candidate, const std::optional<int>& capability) {
+bool serves_capability(const Offer& candidate, const std::optional<int>& capability) {
     return !candidate.capability || (capability && candidate.capability->first <= *capability &&
                                      *capability <= candidate.capability->second);
 }
 
-long range_size(const LayerCandidate& candidate) {
+long range_size(const Offer& candidate) {
     return candidate.capability ? candidate.capability->second - candidate.capability->first
                                 : std::numeric_limits<int>::max();
 }
 
 // Why the flags of a layer exclude a mode, if they do.
-std::optional<std::string> flags_exclude(const LayerCandidate& candidate, const std::string& mode) {
+std::optional<std::string> flags_exclude(const Offer& candidate, const std::string& mode) {
     if (wants_training(mode) && !candidate.has_backward) {
-        return "the layer has no backward (has_backward = False)";
+        return "it has no backward (has_backward = False)";
     }
     if (wants_compile(mode) && !candidate.can_torch_compile) {
-        return "the layer cannot be compiled (can_torch_compile = False)";
+        return "it cannot be compiled (can_torch_compile = False)";
     }
     return std::nullopt;
 }
 
-std::string why_nothing_is_mapped(const Mapping& mapping, const MappedLayer& layer) {
+std::string why_nothing_is_mapped(const Mapping& mapping, const std::string& kind,
+                                  const std::string& name) {
     for (const Decision& decision : mapping.decisions) {
-        if (decision.what == "layer " + layer.kernel_name && !decision.chosen) {
+        if (decision.what == kind + name && !decision.chosen) {
             return decision.because;
         }
     }
-    return "nothing is mapped to " + layer.kernel_name;
+    return "nothing is mapped to " + name;
 }
 
-const MappedKernel* kernel_of(const Mapping& mapping, const LayerCandidate& candidate,
+const MappedKernel* kernel_of(const Mapping& mapping, const std::string& name,
                               const std::string& device) {
     const MappedKernel* any = nullptr;
     for (const MappedKernel& kernel : mapping.kernels) {
-        if (kernel.name == candidate.kernel && kernel.device == device) {
+        if (kernel.name == name && kernel.device == device) {
             return &kernel;
         }
-        if (kernel.name == candidate.kernel && kernel.device == "any") {
+        if (kernel.name == name && kernel.device == "any") {
             any = &kernel;
         }
     }
@@ -70,33 +81,34 @@ bool binds(const MappedLayer& layer, const std::string& class_name) {
     });
 }
 
-tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLayer& layer,
-                                        const SelectionContext& context) {
-    const auto refused = [](Fallback fallback, std::string because) {
-        return tl::make_unexpected(KeepReason{fallback, std::move(because)});
-    };
-    std::vector<const LayerCandidate*> here;
+namespace {
+
+tl::unexpected<KeepReason> refused(Fallback fallback, std::string because) {
+    return tl::make_unexpected(KeepReason{fallback, std::move(because)});
+}
+
+// The index of the best of them for the context.
+tl::expected<std::size_t, KeepReason> best(const std::string& name,
+                                           const std::vector<Offer>& offers,
+                                           const SelectionContext& context) {
+    std::vector<const Offer*> here;
     std::set<std::string> devices;
-    for (const LayerCandidate& candidate : layer.candidates) {
-        devices.insert(candidate.device);
-        if (serves_device(candidate, context.device)) {
-            here.push_back(&candidate);
+    for (const Offer& offer : offers) {
+        devices.insert(offer.device);
+        if (serves_device(offer, context.device)) {
+            here.push_back(&offer);
         }
-    }
-    if (layer.candidates.empty()) {
-        return refused(Fallback::no_layer, why_nothing_is_mapped(mapping, layer));
     }
     if (here.empty()) {
         return refused(Fallback::no_device,
-                       fmt::format("{} has no kernel for {}, only for {}", layer.kernel_name,
-                                   context.device, fmt::join(devices, ", ")));
+                       fmt::format("{} has no kernel for {}, only for {}", name, context.device,
+                                   fmt::join(devices, ", ")));
     }
     std::erase_if(here,
                   [&](const auto* one) { return !serves_capability(*one, context.capability); });
     if (here.empty()) {
-        return refused(
-            Fallback::no_compatible_properties,
-            fmt::format("no capability range of {} contains this device", layer.kernel_name));
+        return refused(Fallback::no_compatible_properties,
+                       fmt::format("no capability range of {} contains this device", name));
     }
     std::stable_sort(here.begin(), here.end(),
                      [](const auto* a, const auto* b) { return range_size(*a) < range_size(*b); });
@@ -105,25 +117,80 @@ tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLaye
 
     std::string excluded;
     for (const std::string& mode : search_order(context.mode)) {
-        for (const LayerCandidate* candidate : here) {
-            if (candidate->mode != mode) {
+        for (const Offer* offer : here) {
+            if (offer->mode != mode) {
                 continue;
             }
-            if (auto why = flags_exclude(*candidate, context.mode)) {
+            if (auto why = flags_exclude(*offer, context.mode)) {
                 excluded = *why;
                 continue;
             }
-            if (const MappedKernel* kernel = kernel_of(mapping, *candidate, context.device)) {
-                return Choice{&layer, candidate, kernel};
-            }
-            return refused(Fallback::no_device, fmt::format("the mapping has no build of {} for {}",
-                                                            candidate->kernel, context.device));
+            return offer->index;
         }
     }
     return refused(Fallback::no_compatible_mode,
-                   excluded.empty()
-                       ? fmt::format("{} is not registered for {}", layer.kernel_name, context.mode)
-                       : excluded);
+                   excluded.empty() ? fmt::format("{} is not registered for {}", name, context.mode)
+                                    : excluded);
+}
+
+template <typename Candidate>
+std::vector<Offer> offers_of(const std::vector<Candidate>& candidates) {
+    std::vector<Offer> offers;
+    for (const Candidate& one : candidates) {
+        std::optional<std::pair<int, int>> capability;
+        if constexpr (requires { one.capability; }) {
+            capability = one.capability;
+        }
+        offers.push_back({one.device, capability, one.mode, one.has_backward, one.can_torch_compile,
+                          offers.size()});
+    }
+    return offers;
+}
+
+tl::unexpected<KeepReason> no_build(const std::string& kernel, const SelectionContext& context) {
+    return refused(Fallback::no_device,
+                   fmt::format("the mapping has no build of {} for {}", kernel, context.device));
+}
+
+}  // namespace
+
+tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLayer& layer,
+                                        const SelectionContext& context) {
+    if (layer.candidates.empty()) {
+        return refused(Fallback::no_layer,
+                       why_nothing_is_mapped(mapping, "layer ", layer.kernel_name));
+    }
+    const auto index = best(layer.kernel_name, offers_of(layer.candidates), context);
+    if (!index) {
+        return tl::make_unexpected(index.error());
+    }
+    const LayerCandidate& candidate = layer.candidates[*index];
+    const MappedKernel* kernel = kernel_of(mapping, candidate.kernel, context.device);
+    if (kernel == nullptr) {
+        return no_build(candidate.kernel, context);
+    }
+    return Choice{&layer, &candidate, kernel};
+}
+
+tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedFunction& function,
+                                        const SelectionContext& context) {
+    const std::string name = function.full_name();
+    if (function.candidates.empty()) {
+        return refused(Fallback::no_layer, why_nothing_is_mapped(mapping, "function ", name));
+    }
+    const auto index = best(name, offers_of(function.candidates), context);
+    if (!index) {
+        return tl::make_unexpected(index.error());
+    }
+    const FunctionCandidate& candidate = function.candidates[*index];
+    const MappedKernel* kernel = nullptr;
+    if (!candidate.kernel.empty()) {
+        kernel = kernel_of(mapping, candidate.kernel, context.device);
+        if (kernel == nullptr) {
+            return no_build(candidate.kernel, context);
+        }
+    }
+    return Choice{nullptr, nullptr, kernel, &function, &candidate};
 }
 
 std::optional<std::string> unmet_condition(const MappedLayer& layer, const Instance& instance) {

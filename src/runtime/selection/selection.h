@@ -12,10 +12,13 @@
 
 namespace twinkle::runtime {
 
+// For a layer, or for a function: the other two are null then, and the kernel may be.
 struct Choice {
     const MappedLayer* layer = nullptr;
     const LayerCandidate* candidate = nullptr;
     const MappedKernel* kernel = nullptr;
+    const MappedFunction* function = nullptr;
+    const FunctionCandidate* implementation = nullptr;
 
     bool operator==(const Choice&) const = default;
 };
@@ -32,6 +35,9 @@ bool binds(const MappedLayer& layer, const std::string& class_name);
 // Device, capability range (the smallest that contains the device wins), mode and flags, in this
 // order.
 tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLayer& layer,
+                                        const SelectionContext& context);
+
+tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedFunction& function,
                                         const SelectionContext& context);
 
 // The conditions of a binding on one instance: its path, attributes and submodules. Nothing: they

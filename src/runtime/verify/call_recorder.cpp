@@ -1,12 +1,12 @@
 #include "runtime/verify/call_recorder.h"
 
+#include "runtime/rewrite/function_calls.h"
 #include "runtime/rewrite/sites.h"
 
 #include <torch/csrc/jit/runtime/custom_operator.h>
 
 #include <algorithm>
 #include <mutex>
-#include <unordered_map>
 #include <unordered_set>
 
 namespace twinkle::runtime {
@@ -18,7 +18,8 @@ namespace {
 struct Recording {
     std::mutex mutex;
     std::size_t max_calls = 0;
-    std::unordered_map<const void*, std::string> sites;  // by the object of the instance
+    // By the object of the instance, and for a call of a function its place in the graphs.
+    std::map<std::pair<const void*, std::int64_t>, std::string> sites;
     std::map<std::string, std::vector<RecordedCall>> calls;
 };
 
@@ -48,13 +49,14 @@ c10::IValue copied(const c10::IValue& value) {
     return value;
 }
 
-void record(jit::Stack& stack) {
-    const c10::IValue inputs = jit::pop(stack);
-    const std::string method = jit::pop(stack).toStringRef();
-    const c10::IValue self = jit::pop(stack);
+constexpr std::int64_t the_instance = -1;
+
+void record(const c10::IValue& self, std::int64_t place, const std::string& method,
+            const c10::IValue& inputs) {
     Recording& into = recording();
     const std::scoped_lock lock(into.mutex);
-    const auto site = into.sites.find(&self.toObjectRef());
+    const void* object = self.isObject() ? &self.toObjectRef() : nullptr;
+    const auto site = into.sites.find({object, place});
     if (site == into.sites.end()) {
         return;  // another instance of the class
     }
@@ -67,9 +69,23 @@ void record(jit::Stack& stack) {
     }
 }
 
+void record_method(jit::Stack& stack) {
+    const c10::IValue inputs = jit::pop(stack);
+    const c10::IValue method = jit::pop(stack);
+    record(jit::pop(stack), the_instance, method.toStringRef(), inputs);
+}
+
+void record_function(jit::Stack& stack) {
+    const c10::IValue inputs = jit::pop(stack);
+    const c10::IValue place = jit::pop(stack);
+    record(jit::pop(stack), place.toInt(), "forward", inputs);
+}
+
 const jit::RegisterOperators registration(
-    {jit::Operator("twinkle::record_call(Any self, str method, Any inputs) -> ()", record,
-                   c10::AliasAnalysisKind::CONSERVATIVE)});
+    {jit::Operator("twinkle::record_call(Any self, str method, Any inputs) -> ()", record_method,
+                   c10::AliasAnalysisKind::CONSERVATIVE),
+     jit::Operator("twinkle::record_function(Any self, int place, Any inputs) -> ()",
+                   record_function, c10::AliasAnalysisKind::CONSERVATIVE)});
 
 // Instances share their methods: which one is called is known when it is.
 void instrument(const c10::ClassTypePtr& type) {
@@ -87,16 +103,43 @@ void instrument(const c10::ClassTypePtr& type) {
     }
 }
 
+void instrument(const FunctionCall& call, std::int64_t place) {
+    jit::Graph& graph = *call.node->owningGraph();
+    const jit::WithInsertPoint before(call.node);
+    const auto arguments = call.node->inputs().slice(1);
+    jit::Value* tuple = graph.insertNode(graph.createTuple(arguments))->output();
+    jit::Value* self =
+        call.in_function ? graph.insertConstant(c10::IValue()) : graph.inputs().at(0);
+    graph.insertNode(graph.create(c10::Symbol::fromQualString("twinkle::record_function"),
+                                  {self, graph.insertConstant(place), tuple}, 0));
+}
+
 }  // namespace
 
 std::map<std::string, std::vector<RecordedCall>> record_calls(
     jit::Module& model, const std::vector<std::string>& sites, std::size_t max_calls,
     const std::function<void(jit::Module&)>& run) {
-    std::unordered_map<const void*, std::string> objects;
+    std::map<std::pair<const void*, std::int64_t>, std::string> objects;
     std::unordered_set<const void*> instrumented;
+    std::map<std::string, FunctionCall> calls;
+    for (FunctionCall& call : function_calls(model)) {
+        calls.emplace(call.site, std::move(call));
+    }
+    std::map<const jit::Node*, std::int64_t> places;
     for (const std::string& site : sites) {
+        if (const auto call = calls.find(site); call != calls.end()) {
+            const auto [place, first] =
+                places.emplace(call->second.node, static_cast<std::int64_t>(places.size()));
+            const void* object =
+                call->second.in_function ? nullptr : call->second.instance._ivalue().get();
+            objects.emplace(std::pair(object, place->second), site);
+            if (first) {
+                instrument(call->second, place->second);
+            }
+            continue;
+        }
         const jit::Module module = instance_at(model, site);
-        objects.emplace(module._ivalue().get(), site);
+        objects.emplace(std::pair(module._ivalue().get(), the_instance), site);
         if (instrumented.insert(module.type().get()).second) {
             instrument(module.type());
         }

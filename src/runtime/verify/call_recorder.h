@@ -1,5 +1,6 @@
 #pragma once
-// Records what the sites of a model are called with during one run.
+// Records what the sites of a model, instances and calls of functions, are called with during one
+// run.
 
 #include <torch/script.h>
 
@@ -11,7 +12,7 @@
 namespace twinkle::runtime {
 
 struct RecordedCall {
-    std::string method;               // forward, forward1, …
+    std::string method;               // forward, forward1, …; forward for a function
     std::vector<c10::IValue> inputs;  // without self; copies, as they were before the call
 };
 

@@ -1,0 +1,15 @@
+#pragma once
+// Functions that a program has registered for every model that comes later.
+
+#include "twinkle/report.h"
+
+#include <torch/script.h>
+
+#include <optional>
+
+namespace twinkle::runtime {
+
+// Replaces them in this model; none: nothing is armed.
+std::optional<Report> apply_armed(torch::jit::Module& model);
+
+}  // namespace twinkle::runtime

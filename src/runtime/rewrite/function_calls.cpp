@@ -1,0 +1,144 @@
+#include "runtime/rewrite/function_calls.h"
+
+#include "runtime/rewrite/class_name.h"
+#include "runtime/rewrite/sites.h"
+
+#include <deque>
+#include <map>
+#include <unordered_set>
+
+namespace twinkle::runtime {
+
+namespace jit = torch::jit;
+
+namespace {
+
+constexpr std::string_view own_prefix = "twinkle_functions.";
+constexpr std::string_view own_method = "twinkle_";
+
+class Finder {
+public:
+    std::vector<FunctionCall> found;
+
+    void instance(const Instance& one) {
+        for (const auto& list :
+             {one.module.type()->methods(), one.module.type()->getForwardPreHooks(),
+              one.module.type()->getForwardHooks()}) {
+            for (jit::Function* method : list) {
+                if (!method->name().starts_with(own_method)) {
+                    where_ = (one.path.empty() ? "" : one.path + ".") + method->name();
+                    path_ = one.path;
+                    in_function_ = false;
+                    caller(*method, one.module);
+                }
+            }
+        }
+    }
+
+    void functions(const jit::Module& root) {
+        while (!pending_.empty()) {
+            jit::Function* next = pending_.front();
+            pending_.pop_front();
+            // Two functions may have one name but for the mangling.
+            where_ = next->qualname().qualifiedName();
+            where_ = where_.starts_with("__torch__.") ? where_.substr(10) : where_;
+            path_.clear();
+            in_function_ = true;
+            caller(*next, root);
+        }
+    }
+
+private:
+    void caller(jit::Function& function, const jit::Module& module) {
+        auto* compiled = jit::tryToGraphFunction(function);
+        if (compiled == nullptr) {
+            return;
+        }
+        caller_ = &function;
+        block(compiled->graph()->block(), module);
+    }
+
+    void block(jit::Block* block, const jit::Module& module) {
+        for (jit::Node* node : block->nodes()) {
+            if (node->kind() == c10::prim::CallFunction) {
+                call(node, module);
+            } else if (node->kind() == c10::prim::CallMethod) {
+                method_of_class(node);
+            }
+            for (jit::Block* inner : node->blocks()) {
+                this->block(inner, module);
+            }
+        }
+    }
+
+    void call(jit::Node* node, const jit::Module& module) {
+        const auto type = node->input(0)->type()->cast<c10::FunctionType>();
+        if (type == nullptr) {
+            return;
+        }
+        FunctionCall one;
+        one.function = unmangled(type->function()->qualname().qualifiedName());
+        if (one.function.starts_with(own_prefix)) {
+            one.function.erase(0, own_prefix.size());
+            one.replaced = true;
+        } else {
+            later(type->function());
+        }
+        one.site = where_ + ":" + one.function;
+        const std::size_t count = ++counts_[one.site];
+        if (count > 1) {
+            one.site += "#" + std::to_string(count);
+        }
+        one.path = path_;
+        one.instance = module;
+        one.caller = caller_;
+        one.node = node;
+        one.in_function = in_function_;
+        found.push_back(std::move(one));
+    }
+
+    // Of classes that are no modules: their methods are like functions.
+    void method_of_class(const jit::Node* node) {
+        const auto type = node->input(0)->type()->cast<c10::ClassType>();
+        if (type != nullptr && !type->is_module()) {
+            if (jit::Function* method = type->findMethod(node->s(c10::attr::name))) {
+                later(method);
+            }
+        }
+    }
+
+    void later(jit::Function* function) {
+        if (seen_.insert(function).second) {
+            pending_.push_back(function);
+        }
+    }
+
+    std::string where_, path_;
+    bool in_function_ = false;
+    jit::Function* caller_ = nullptr;
+    std::map<std::string, std::size_t> counts_;
+    std::unordered_set<const jit::Function*> seen_;
+    std::deque<jit::Function*> pending_;
+};
+
+}  // namespace
+
+jit::Function& FunctionCall::callee() const {
+    return *node->input(0)->type()->expectRef<c10::FunctionType>().function();
+}
+
+std::vector<FunctionCall> function_calls(const jit::Module& root) {
+    Finder finder;
+    for (const Instance& instance : instances_of(root)) {
+        finder.instance(instance);
+    }
+    finder.functions(root);
+    return std::move(finder.found);
+}
+
+c10::QualifiedName name_in_place_of(const jit::Function& function) {
+    return c10::QualifiedName("__torch__." + std::string(own_prefix) +
+                              unmangled(function.qualname().qualifiedName()));
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,36 @@
+#include "runtime/verify/contestant.h"
+
+#include "runtime/rewrite/function_calls.h"
+#include "runtime/rewrite/sites.h"
+
+namespace twinkle::runtime {
+
+namespace jit = torch::jit;
+
+namespace {
+
+jit::Module module_of(jit::Function& function) {
+    const auto unit = std::make_shared<jit::CompilationUnit>();
+    jit::Module module(c10::QualifiedName("__torch__.twinkle_call"), unit);
+    auto graph = jit::toGraphFunction(function).graph()->copy();
+    graph->insertInput(0, "self")->setType(module.type());
+    module.type()->addMethod(unit->create_function(
+        c10::QualifiedName(*module.type()->name(), "forward"), std::move(graph)));
+    return module;
+}
+
+}  // namespace
+
+std::optional<jit::Module> contestant_at(const jit::Module& model, const std::string& site) {
+    if (site.find(':') == std::string::npos) {
+        return instance_at(model, site);
+    }
+    for (const FunctionCall& call : function_calls(model)) {
+        if (call.site == site) {
+            return module_of(call.callee());
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,16 @@
+#pragma once
+// A site as something to run by itself.
+
+#include <torch/script.h>
+
+#include <optional>
+#include <string>
+
+namespace twinkle::runtime {
+
+// The instance under a path; for a call of a function, a module whose forward is what is called
+// there now. None: the model has no such site (any more).
+std::optional<torch::jit::Module> contestant_at(const torch::jit::Module& model,
+                                                const std::string& site);
+
+}  // namespace twinkle::runtime

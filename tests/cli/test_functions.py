@@ -1,0 +1,287 @@
+"""Functions of models: scripted ones, wherever they are called, by qualified name; and functions of
+torch.nn.functional that are script functions."""
+
+import json
+
+import pytest
+from kernels_for_tests import needs_runtime
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+def add(x: torch.Tensor, y: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:
+    return x + alpha * y
+
+
+def normalize(x: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
+    return add(x, torch.zeros_like(x)) * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+
+
+def gated(x: torch.Tensor) -> torch.Tensor:
+    first, second = x.chunk(2, -1)
+    return F.silu(first) * second
+
+
+def other_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x - y
+
+
+for function in (add, normalize, gated):
+    function.__module__ = "my_pkg.math_ops"
+other_add.__module__, other_add.__name__, other_add.__qualname__ = "other.math_ops", "add", "add"
+subtract = other_add
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(16, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = gated(self.up(normalize(x, 1e-3)))
+        return subtract(add(x, h), add(y=h, x=x, alpha=0.5))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(), Block()])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = x + 8 * block(x)
+        return normalize(x)
+
+
+FAST = """import torch
+
+
+def fast_add(x, y, alpha=1.0):
+    return torch.add(x, alpha * y)
+
+
+def wrong_add(x, y, alpha=1.0):
+    return torch.add(x, y)  # right where alpha is 1
+
+
+def fast_normalize(x, eps=1e-6):
+    return x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps)
+
+
+def gated_into(out, x):
+    half = x.shape[-1] // 2
+    out.copy_(torch.nn.functional.silu(x[..., :half]) * x[..., half:])
+"""
+
+ADD = '[functions.add]\ntarget_module = "my_pkg.math_ops"\nfunc_impl = "fast.py:{}_add"\n'
+NORMALIZE = '[functions.normalize]\ntarget_module = "my_pkg.math_ops"\nfunc_impl = "fast.py:fast_normalize"\n'
+GATED = '[functions.gated]\ntarget_module = "my_pkg.math_ops"\nfunc_impl = "fast.py:gated_into"\n'
+SILU = '[functions.silu]\ntarget_module = "torch.nn.functional"\nfunc_impl = "op:aten::silu"\n'
+
+
+@pytest.fixture
+def project(twinkle):
+    torch.manual_seed(3)
+    model = Model().eval()
+    torch.jit.script(model).save(twinkle.folder / "model.pt")
+    (twinkle.folder / "fast.py").write_text(FAST)
+    twinkle.env["OMP_NUM_THREADS"] = "1"
+    twinkle.model = model
+    return twinkle
+
+
+def kernelized(twinkle, manifest, *more):
+    (twinkle.folder / "twinkle.toml").write_text("presets = []\n" + manifest)
+    done = twinkle("kernelize", "model.pt", "-o", "fast.pt", "--inputs", "float32[2,5,16]", "--verify", "--json", *more)
+    assert done.code == 0, done.err
+    return done.json
+
+
+def sites(report, status):
+    return sorted(site["site"] for site in report["sites"] if site["status"] == status)
+
+
+def assert_same(twinkle):
+    """In a fresh process, at another shape."""
+    x = torch.randn(3, 2, 16, generator=torch.Generator().manual_seed(8))
+    torch.save((x,), twinkle.folder / "in.pt")
+    done = twinkle("run", "fast.pt", "--inputs", "in.pt", "-o", "out.pt")
+    assert done.code == 0, done.err
+    with torch.no_grad():
+        expected = twinkle.model(x)
+    result = torch.load(twinkle.folder / "out.pt", weights_only=True)
+    assert (result - expected).norm() < 1e-5 * expected.norm()
+
+
+BLOCK = [f"blocks.{i}.forward:my_pkg.math_ops.add{n}" for i in range(2) for n in ("", "#2")]
+INNER = "my_pkg.math_ops.normalize:my_pkg.math_ops.add"
+
+
+def test_a_function_wherever_it_is_called(project):
+    report = kernelized(project, ADD.format("fast"))
+    assert sites(report, "replaced") == sorted([*BLOCK, INNER])
+    for site in report["sites"]:
+        assert site["kind"] == "function" and site["of"] == "my_pkg.math_ops.add"
+        assert site["kernel"] == "fast.py: fast_add" and site["max_error"] <= site["allowed_error"]
+    assert_same(project)
+
+
+def test_a_wrong_function_is_put_back_where_it_is_wrong(project):
+    report = kernelized(project, ADD.format("wrong"))
+    second = [site for site in BLOCK if site.endswith("#2")]
+    assert sites(report, "reverted") == sorted(second)
+    assert sites(report, "replaced") == sorted([*BLOCK[::2], INNER])
+    assert all("its error is" in site["because"] for site in report["sites"] if site["status"] == "reverted")
+    assert_same(project)
+    done = project("kernelize", "model.pt", "--inputs", "float32[2,5,16]", "--verify", "--strict")
+    assert done.code == 4 and "math_ops.add" in done.err
+
+
+def test_one_call_alone(project):
+    report = kernelized(project, ADD.format("wrong"), "--only", "blocks.1.*#2")
+    assert sites(report, "reverted") == ["blocks.1.forward:my_pkg.math_ops.add#2"]
+    report = kernelized(project, ADD.format("fast"), "--only", "blocks.1.*#2")
+    assert sites(report, "replaced") == ["blocks.1.forward:my_pkg.math_ops.add#2"]
+    assert_same(project)
+
+
+def test_several_functions_and_their_kinds(project):
+    report = kernelized(project, NORMALIZE + GATED + SILU)
+    # What stood in gated is gone with it.
+    gone = "my_pkg.math_ops.gated:torch.nn.functional.silu"
+    assert sites(report, "replaced") == sorted(
+        [*(f"blocks.{i}.forward:my_pkg.math_ops.{name}" for i in range(2) for name in ("normalize", "gated")),
+         "forward:my_pkg.math_ops.normalize"])
+    assert sites(report, "kept") == [gone]
+    assert_same(project)
+    report = kernelized(project, SILU)
+    assert sites(report, "replaced") == [gone]
+    assert report["sites"][0]["kernel"] == "aten::silu"
+    assert_same(project)
+
+
+def test_the_mapping_holds_the_source(project):
+    (project.folder / "twinkle.toml").write_text("presets = []\n" + ADD.format("fast"))
+    assert project("resolve", "-o", "map.json").code == 0
+    mapping = json.loads((project.folder / "map.json").read_text())
+    assert mapping["functions"] == [{"target_module": "my_pkg.math_ops", "func_name": "add", "candidates": [
+        {"source": FAST, "file": "fast.py", "function": "fast_add", "device": "any", "mode": "fallback",
+         "has_backward": True, "can_torch_compile": True}]}]
+    (project.folder / "fast.py").unlink()
+    (project.folder / "twinkle.toml").unlink()
+    done = project("kernelize", "model.pt", "--map", "map.json", "-o", "fast.pt", "--json")
+    assert done.code == 0 and done.json["replaced"] == 5
+    assert_same(project)
+
+
+def test_training_and_gradients(project):
+    report = kernelized(project, NORMALIZE + GATED, "--mode", "train")
+    assert len(sites(report, "replaced")) == 5
+    wrong = FAST.replace("(x * x).mean", "(x * x).detach().mean")
+    (project.folder / "fast.py").write_text(wrong)
+    report = kernelized(project, NORMALIZE, "--mode", "train")
+    assert sites(report, "replaced") == []
+    assert all("gradient" in site["because"] for site in report["sites"])
+
+
+def gate(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+    return F.silu(gate) * up
+
+
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(16, 64)
+        self.up = nn.Linear(16, 64)
+        self.down = nn.Linear(64, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(gate(self.gate(x), self.up(x)))
+
+
+def test_an_operator_of_a_kernel(twinkle):
+    """The model then names the kernel; an operator that knows no gradient is not for training."""
+    gate.__module__ = "my_pkg.gates"
+    twinkle.model = Gated().eval()
+    torch.jit.script(twinkle.model).save(twinkle.folder / "model.pt")
+    manifest = '[functions.gate]\ntarget_module = "my_pkg.gates"\nfunc_impl = "op:twinkle_pack::silu_mul"\n'
+    report = kernelized(twinkle, manifest)
+    [site] = report["sites"]
+    assert site["status"] == "replaced" and "silu_mul" in site["kernel"] and site["variant"]
+    assert_same(twinkle)
+    [kernel] = twinkle("inspect", "fast.pt", "--json").json["kernels"]
+    assert kernel["name"] == "twinkle-pack"
+    report = kernelized(twinkle, manifest, "--mode", "train")
+    assert sites(report, "kept") == ["forward:my_pkg.gates.gate"]
+    assert "no autograd kernel" in report["sites"][0]["because"]
+    # The pack's function of that name is an autograd.Function.
+    report = kernelized(twinkle, manifest.replace('func_impl = "op:twinkle_pack::silu_mul"', 'func_name = "silu_mul"'),
+                        "--mode", "train")
+    [site] = report["sites"]
+    assert site["status"] == "replaced" and site["kernel"] == "twinkle-pack: silu_mul"
+
+
+def test_inspect_says_what_could_be_replaced(project):
+    (project.folder / "twinkle.toml").write_text("presets = []\n" + ADD.format("fast") + SILU)
+    bindings = {one["class"]: one for one in project("inspect", "model.pt", "--json").json["bindings"]}
+    assert bindings["my_pkg.math_ops.add"]["kind"] == "function" and bindings["my_pkg.math_ops.add"]["fits"] == 5
+    assert bindings["torch.nn.functional.silu"]["kernel"] == "aten::silu"
+    shown = project("inspect", "model.pt").out
+    assert "fast.py: fast_add" in shown
+
+
+def test_a_trace_that_went_through_the_function_is_kept(twinkle):
+    class Traced(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(16, 16)
+
+        def forward(self, x):
+            return add(self.linear(x), x, 0.5)
+
+    torch.jit.trace(Traced().eval(), torch.randn(2, 5, 16)).save(twinkle.folder / "model.pt")
+    (twinkle.folder / "fast.py").write_text(FAST)
+    manifest = ADD.format("fast").replace("my_pkg.math_ops", "cli.test_functions")
+    report = kernelized(twinkle, manifest)
+    assert report["sites"] == [] and "a trace has inlined it" in report["warnings"][0]
+
+
+def test_what_cannot_be_replaced_is_said(project):
+    missing = ADD.format("fast").replace("add]", "ad]")
+    report = kernelized(project, missing)
+    assert "no call of the function my_pkg.math_ops.ad is in this model" in report["warnings"][0]
+    for manifest, code, words in [
+        (ADD.format("slow"), 0, "there is no function or layer slow_add"),
+        (ADD.format("fast").replace("fast.py:", "gone.py:"), 3, "gone.py"),
+        (ADD.format("fast").replace("fast.py:", "fast.py::"), 2, "func_impl"),
+        (ADD.format("fast").replace('"fast.py:fast_add"', '"op:twinkle_pack::no_such"'), 3, "no operator"),
+        (ADD.format("fast").replace('"fast.py:fast_add"', '"op:nowhere::add"'), 6, "no library has registered"),
+    ]:
+        (project.folder / "twinkle.toml").write_text("presets = []\n" + manifest)
+        done = project("kernelize", "model.pt", "-o", "other.pt")
+        assert done.code == code and words in done.out + done.err, (manifest, done.err)
+
+
+def test_a_scripted_function_in_a_trace(twinkle):
+    """It stays a call there; the rest of a trace has none."""
+    twinkle.model = Model().eval()
+    scripted = torch.jit.script(add)
+
+    class Traced(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(16, 16)
+
+        def forward(self, x):
+            return scripted(self.linear(x), x, 0.5)
+
+    twinkle.model = Traced().eval()
+    torch.jit.trace(twinkle.model, torch.randn(2, 5, 16)).save(twinkle.folder / "model.pt")
+    (twinkle.folder / "fast.py").write_text(FAST)
+    report = kernelized(twinkle, ADD.format("fast"))
+    assert sites(report, "replaced") == ["forward:my_pkg.math_ops.add"]
+    assert_same(twinkle)
