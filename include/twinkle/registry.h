@@ -246,6 +246,9 @@ struct ModelOptions {
     const Registry* registry = nullptr;  // none: that of the process
 };
 
+// What of them a kernelize with a mapping takes too.
+TWINKLE_API KernelizeOptions kernelize_options(const ModelOptions& options);
+
 // Without a model: the functions that are registered now are replaced in every model that
 // twinkle::load or kernelize with a mapping sees from then on; those reports name them. Once more
 // with nothing registered ends it. torch::jit::load is not seen.

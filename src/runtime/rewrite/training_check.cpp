@@ -1,5 +1,7 @@
 #include "runtime/rewrite/training_check.h"
 
+#include "runtime/model/graph_walk.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <functional>
@@ -10,15 +12,6 @@ namespace twinkle::runtime {
 namespace jit = torch::jit;
 
 namespace {
-
-void visit_nodes(const jit::Block* block, const std::function<void(const jit::Node*)>& visit) {
-    for (const jit::Node* node : block->nodes()) {
-        visit(node);
-        for (const jit::Block* inner : node->blocks()) {
-            visit_nodes(inner, visit);
-        }
-    }
-}
 
 // A composite of other operators has their gradients; but what writes into its arguments is no
 // composite, however it was registered.
@@ -48,7 +41,7 @@ std::set<std::string> operators_without_autograd(jit::Function& function) {
         if (!seen.insert(&one).second) {
             return;
         }
-        visit_nodes(jit::toGraphFunction(one).graph()->block(), [&](const jit::Node* node) {
+        for_each_node(jit::toGraphFunction(one).graph()->block(), [&](const jit::Node* node) {
             if (node->kind() == c10::prim::CallFunction) {
                 scan(*node->input(0)->type()->expectRef<c10::FunctionType>().function());
             } else if (is_foreign(node->kind())) {
