@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "runtime/model/model_file.h"
 #include "runtime/verify/call_recorder.h"
-#include "runtime/verify/contestant.h"
+#include "runtime/verify/site_module.h"
 #include "runtime/verify/double_reference.h"
 #include "runtime/verify/gradients.h"
 #include "runtime/verify/timing.h"
@@ -209,13 +209,13 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
         for (const RecordedCall& call : recorded[site]) {
             calls.push_back({call.method, Inputs{call.inputs, {}}});
         }
-        const auto replaced = contestant_at(kernelized, site);
+        const auto replaced = module_at(kernelized, site);
         if (!replaced) {
             calls.clear();  // it stands in what another site has replaced
         }
         const Contest contest{replaced.value_or(kernelized),
-                              contestant_at(original, site).value_or(original),
-                              in_double(contestant_at(reference, site).value_or(reference)),
+                              module_at(original, site).value_or(original),
+                              in_double(module_at(reference, site).value_or(reference)),
                               Norm::largest,
                               alive(send),
                               context.gradients};

@@ -1,4 +1,4 @@
-#include "runtime/verify/contestant.h"
+#include "runtime/verify/site_module.h"
 
 #include "runtime/rewrite/function_calls.h"
 #include "runtime/rewrite/sites.h"
@@ -21,7 +21,7 @@ jit::Module module_of(jit::Function& function) {
 
 }  // namespace
 
-std::optional<jit::Module> contestant_at(const jit::Module& model, const std::string& site) {
+std::optional<jit::Module> module_at(const jit::Module& model, const std::string& site) {
     if (site.find(':') == std::string::npos) {
         return instance_at(model, site);
     }
