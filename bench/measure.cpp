@@ -1,0 +1,67 @@
+#include "measure.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "reused_memory.h"
+
+namespace bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A sample is as many calls as take about so long.
+constexpr double sample_seconds = 1e-4;
+constexpr size_t least_rounds = 5, most_rounds = 4000;
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double sample(Contestant& contestant, const std::vector<Values>& inputs, size_t turn, int calls) {
+    reuse_memory(contestant.warm);
+    const auto start = Clock::now();
+    for (int call = 0; call < calls; ++call)
+        contestant.run(inputs[(turn + static_cast<size_t>(call)) % inputs.size()]);
+    const double seconds = seconds_since(start) / calls;
+    reuse_memory(false);
+    return seconds;
+}
+
+double quantile(std::vector<double>& values, double q) {
+    const auto at =
+        values.begin() + static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1));
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
+}
+
+}  // namespace
+
+std::vector<Timing> measure(std::vector<Contestant> contestants, const std::vector<Values>& inputs,
+                            double budget) {
+    std::vector<int> calls;
+    for (auto& contestant : contestants) {
+        sample(contestant, inputs, 0, 3);  // TorchScript optimizes in its first calls
+        const double once = sample(contestant, inputs, 0, 1);
+        const double seconds = once < sample_seconds ? sample(contestant, inputs, 0, 20) : once;
+        calls.push_back(std::max(1, static_cast<int>(sample_seconds / seconds)));
+    }
+    std::vector<std::vector<double>> samples(contestants.size());
+    const auto start = Clock::now();
+    for (size_t turn = 0;
+         turn < least_rounds || (seconds_since(start) < budget && turn < most_rounds); ++turn)
+        for (size_t k = 0; k < contestants.size(); ++k) {
+            const size_t index = (k + turn) % contestants.size();
+            samples[index].push_back(sample(contestants[index], inputs, turn, calls[index]));
+        }
+    release_reused_memory();
+
+    std::vector<Timing> timings;
+    for (size_t k = 0; k < contestants.size(); ++k)
+        timings.push_back({(contestants[k].warm ? "warm " : "") + contestants[k].name,
+                           quantile(samples[k], 0.25), quantile(samples[k], 0.5),
+                           quantile(samples[k], 0.75)});
+    return timings;
+}
+
+}  // namespace bench
