@@ -18,14 +18,15 @@ using bench::Case;
 using bench::Timing;
 
 constexpr const char* usage =
-    "usage: pack_bench [--json FILE] [--seconds S] [--community LIBRARY] [--op NAME] "
-    "[--dtype NAME] [--tokens N]\n"
+    "usage: pack_bench [--json FILE] [--seconds S] [--pack FOLDER] [--community LIBRARY] "
+    "[--op NAME] [--dtype NAME] [--tokens N]\n"
+    "  --pack FOLDER        another build of the pack than that of this tree\n"
     "  --community LIBRARY  kernels-community's kernels, built by bench/community_build.py\n"
     "  --seconds S          for each case; default 0.4\n"
     "  --op, --dtype, --tokens: of these only; NAME and all forms of it\n";
 
 struct Options {
-    std::string json, community, op, dtype;
+    std::string json, pack = TWINKLE_PACK_DIR, community, op, dtype;
     int64_t tokens = 0;
     double seconds = 0.4;
 };
@@ -38,6 +39,8 @@ Options parse(int argc, char** argv) {
         const char* const value = argv[i + 1];
         if (name == "--json")
             options.json = value;
+        else if (name == "--pack")
+            options.pack = value;
         else if (name == "--community")
             options.community = value;
         else if (name == "--op")
@@ -115,7 +118,7 @@ std::string json_row(const Case& c, const std::vector<Timing>& timings) {
 }
 
 void run(const Options& options) {
-    const std::string pack = load_pack(TWINKLE_PACK_DIR);
+    const std::string pack = load_pack(options.pack);
     if (!options.community.empty()) load(options.community);
     bench::install_reused_memory();
     const c10::InferenceMode inference;
