@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-torch::jit::Module load(std::string path) {
+torch::jit::Module load(const std::string& path) {
     const std::string frozen = "frozen:";
     if (!path.starts_with(frozen)) return twinkle::load(path);
     torch::jit::Module module = twinkle::load(path.substr(frozen.size()));
