@@ -2,16 +2,18 @@
 """Measures every operator of the bundled pack on this CPU and writes the figures as Markdown.
 
     cpu_bench.py BUILD_FOLDER [-o bench/results/cpu.md] [--json FILE] [--seconds 0.4] [--community SOURCES]
+    cpu_bench.py BUILD_FOLDER --backward yes …                       the gradients instead
     cpu_bench.py --from FILE [-o …]                                  the tables of an earlier run
 
 Runs pack_bench of BUILD_FOLDER (configured with -DTWINKLE_BENCH=ON). SOURCES is a checkout of kernels-community, which
 community_build.py builds first where build/community does not have it. What follows is for pack_bench (--op, --dtype,
---tokens). Of an existing -o FILE the text above its first table stays.
+--tokens). Of an existing -o FILE only the section of these figures changes.
 """
 
 import argparse
 import json
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -21,7 +23,6 @@ import machine
 from community_build import build as build_community
 
 OPPONENTS = ["torchscript", "frozen", "community"]
-FIGURES = "## Figures\n"
 
 
 class Case:
@@ -98,10 +99,20 @@ def everything(cases: list[Case]) -> list[str]:
                   *(f"warm {name}" for name in [*OPPONENTS, "copy"])], rows)
 
 
+def heading(result: dict) -> str:
+    return "## Gradients" if any("_backward" in row["op"] for row in result["cases"]) else "## Operators"
+
+
+def with_section(text: str, name: str, section: str) -> str:
+    """The text, with this instead of the section of that name."""
+    parts = re.split(r"(?m)^(?=## )", text)
+    return "".join(part for part in parts if not part.startswith(name + "\n")) + section
+
+
 def figures(result: dict) -> str:
     cases = [Case(row) for row in result["cases"]]
     community = f" kernels-community at {result['community']}." if result.get("community") else ""
-    lines = [FIGURES, f"{result['processor']}, {result['threads']} threads, {result['load']}; LibTorch "
+    lines = [heading(result), "", f"{result['processor']}, {result['threads']} threads, {result['load']}; LibTorch "
              f"{result['libtorch']}, GCC {result['compiler']}.{community} {len(cases)} cases; medians.", "",
              "Smallest and median ratio of an operator's cases, above 1 where the pack is faster:", "",
              *summary(cases), "", "### Where the pack is slower", "", *slower(cases), "", "### Every case, µs", "",
@@ -140,7 +151,7 @@ def main() -> None:
     text = figures(result)
     if options.output:
         old = options.output.read_text() if options.output.exists() else "# The bundled pack on a CPU\n\n"
-        options.output.write_text(old.split(FIGURES)[0] + text)
+        options.output.write_text(with_section(old, heading(result), text))
     else:
         sys.stdout.write(text)
 

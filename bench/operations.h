@@ -24,8 +24,11 @@ struct Operation {
     std::string original, pack;
     std::string community;  // empty: kernels-community has none for the CPU
     int rotary_size = 128;  // R
+    // `pack` computes the gradients, its first input being the result's; `original` is the forward.
+    bool backward = false;
 };
 
 const std::vector<Operation>& operations();
+const std::vector<Operation>& gradients();
 
 }  // namespace bench

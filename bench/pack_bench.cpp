@@ -19,14 +19,16 @@ using bench::Timing;
 
 constexpr const char* usage =
     "usage: pack_bench [--json FILE] [--seconds S] [--pack FOLDER] [--community LIBRARY] "
-    "[--op NAME] [--dtype NAME] [--tokens N]\n"
+    "[--backward yes] [--op NAME] [--dtype NAME] [--tokens N]\n"
     "  --pack FOLDER        another build of the pack than that of this tree\n"
     "  --community LIBRARY  kernels-community's kernels, built by bench/community_build.py\n"
     "  --seconds S          for each case; default 0.4\n"
+    "  --backward yes       the gradients instead, against those of autograd\n"
     "  --op, --dtype, --tokens: of these only; NAME and all forms of it\n";
 
 struct Options {
     std::string json, pack = TWINKLE_PACK_DIR, community, op, dtype;
+    bool backward = false;
     int64_t tokens = 0;
     double seconds = 0.4;
 };
@@ -47,6 +49,8 @@ Options parse(int argc, char** argv) {
             options.op = value;
         else if (name == "--dtype")
             options.dtype = value;
+        else if (name == "--backward")
+            options.backward = std::string(value) == "yes";
         else if (name == "--tokens")
             options.tokens = std::stol(value);
         else if (name == "--seconds")
@@ -77,7 +81,7 @@ std::string dtype_name(at::ScalarType dtype) {
 
 std::vector<Case> cases(const Options& options) {
     std::vector<Case> all;
-    for (const bench::Operation& operation : bench::operations())
+    for (const auto& operation : options.backward ? bench::gradients() : bench::operations())
         for (at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf})
             for (int64_t width : {4096, 11008})
                 for (int64_t tokens : {1, 16, 512, 4096}) {
@@ -121,7 +125,8 @@ void run(const Options& options) {
     const std::string pack = load_pack(options.pack);
     if (!options.community.empty()) load(options.community);
     bench::install_reused_memory();
-    const c10::InferenceMode inference;
+    const c10::InferenceMode inference(!options.backward);
+    const at::NoGradGuard no_grad;
     std::string rows;
     std::printf("%d threads; microseconds a call, median\n", at::get_num_threads());
     for (const Case& c : cases(options)) {
