@@ -11,12 +11,12 @@ community_activation, community_relu, …. Nothing of it becomes part of twinkle
 import argparse
 import io
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import tomllib
 
 KERNELS = ["activation", "relu", "rmsnorm", "rotary"]
@@ -35,6 +35,9 @@ def unpack(sources: pathlib.Path, folder: pathlib.Path) -> str:
 
     with tarfile.open(fileobj=io.BytesIO(git("archive", "HEAD", *KERNELS))) as archive:
         archive.extractall(folder, filter="data")
+    # TorchScript's alias analysis fails on "Tensor!": which tensor is written must have a name.
+    for binding in folder.glob("*/torch-ext/torch_binding.cpp"):
+        binding.write_text(re.sub(r"Tensor! (\w+)", r"Tensor(\1!) \1", binding.read_text()))
     return git("rev-parse", "--short=12", "HEAD").decode().strip()
 
 
@@ -65,18 +68,18 @@ def commands(folder: pathlib.Path, torch: pathlib.Path) -> list[tuple[pathlib.Pa
 def build(sources: pathlib.Path, output: pathlib.Path, python: pathlib.Path) -> str:
     compiler = shlex.split("ccache g++" if shutil.which("ccache") else "g++")
     torch = torch_folder(python)
-    with tempfile.TemporaryDirectory(prefix="community-build-") as name:
-        folder = pathlib.Path(name)
-        commit = unpack(sources, folder)
-        (folder / "registration.h").write_text(REGISTRATION)
-        objects = []
-        for target, command in commands(folder, torch):
-            print(target.relative_to(folder), file=sys.stderr)
-            subprocess.run([*compiler, *command, "-o", target], check=True)
-            objects.append(target)
-        output.parent.mkdir(parents=True, exist_ok=True)
-        # LibTorch and its OpenMP are in the process that loads it.
-        subprocess.run(["g++", "-shared", "-o", output, *objects], check=True)
+    folder = output.resolve().parent / "sources"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    commit = unpack(sources, folder)
+    (folder / "registration.h").write_text(REGISTRATION)
+    objects = []
+    for target, command in commands(folder, torch):
+        print(target.relative_to(folder), file=sys.stderr)
+        subprocess.run([*compiler, *command, "-o", target], check=True)
+        objects.append(target)
+    # LibTorch and its OpenMP are in the process that loads it.
+    subprocess.run(["g++", "-shared", "-o", output, *objects], check=True)
     return commit
 
 

@@ -25,21 +25,25 @@ from community_build import build as build_community
 OPPONENTS = ["torchscript", "frozen", "community"]
 
 
-class Case:
-    def __init__(self, row: dict):
-        self.row = row
+# What pack_bench says of each contestant: its shortest time, quartiles and median.
+LEAST, LOW, MEDIAN, HIGH = range(4)
 
-    def median(self, name: str) -> float | None:
-        return self.row["seconds"][name][1] if name in self.row["seconds"] else None
+
+class Case:
+    def __init__(self, row: dict, shown: int):
+        self.row, self.shown = row, shown
+
+    def time(self, name: str) -> float | None:
+        return self.row["seconds"][name][self.shown] if name in self.row["seconds"] else None
 
     def ratio(self, opponent: str, memory: str = "") -> float | None:
         """How many times as fast the pack is."""
-        other, pack = self.median(memory + opponent), self.median(memory + "pack")
+        other, pack = self.time(memory + opponent), self.time(memory + "pack")
         return other / pack if other and pack else None
 
     def clearly_slower(self, opponent: str, memory: str) -> bool:
         """Not even the quartiles overlap."""
-        return self.row["seconds"][memory + opponent][2] < self.row["seconds"][memory + "pack"][0]
+        return self.row["seconds"][memory + opponent][HIGH] < self.row["seconds"][memory + "pack"][LOW]
 
     def title(self) -> str:
         return f"{self.row['dtype']} {self.row['tokens']} × {self.row['width']}"
@@ -89,9 +93,9 @@ def everything(cases: list[Case]) -> list[str]:
     rows = []
     for case in cases:
         times = [number(seconds and seconds * 1e6, ".1f") for seconds in
-                 map(case.median, ["pack", *OPPONENTS, "copy"])]
+                 map(case.time, ["pack", *OPPONENTS, "copy"])]
         rows.append([case.row["op"], case.row["dtype"], str(case.row["tokens"]), str(case.row["width"]), *times,
-                     number(case.row["bytes"] / case.median("pack") / 1e9, ".1f"),
+                     number(case.row["bytes"] / case.time("pack") / 1e9, ".1f"),
                      *(number(case.ratio(name)) for name in OPPONENTS), number(case.ratio("copy")),
                      *(number(case.ratio(name, "warm ")) for name in [*OPPONENTS, "copy"])])
     return table(["op", "dtype", "tokens", "width", "pack", *OPPONENTS, "copy", "GB/s",
@@ -110,10 +114,11 @@ def with_section(text: str, name: str, section: str) -> str:
 
 
 def figures(result: dict) -> str:
-    cases = [Case(row) for row in result["cases"]]
+    cases = [Case(row, result["shown"]) for row in result["cases"]]
     community = f" kernels-community at {result['community']}." if result.get("community") else ""
     lines = [heading(result), "", f"{result['processor']}, {result['threads']} threads, {result['load']}; LibTorch "
-             f"{result['libtorch']}, GCC {result['compiler']}.{community} {len(cases)} cases; medians.", "",
+             f"{result['libtorch']}, GCC {result['compiler']}.{community} {len(cases)} cases; "
+             f"{'medians' if result['shown'] == MEDIAN else 'shortest times'}.", "",
              "Smallest and median ratio of an operator's cases, above 1 where the pack is faster:", "",
              *summary(cases), "", "### Where the pack is slower", "", *slower(cases), "", "### Every case, µs", "",
              *everything(cases)]
@@ -144,8 +149,10 @@ def main() -> None:
     parser.add_argument("--from", dest="earlier", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=0.4)
     parser.add_argument("--community", type=pathlib.Path)
+    parser.add_argument("--least", action="store_true", help="shortest times: where the machine does other work too")
     options, more = parser.parse_known_args()
     result = json.loads(options.earlier.read_text()) if options.earlier else measure(options, more)
+    result["shown"] = LEAST if options.least else MEDIAN
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
     text = figures(result)

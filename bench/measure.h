@@ -10,7 +10,7 @@ namespace bench {
 
 struct Timing {
     std::string name;
-    double low, median, high;  // seconds a call; low and high: quartiles
+    double least, low, median, high;  // seconds a call; low and high: quartiles
 };
 
 // One sample of each in turn, so that whatever disturbs the machine disturbs all; each goes first

@@ -114,8 +114,8 @@ std::string json_row(const Case& c, const std::vector<Timing>& timings) {
         ", \"seconds\": {";
     for (size_t i = 0; i < timings.size(); ++i) {
         char numbers[100];
-        std::snprintf(numbers, sizeof numbers, "[%.4g, %.4g, %.4g]", timings[i].low,
-                      timings[i].median, timings[i].high);
+        std::snprintf(numbers, sizeof numbers, "[%.4g, %.4g, %.4g, %.4g]", timings[i].least,
+                      timings[i].low, timings[i].median, timings[i].high);
         row += (i ? ", \"" : "\"") + timings[i].name + "\": " + numbers;
     }
     return row + "}}";

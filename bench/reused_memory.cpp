@@ -3,18 +3,14 @@
 #include <c10/core/CPUAllocator.h>
 
 #include <map>
-#include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 namespace bench {
 namespace {
 
-struct Block {
-    size_t bytes;
-    c10::DataPtr memory;
-};
-
+// PyTorch asks for memory with nothing but its address too, and gives it back so.
 class ReusingAllocator : public c10::Allocator {
 public:
     explicit ReusingAllocator(c10::Allocator* original) : original_(original) {}
@@ -22,16 +18,19 @@ public:
     c10::DataPtr allocate(size_t bytes) override {
         if (!on || bytes == 0) return original_->allocate(bytes);
         const std::lock_guard lock(mutex_);
-        std::vector<Block*>& kept = kept_[bytes];
-        Block* block;
+        std::vector<void*>& kept = kept_[bytes];
+        void* memory;
         if (kept.empty()) {
-            block = new Block{bytes, original_->allocate(bytes)};
+            memory = original_->raw_allocate(bytes);
+            sizes_[memory] = bytes;
         } else {
-            block = kept.back();
+            memory = kept.back();
             kept.pop_back();
         }
-        return {block->memory.get(), block, &ReusingAllocator::keep, c10::Device(c10::kCPU)};
+        return {memory, memory, raw_deleter(), c10::Device(c10::kCPU)};
     }
+
+    c10::DeleterFnPtr raw_deleter() const override { return &ReusingAllocator::free; }
 
     void copy_data(void* to, const void* from, std::size_t bytes) const override {
         default_copy_data(to, from, bytes);
@@ -40,27 +39,34 @@ public:
     void release() {
         const std::lock_guard lock(mutex_);
         for (auto& [bytes, blocks] : kept_)
-            for (Block* block : blocks) delete block;
+            for (void* memory : blocks) {
+                sizes_.erase(memory);
+                original_->raw_deallocate(memory);
+            }
         kept_.clear();
     }
 
     bool on = false;
 
 private:
-    static void keep(void* context);
+    static void free(void* memory);
 
     c10::Allocator* original_;
     std::mutex mutex_;
-    std::map<size_t, std::vector<Block*>> kept_;
+    std::map<size_t, std::vector<void*>> kept_;
+    std::unordered_map<void*, size_t> sizes_;  // of all that is kept or will be
 };
 
 // PyTorch keeps a pointer to its allocator to the end.
 ReusingAllocator* allocator = nullptr;
 
-void ReusingAllocator::keep(void* context) {
+void ReusingAllocator::free(void* memory) {
     const std::lock_guard lock(allocator->mutex_);
-    auto* const block = static_cast<Block*>(context);
-    allocator->kept_[block->bytes].push_back(block);
+    const auto known = allocator->sizes_.find(memory);
+    if (known == allocator->sizes_.end())
+        allocator->original_->raw_deallocate(memory);
+    else
+        allocator->kept_[known->second].push_back(memory);
 }
 
 }  // namespace
