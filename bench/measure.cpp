@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
+#include <random>
 
 #include "reused_memory.h"
 
@@ -49,13 +51,18 @@ std::vector<Timing> measure(std::vector<Contestant> contestants, const std::vect
         calls.push_back(std::max(1, static_cast<int>(sample_seconds / seconds)));
     }
     std::vector<std::vector<double>> samples(contestants.size());
+    // In another order every round: who comes after whom decides what is in the cache.
+    std::vector<size_t> order(contestants.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::mt19937 random;  // the same orders every time
     const auto start = Clock::now();
-    for (size_t turn = 0;
-         turn < least_rounds || (seconds_since(start) < budget && turn < most_rounds); ++turn)
-        for (size_t k = 0; k < contestants.size(); ++k) {
-            const size_t index = (k + turn) % contestants.size();
+    size_t round = 0;
+    while (round < least_rounds || (seconds_since(start) < budget && round < most_rounds)) {
+        std::shuffle(order.begin(), order.end(), random);
+        for (size_t index : order)
             samples[index].push_back(sample(contestants[index], inputs, calls[index]));
-        }
+        ++round;
+    }
     release_reused_memory();
 
     std::vector<Timing> timings;

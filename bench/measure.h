@@ -13,8 +13,8 @@ struct Timing {
     double least, low, median, high;  // seconds a call; low and high: quartiles
 };
 
-// One sample of each in turn, so that whatever disturbs the machine disturbs all; each goes first
-// as often as the others. For about `budget` seconds, and at least a few rounds.
+// One sample of each in turn, so that whatever disturbs the machine disturbs all, in an order that
+// changes. For about `budget` seconds, and at least a few rounds.
 std::vector<Timing> measure(std::vector<Contestant> contestants, const std::vector<Values>& inputs,
                             double budget);
 
