@@ -219,6 +219,9 @@ struct ModelOptions {
     const Registry* registry = nullptr;  // none: that of the process
 };
 
+// What of them a kernelize with a mapping takes too.
+TWINKLE_API KernelizeOptions kernelize_options(const ModelOptions& options);
+
 // In place. Errors as with a mapping (kernelize.h); not_found: a kernel that is not on this
 // machine, with what to do, unless cannot-load is a fallback.
 TWINKLE_API Report kernelize_model(torch::jit::Module& model, const ModelOptions& options = {});

@@ -63,18 +63,22 @@ Option trust_option() {
             .repeatable = true};
 }
 
-std::vector<Option> signature_options() {
-    return {{.names = "--signature",
-             .value = "POLICY",
-             .help = "What becomes of builds that no trusted publisher signed: require (exit "
-                     "status 4), warn (default), off; signature = \"…\" in the manifest keeps it",
-             .kind = ValueKind::choice,
-             .choices = {"require", "warn", "off"},
-             .restricted = true},
-            {.names = "--trusted-root",
-             .value = "FILE",
-             .help = "A trusted_root.json, instead of the one of sigstore.dev that is built in",
-             .kind = ValueKind::file}};
+Option signature_option() {
+    return {.names = "--signature",
+            .value = "POLICY",
+            .help =
+                "What becomes of builds that no trusted publisher signed: require (exit "
+                "status 4), warn (default), off; signature = \"…\" in the manifest keeps it",
+            .kind = ValueKind::choice,
+            .choices = {"require", "warn", "off"},
+            .restricted = true};
+}
+
+Option trusted_root_option() {
+    return {.names = "--trusted-root",
+            .value = "FILE",
+            .help = "A trusted_root.json, instead of the one of sigstore.dev that is built in",
+            .kind = ValueKind::file};
 }
 
 project::SignatureWishes signature_wishes(const Arguments& arguments) {

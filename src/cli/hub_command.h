@@ -49,7 +49,8 @@ private:
 Option target_option(bool repeatable);
 Option lockfile_option();
 Option trust_option();
-std::vector<Option> signature_options();
+Option signature_option();
+Option trusted_root_option();
 project::SignatureWishes signature_wishes(const Arguments& arguments);
 
 // For tables. "v1 (3f2c9a01b2c3)"; a commit alone for itself.

@@ -172,8 +172,8 @@ Command verify_command() {
                        .required = false,
                        .repeatable = true}},
         .options = {lockfile_option(),
-                    signature_options()[0],
-                    signature_options()[1],
+                    signature_option(),
+                    trusted_root_option(),
                     {.names = "--trust-unchanged",
                      .value = "",
                      .help = "Do not read files again that, by inode, size and times, have not "

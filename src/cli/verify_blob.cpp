@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/hub_command.h"
 #include "sigstore/verify.h"
 
 namespace twinkle::cli {
@@ -120,11 +121,7 @@ Command verify_blob_command() {
                      .value = "ISSUER",
                      .help = "Who must have vouched for that identity, as "
                              "https://token.actions.githubusercontent.com"},
-                    {.names = "--trusted-root",
-                     .value = "FILE",
-                     .help = "A trusted_root.json, instead of the one of sigstore.dev that is "
-                             "built in",
-                     .kind = ValueKind::file},
+                    trusted_root_option(),
                     {.names = "--key",
                      .value = "FILE",
                      .help = "The public key (PEM) that must have signed, instead of an identity",

@@ -58,6 +58,7 @@ public:
 
     const Settings& settings() const { return settings_; }
     Http& http() { return http_; }
+    std::uint64_t requests() const { return http_.requests(); }  // sent so far
 
     Refs refs(const std::string& repo_id);
     std::vector<Refs> refs(std::span<const std::string> repo_ids);

@@ -18,8 +18,8 @@ struct RepairReport {
 // Hashes everything; what is damaged is taken out and fetched again, unless `dry_run`.
 RepairReport verify_cache(Workplace& place, bool dry_run);
 
-// Everything that the locks of these projects do not need; of builds, those that their targets
-// ("here" and the manifest's [targets]) do not use. Projects: folders with a manifest.
+// Everything that the locks of these projects do not name; all builds of what they name stay.
+// Projects: folders with a manifest.
 cache::Removal plan_prune(Workplace& place, const std::vector<std::filesystem::path>& projects);
 
 }  // namespace twinkle::operations

@@ -57,6 +57,11 @@ Check begin_check(std::string kernel, std::string repo_id, std::string variant,
     return check;
 }
 
+bool uses_sha512(const Check& check) {
+    return check.metadata && check.metadata->digest &&
+           check.metadata->digest->algorithm == "sha512";
+}
+
 const project::LockedFile* find_file(const project::LockedVariant& variant,
                                      const std::string& path) {
     const auto at =
@@ -67,8 +72,7 @@ const project::LockedFile* find_file(const project::LockedVariant& variant,
 
 void add_jobs(Check& check, std::vector<HashJob>& jobs) {
     check.first_job = jobs.size();
-    const bool sha512 =
-        check.metadata && check.metadata->digest && check.metadata->digest->algorithm == "sha512";
+    const bool sha512 = uses_sha512(check);
     for (const auto& path : base::list_files(check.build.folder)) {
         if (kernel::is_bytecode(path)) {
             continue;
@@ -112,14 +116,19 @@ void compare_with_lock(Check& check, const std::vector<HashJob>& jobs) {
     }
 }
 
-void compare_with_digest(Check& check, const std::vector<HashJob>& jobs) {
-    std::map<std::string, std::string> found;
-    const auto& digest = *check.metadata->digest;
+// Path → hash, by the algorithm of the metadata.
+std::map<std::string, std::string> hashes_of(const Check& check, const std::vector<HashJob>& jobs) {
+    std::map<std::string, std::string> hashes;
     for (std::size_t i = 0; i < check.paths.size(); ++i) {
         const auto& job = jobs[check.first_job + i];
-        found[check.paths[i]] = digest.algorithm == "sha512" ? job.sha512_bytes : job.sha256_bytes;
+        hashes[check.paths[i]] = uses_sha512(check) ? job.sha512_bytes : job.sha256_bytes;
     }
-    for (auto& violation : kernel::digest_violations(digest, found)) {
+    return hashes;
+}
+
+void compare_with_digest(Check& check, const std::vector<HashJob>& jobs) {
+    for (auto& violation :
+         kernel::digest_violations(*check.metadata->digest, hashes_of(check, jobs))) {
         check.build.problems.push_back("digest: " + violation);
     }
 }
@@ -128,19 +137,12 @@ void compare_with_digest(Check& check, const std::vector<HashJob>& jobs) {
 // counts as missing.
 void check_signature(Check& check, const std::vector<HashJob>& jobs,
                      const project::SignatureRules& rules) {
-    const bool sha512 =
-        check.metadata && check.metadata->digest && check.metadata->digest->algorithm == "sha512";
     const kernel::KnownHashes known = [&](base::DigestKind kind) {
-        std::map<std::string, std::string> hashes;
-        if ((kind == base::DigestKind::sha512) != sha512) {
-            return hashes;
+        if ((kind == base::DigestKind::sha512) != uses_sha512(check)) {
+            return std::map<std::string, std::string>();
         }
-        for (std::size_t i = 0; i < check.paths.size(); ++i) {
-            if (!kernel::is_outside_digest(check.paths[i])) {
-                const auto& job = jobs[check.first_job + i];
-                hashes[check.paths[i]] = sha512 ? job.sha512_bytes : job.sha256_bytes;
-            }
-        }
+        auto hashes = hashes_of(check, jobs);
+        std::erase_if(hashes, [](const auto& one) { return kernel::is_outside_digest(one.first); });
         return hashes;
     };
     auto& build = check.build;

@@ -49,7 +49,7 @@ hub::Hub& Workplace::hub() {
 }
 
 std::uint64_t Workplace::requests() const {
-    return hub_ ? const_cast<hub::Hub&>(*hub_).http().requests() : 0;
+    return hub_ ? hub_->requests() : 0;
 }
 
 fs::path Workplace::presets_dir() const {

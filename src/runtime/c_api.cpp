@@ -90,14 +90,7 @@ Report kernelize_by(const char* mapping, torch::jit::Module& model, const ModelO
     if (mapping == nullptr) {
         return kernelize_model(model, options);
     }
-    KernelizeOptions how;
-    how.mode = options.mode;
-    how.device = options.device;
-    how.only = options.only;
-    how.exclude = options.exclude;
-    how.fallback = options.use_fallback.cases;
-    how.strict = options.strict;
-    return kernelize(model, Mapping::load(mapping), how);
+    return kernelize(model, Mapping::load(mapping), kernelize_options(options));
 }
 
 }  // namespace

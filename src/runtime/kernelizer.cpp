@@ -90,8 +90,7 @@ Report Kernelizer::run() {
     mark_used_kernels();
     if (report.count(SiteStatus::replaced) != 0) {
         forget_runs(model_);
-    }
-    if (report.count(SiteStatus::replaced) == 0) {
+    } else {
         report.warnings.emplace_back("nothing was replaced: the model is what it was");
     }
     return report;

@@ -97,6 +97,20 @@ TEST_CASE("the registry of the process is the default, and can be emptied") {
     CHECK(kernelize(plain, {}).sites.empty());
 }
 
+TEST_CASE("a model on several devices is kernelized for the first, with a warning") {
+    Bound bound;
+    bound.add("2");
+    auto model = model_of();
+    for (const char* device : {"cpu", "meta"}) {
+        model.register_parameter(std::string("on_") + device,
+                                 torch::zeros({1}, c10::Device(device)), false);
+    }
+    const Report report = bound.kernelize(model);
+    CHECK(only_site(report).status == SiteStatus::replaced);
+    REQUIRE(report.warnings.size() == 1);
+    CHECK_THAT(report.warnings[0], ContainsSubstring("several devices (cpu, meta)"));
+}
+
 TEST_CASE("which registration serves a mode: the order of the search") {
     const std::vector<std::string> registered = {"inference", "inference+compile", "training",
                                                  "training+compile", "fallback"};

@@ -139,7 +139,7 @@ std::string only_kernel_of(const fs::path& lockfile) {
 Kernel get_kernel(const std::string& repo_id, const KernelOptions& options) {
     Registrations registrations = registrations_of(options);
     const fs::path lock = options.lockfile.empty() ? registrations.lock : options.lockfile;
-    runtime::add_user_agent(registrations.hub, options.user_agent);
+    registrations.user_agent = options.user_agent;
     return load(request_for(repo_id, options), lock, registrations, devices_for(options));
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "runtime/inspect/stack_frames.h"
+#include "runtime/model/graph_walk.h"
 #include "runtime/model/inputs.h"
 #include "runtime/rewrite/class_name.h"
 #include "runtime/rewrite/lost_attributes.h"
@@ -54,15 +55,6 @@ std::string signature_of(const jit::Function& function) {
 
 jit::Graph& graph_of(jit::Function& function) {
     return *jit::toGraphFunction(function).graph();
-}
-
-void for_each_node(const jit::Block* block, const std::function<void(const jit::Node*)>& visit) {
-    for (const jit::Node* node : block->nodes()) {
-        visit(node);
-        for (const jit::Block* inner : node->blocks()) {
-            for_each_node(inner, visit);
-        }
-    }
 }
 
 // Every method and function of the model, once; functions that only methods of the model reach too.

@@ -1,8 +1,8 @@
 #include "runtime/model/debug_info.h"
 
-#include <torch/csrc/jit/ir/ir.h>
+#include "runtime/model/graph_walk.h"
 
-#include <unordered_set>
+#include <torch/csrc/jit/ir/ir.h>
 
 namespace twinkle::runtime {
 
@@ -25,19 +25,8 @@ void strip(jit::Block* block) {
 }  // namespace
 
 void strip_debug_info(const jit::Module& model) {
-    std::unordered_set<const void*> units;
-    for (const jit::Module& module : model.modules()) {
-        const auto unit = module.type()->compilation_unit();
-        if (!units.insert(unit.get()).second) {
-            continue;
-        }
-        for (jit::Function* function : unit->get_functions()) {
-            // Null: a method that was taken away again.
-            auto* graph_function = function ? jit::tryToGraphFunction(*function) : nullptr;
-            if (graph_function != nullptr) {
-                strip(graph_function->graph()->block());
-            }
-        }
+    for (const auto& graph : graphs_of(model)) {
+        strip(graph->block());
     }
 }
 

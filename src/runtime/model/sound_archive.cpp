@@ -1,6 +1,7 @@
 #include "runtime/model/sound_archive.h"
 
 #include "base/text.h"
+#include "runtime/model/graph_walk.h"
 #include "runtime/model/sound_code.h"
 #include "runtime/model/sound_pickle.h"
 
@@ -52,20 +53,12 @@ Soundness examine_archive(caffe2::serialize::PyTorchStreamReader& archive) {
 
 bool origins_can_be_read(const torch::jit::Module& model) {
     std::set<const void*> sources;
-    std::set<const void*> units;
     try {
-        for (const torch::jit::Module& module : model.modules()) {
-            const auto unit = module.type()->compilation_unit();
-            if (!units.insert(unit.get()).second) {
-                continue;
-            }
-            // Hooks and functions too.
-            for (torch::jit::Function* function : unit->get_functions()) {
-                for (const auto* node : torch::jit::toGraphFunction(*function).graph()->nodes()) {
-                    const auto range = node->sourceRange();
-                    if (sources.insert(range.source().get()).second) {
-                        range.findSourceRangeThatGenerated();
-                    }
+        for (const auto& graph : graphs_of(model)) {
+            for (const auto* node : graph->nodes()) {
+                const auto range = node->sourceRange();
+                if (sources.insert(range.source().get()).second) {
+                    range.findSourceRangeThatGenerated();
                 }
             }
         }

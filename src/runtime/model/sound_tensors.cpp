@@ -1,5 +1,7 @@
 #include "runtime/model/sound_tensors.h"
 
+#include "runtime/model/graph_walk.h"
+
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <unordered_set>
@@ -103,17 +105,9 @@ std::optional<std::string> unsound_tensor(const jit::Module& model) {
     if (!search.all_sound(c10::IValue(model._ivalue()))) {
         return "a tensor of it is larger than its data";
     }
-    std::unordered_set<const void*> units;
-    for (const jit::Module& module : model.modules()) {
-        const auto unit = module.type()->compilation_unit();
-        if (!units.insert(unit.get()).second) {
-            continue;
-        }
-        for (jit::Function* function : unit->get_functions()) {
-            const auto* graph_function = jit::tryToGraphFunction(*function);
-            if (graph_function != nullptr && !search.all_sound(graph_function->graph()->block())) {
-                return "a constant of it is larger than its data";
-            }
+    for (const auto& graph : graphs_of(model)) {
+        if (!search.all_sound(graph->block())) {
+            return "a constant of it is larger than its data";
         }
     }
     return std::nullopt;

@@ -53,29 +53,36 @@ std::set<std::string> classes_of(const torch::jit::Module& model) {
 
 }  // namespace
 
+KernelizeOptions kernelize_options(const ModelOptions& options) {
+    KernelizeOptions result;
+    result.mode = mode_of(options);
+    result.device = options.device;
+    result.only = options.only;
+    result.exclude = options.exclude;
+    result.fallback = options.use_fallback.cases;
+    result.strict = options.strict;
+    return result;
+}
+
 Report kernelize_model(torch::jit::Module& model, const ModelOptions& options) {
     const Registry& registry =
         options.registry != nullptr ? *options.registry : Registry::of_process();
     runtime::Registrations registrations = runtime::effective(registry);
-    std::vector<std::string> unused;  // the same warnings come from kernelize itself
-    const runtime::SelectionContext context{runtime::mode_for(model, mode_of(options)),
-                                            runtime::device_for(model, options.device, unused),
+    KernelizeOptions how = kernelize_options(options);
+    std::vector<std::string> warnings;
+    const runtime::SelectionContext context{runtime::mode_for(model, how.mode),
+                                            runtime::device_for(model, how.device, warnings),
                                             runtime::own_target().capability()};
+    how.mode = context.mode;
+    how.device = context.device;
     if (runtime::mapping_disabled()) {
         // Nothing is looked for then; every site is kept, and says why.
         registrations.layers.clear();
     }
-    const auto& fallback = options.use_fallback.cases;
     const auto registered = runtime::mapping_for(registrations, classes_of(model), context,
-                                                 fallback.contains(Fallback::cannot_load));
+                                                 how.fallback.contains(Fallback::cannot_load));
+    warnings.insert(warnings.end(), registered.warnings.begin(), registered.warnings.end());
 
-    KernelizeOptions how;
-    how.mode = context.mode;
-    how.device = context.device;
-    how.only = options.only;
-    how.exclude = options.exclude;
-    how.fallback = fallback;
-    how.strict = options.strict;
     how.unfit = [&](const MappedLayer& layer, const std::string&,
                     const torch::jit::Module& instance) -> std::optional<std::string> {
         if (registered.admits(layer, instance)) {
@@ -91,8 +98,7 @@ Report kernelize_model(torch::jit::Module& model, const ModelOptions& options) {
         return runtime::load_kernel(kernel);
     };
     Report report = runtime::Kernelizer(model, registered.mapping, how, provide).run();
-    report.warnings.insert(report.warnings.begin(), registered.warnings.begin(),
-                           registered.warnings.end());
+    report.warnings.insert(report.warnings.begin(), warnings.begin(), warnings.end());
     return report;
 }
 

@@ -50,19 +50,20 @@ project::LayerBinding binding_of(const LayerKernel& layer,
     return binding;
 }
 
-project::Download download_of(const HubAccess& hub) {
-    if (!hub.get) {
+project::Download download_of(const Registrations& registrations) {
+    if (!registrations.hub.get) {
         return {};
     }
-    return [get = hub.get](const std::string& repo_id, const project::Pin& pin) {
+    return [&registrations](const std::string& repo_id, const project::Pin& pin) {
         WantedKernel wanted{.repo_id = repo_id, .revision = pin.revision};
         wanted.target = own_target().text();
+        wanted.user_agent = registrations.user_agent;
         if (pin.version) {
             wanted.version = *pin.version;
         } else if (!pin.specifier.empty()) {
             wanted.version = pin.specifier;
         }
-        const FoundKernel found = get(wanted);
+        const FoundKernel found = registrations.hub.get(wanted);
         // …/snapshots/<commit>/build/<variant>
         return cache::Snapshot{found.commit, found.folder.parent_path().parent_path()};
     };
@@ -79,15 +80,6 @@ project::Pin pin_of(const std::optional<KernelVersion>& version, const std::stri
         pin.specifier = std::get<std::string>(*version);
     }
     return pin;
-}
-
-void add_user_agent(HubAccess& hub, const std::string& user_agent) {
-    if (hub.get && !user_agent.empty()) {
-        hub.get = [get = hub.get, user_agent](WantedKernel wanted) {
-            wanted.user_agent = user_agent;
-            return get(wanted);
-        };
-    }
 }
 
 RegisteredKernels::RegisteredKernels(const Registrations& registrations, Mapping& mapping)
@@ -109,7 +101,7 @@ RegisteredKernels::Place& RegisteredKernels::place_of(const fs::path& lockfile) 
         place.locator = std::make_unique<project::KernelLocator>(
             manifest_,
             project::LocatorOptions{bundled_kernels(), place.lock.get(), "twinkle fetch",
-                                    download_of(registrations_.hub)},
+                                    download_of(registrations_)},
             target::this_machine());
         place.chooser =
             std::make_unique<project::BuildChooser>(own_target(), *place.locator, mapping_);

@@ -52,7 +52,4 @@ private:
 // The pin that a version and a revision mean.
 project::Pin pin_of(const std::optional<KernelVersion>& version, const std::string& revision);
 
-// Every request of `hub` names this program too.
-void add_user_agent(HubAccess& hub, const std::string& user_agent);
-
 }  // namespace twinkle::runtime

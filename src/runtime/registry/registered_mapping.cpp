@@ -122,7 +122,11 @@ bool RegisteredMapping::admits(const MappedLayer& layer, const torch::jit::Modul
 RegisteredMapping mapping_for(const Registrations& registrations,
                               const std::set<std::string>& classes, const SelectionContext& context,
                               bool may_fail) {
-    const auto presets = project::all_preset_layers(presets_folder());
+    // Files of the installation, which are asked only for names that come without classes.
+    const bool asked = std::any_of(registrations.layers.begin(), registrations.layers.end(),
+                                   [](const LayerKernel& layer) { return layer.classes.empty(); });
+    const auto presets =
+        asked ? project::all_preset_layers(presets_folder()) : std::vector<project::LayerBinding>{};
     MappingMaker maker(registrations, context, may_fail);
     for (const LayerShape& shape : layer_shapes(registrations, presets)) {
         maker.add(shape, classes);

@@ -20,6 +20,7 @@ struct Registrations {
     std::vector<ExternalLayer> external;
     std::filesystem::path lock;
     HubAccess hub;
+    std::string user_agent;  // what this call adds to the hub client's
     std::vector<std::string> notes;
 };
 

@@ -1,25 +1,17 @@
 #include "runtime/rewrite/forward_methods.h"
 
+#include "runtime/model/graph_walk.h"
+
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <algorithm>
 #include <cctype>
-#include <functional>
 
 namespace twinkle::runtime {
 
 namespace jit = torch::jit;
 
 namespace {
-
-void visit(const jit::Block* block, const std::function<void(const jit::Node*)>& each) {
-    for (const jit::Node* node : block->nodes()) {
-        each(node);
-        for (const jit::Block* inner : node->blocks()) {
-            visit(inner, each);
-        }
-    }
-}
 
 const jit::Block* body(jit::Function& method) {
     return jit::toGraphFunction(method).graph()->block();
@@ -30,7 +22,7 @@ const jit::Block* body(jit::Function& method) {
 bool has_source(jit::Function& method) {
     const std::string definition = "def " + method.name() + "(";
     bool found = false;
-    visit(body(method), [&](const jit::Node* node) {
+    for_each_node(body(method), [&](const jit::Node* node) {
         const auto& range = node->sourceRange();
         const auto generated = found ? std::nullopt : range.findSourceRangeThatGenerated();
         const auto source = generated ? generated->source() : range.source();
@@ -45,7 +37,7 @@ bool has_source(jit::Function& method) {
 
 std::vector<c10::Symbol> operators_of(jit::Function& method) {
     std::vector<c10::Symbol> kinds;
-    visit(body(method), [&](const jit::Node* node) {
+    for_each_node(body(method), [&](const jit::Node* node) {
         if (node->kind() != c10::prim::Constant) {
             kinds.push_back(node->kind());
         }
@@ -90,7 +82,7 @@ std::vector<jit::Function*> forward_methods(const c10::ClassTypePtr& type) {
 
 std::set<std::string> written_values(jit::Function& method) {
     std::set<std::string> names;
-    visit(body(method), [&](const jit::Node* node) {
+    for_each_node(body(method), [&](const jit::Node* node) {
         if (node->kind() == c10::prim::SetAttr) {
             names.insert(node->s(c10::attr::name));
             return;

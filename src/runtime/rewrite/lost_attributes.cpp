@@ -1,6 +1,7 @@
 #include "runtime/rewrite/lost_attributes.h"
 #include "runtime/format.h"
 
+#include "runtime/model/graph_walk.h"
 #include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/graph_values.h"
 
@@ -175,16 +176,13 @@ public:
 
 private:
     void visit(const torch::jit::Block* block) {
-        for (const Node* node : block->nodes()) {
+        for_each_node(block, [&](const Node* node) {
             arguments(node);
             sizes(node);
             in_place(node);
             epsilon(node);
             zero_centred(node);
-            for (const torch::jit::Block* inner : node->blocks()) {
-                visit(inner);
-            }
-        }
+        });
     }
 
     void add(const char* name, const c10::IValue& value) {

@@ -1,6 +1,7 @@
 #include "runtime/rewrite/replacement.h"
 
 #include "base/text.h"
+#include "runtime/model/graph_walk.h"
 #include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/site_adapter.h"
 #include "runtime/source/layer_compiler.h"
@@ -75,15 +76,6 @@ tl::expected<Edit, std::string> prepare(const c10::ClassTypePtr& type, jit::Func
     return edit;
 }
 
-void visit_nodes(const jit::Block* block, const std::function<void(const jit::Node*)>& visit) {
-    for (const jit::Node* node : block->nodes()) {
-        visit(node);
-        for (const jit::Block* inner : node->blocks()) {
-            visit_nodes(inner, visit);
-        }
-    }
-}
-
 // A composite of other operators has their gradients; but what writes into its arguments is no
 // composite, however it was registered.
 bool has_autograd_kernel(const c10::OperatorHandle& op) {
@@ -112,7 +104,7 @@ std::set<std::string> operators_without_autograd(jit::Function& function) {
         if (!seen.insert(&one).second) {
             return;
         }
-        visit_nodes(jit::toGraphFunction(one).graph()->block(), [&](const jit::Node* node) {
+        for_each_node(jit::toGraphFunction(one).graph()->block(), [&](const jit::Node* node) {
             if (node->kind() == c10::prim::CallFunction) {
                 scan(*node->input(0)->type()->expectRef<c10::FunctionType>().function());
             } else if (is_foreign(node->kind())) {

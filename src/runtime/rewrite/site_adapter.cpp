@@ -1,6 +1,7 @@
 #include "runtime/rewrite/site_adapter.h"
 #include "runtime/format.h"
 
+#include "runtime/model/graph_walk.h"
 #include "runtime/rewrite/graph_values.h"
 
 #include <algorithm>
@@ -14,18 +15,13 @@ namespace jit = torch::jit;
 namespace {
 
 bool mutates(const jit::Block* block) {
-    for (const jit::Node* node : block->nodes()) {
+    bool found = false;
+    for_each_node(block, [&](const jit::Node* node) {
         const auto* schema = node->maybeSchema();
-        if ((schema != nullptr && schema->is_mutable()) || node->kind() == c10::prim::SetAttr) {
-            return true;
-        }
-        for (const jit::Block* inner : node->blocks()) {
-            if (mutates(inner)) {
-                return true;
-            }
-        }
-    }
-    return false;
+        found = found || node->kind() == c10::prim::SetAttr ||
+                (schema != nullptr && schema->is_mutable());
+    });
+    return found;
 }
 
 // Everything that the outputs need, whole nodes with their blocks.

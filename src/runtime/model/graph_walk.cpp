@@ -1,0 +1,38 @@
+#include "runtime/model/graph_walk.h"
+
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <unordered_set>
+
+namespace twinkle::runtime {
+
+namespace jit = torch::jit;
+
+void for_each_node(const jit::Block* block, const std::function<void(const jit::Node*)>& visit) {
+    for (const jit::Node* node : block->nodes()) {
+        visit(node);
+        for (const jit::Block* inner : node->blocks()) {
+            for_each_node(inner, visit);
+        }
+    }
+}
+
+std::vector<std::shared_ptr<jit::Graph>> graphs_of(const jit::Module& model) {
+    std::vector<std::shared_ptr<jit::Graph>> graphs;
+    std::unordered_set<const void*> units;
+    for (const jit::Module& module : model.modules()) {
+        const auto unit = module.type()->compilation_unit();
+        if (!units.insert(unit.get()).second) {
+            continue;
+        }
+        for (jit::Function* function : unit->get_functions()) {
+            auto* compiled = function != nullptr ? jit::tryToGraphFunction(*function) : nullptr;
+            if (compiled != nullptr) {
+                graphs.push_back(compiled->graph());
+            }
+        }
+    }
+    return graphs;
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,19 @@
+#pragma once
+// Every node of a graph, every function of a model.
+
+#include <torch/script.h>
+
+#include <functional>
+#include <vector>
+
+namespace twinkle::runtime {
+
+// The nodes of a block and of the blocks inside of them, in their order.
+void for_each_node(const torch::jit::Block* block,
+                   const std::function<void(const torch::jit::Node*)>& visit);
+
+// The graphs of all functions in the model's compilation units: methods, hooks and what they call.
+// Methods that were taken away again are left out; LibTorch keeps an empty place for them.
+std::vector<std::shared_ptr<torch::jit::Graph>> graphs_of(const torch::jit::Module& model);
+
+}  // namespace twinkle::runtime
