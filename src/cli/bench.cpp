@@ -115,8 +115,8 @@ Command bench_command() {
             "run of the original; a site that is not right is put back.\n\nThe contestants take "
             "turns, run by run, on the same weights. Shown are medians and, as a share of them, "
             "half the distance between the quartiles; and how many times as fast the kernelized "
-            "one is: the median of that ratio over the turns. Where the quartiles of the ratio "
-            "lie on both sides of 1, or it is less than 2 %, there is no difference. With --mode "
+            "one is: the median of that ratio over the turns. Where the times overlap, from "
+            "quartile to quartile, or differ by less than 2 %, there is no difference. With --mode "
             "training a run is forward and backward. Nothing is written but the drawing.",
         .arguments = {{.name = "MODEL", .help = "A model that torch.jit.save wrote"}},
         .options = {inputs_option(),

@@ -54,7 +54,7 @@ TEST_CASE("a difference of less than two percent is none, however sure") {
     CHECK(verdict(std::vector<double>(100, 97), std::vector<double>(100, 100)) == "faster");
 }
 
-TEST_CASE("what slows the machine down for a while slows both") {
+TEST_CASE("what slows the machine down for a while slows both, and hides small differences") {
     std::vector<double> original;
     std::vector<double> kernelized;
     for (int i = 0; i < 50; ++i) {
@@ -62,9 +62,11 @@ TEST_CASE("what slows the machine down for a while slows both") {
         original.push_back(120 * busy);
         kernelized.push_back(100 * busy);
     }
+    const Spread ratio = speedup_of(kernelized, original).ratio;
+    CHECK(ratio.lower > 1.19);
+    CHECK(ratio.upper < 1.21);
     // The quartiles of the times overlap widely.
-    CHECK(spread_of(original).lower < spread_of(kernelized).upper);
-    CHECK(verdict(kernelized, original) == "faster");
+    CHECK(verdict(kernelized, original) == "none");
 }
 
 TEST_CASE("few turns prove little") {

@@ -92,13 +92,15 @@ Speedup speedup_of(const std::vector<double>& contestant, const std::vector<doub
     Speedup speedup{spread_of(ratios), Speedup::Verdict::none};
     const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
     const bool few = ratios.size() < enough_turns;
+    const Spread own = spread_of(contestant);
+    const Spread others = spread_of(other);
     if (ratios.size() < fewest_turns) {
         speedup.verdict = Speedup::Verdict::unknown;
     } else if (std::abs(speedup.ratio.median - 1) < smallest_difference) {
         speedup.verdict = Speedup::Verdict::none;
-    } else if ((few ? *least : speedup.ratio.lower) > 1) {
+    } else if (own.upper < others.lower && (few ? *least : speedup.ratio.lower) > 1) {
         speedup.verdict = Speedup::Verdict::faster;
-    } else if ((few ? *most : speedup.ratio.upper) < 1) {
+    } else if (own.lower > others.upper && (few ? *most : speedup.ratio.upper) < 1) {
         speedup.verdict = Speedup::Verdict::slower;
     }
     return speedup;

@@ -37,7 +37,7 @@ struct Speedup {
     enum class Verdict {
         faster,
         slower,
-        none,     // the spread of the ratio includes 1, or it is less than 2 %
+        none,     // it is inside the spread, or less than 2 %
         unknown,  // too few turns to tell from luck
     };
     Spread ratio;  // how many times as fast as the other: turn by turn, so that what slows the
@@ -45,8 +45,9 @@ struct Speedup {
     Verdict verdict = Verdict::unknown;
 };
 
-// Of `contestant` over `other`. There is a difference if the quartiles of the ratio are on one side
-// of 1; of fewer than 12 turns, all ratios; of fewer than 6, none is believed.
+// Of `contestant` over `other`. There is a difference if the times lie apart, from quartile to
+// quartile, and the quartiles of the ratio on one side of 1 (of fewer than 12 turns, all ratios).
+// Of fewer than 6 turns none is believed.
 Speedup speedup_of(const std::vector<double>& contestant, const std::vector<double>& other);
 
 const char* verdict_name(Speedup::Verdict verdict);  // "faster", "slower", "none", "unknown"
