@@ -54,9 +54,9 @@ TimeAxis TimeAxis::linear(double most, double left, double right) {
     const auto steps = round_times(most / 10, most);
     const double step =
         *std::find_if(steps.begin(), steps.end(), [&](double one) { return most / one <= 5; });
-    const double count = std::ceil(most / step);
+    const auto count = static_cast<int>(std::ceil(most / step));
     axis.to_ = step * count;
-    for (double i = 0; i <= count; ++i) {
+    for (int i = 0; i <= count; ++i) {
         axis.add_tick(step * i);
     }
     return axis;
