@@ -258,7 +258,7 @@ def test_what_cannot_be_replaced_is_said(project):
         (ADD.format("slow"), 0, "there is no function or layer slow_add"),
         (ADD.format("fast").replace("fast.py:", "gone.py:"), 3, "gone.py"),
         (ADD.format("fast").replace("fast.py:", "fast.py::"), 2, "func_impl"),
-        (ADD.format("fast").replace('"fast.py:fast_add"', '"op:twinkle_pack::no_such"'), 3, "no operator"),
+        (ADD.format("fast").replace('"fast.py:fast_add"', '"op:twinkle_pack::no_such"'), 6, "no library has registered"),
         (ADD.format("fast").replace('"fast.py:fast_add"', '"op:nowhere::add"'), 6, "no library has registered"),
     ]:
         (project.folder / "twinkle.toml").write_text("presets = []\n" + manifest)
