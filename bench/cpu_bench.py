@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures every operator of the bundled pack on this CPU and writes the figures as Markdown.
 
-    cpu_bench.py BUILD_FOLDER [-o bench/results/cpu.md] [--json FILE] [--seconds 0.4] [--community SOURCES]
+    cpu_bench.py BUILD_FOLDER [-o bench/results/cpu.md] [--json FILE] [--seconds 0.25] [--community SOURCES]
     cpu_bench.py BUILD_FOLDER --backward yes …                       the gradients instead
     cpu_bench.py --from FILE [-o …]                                  the tables of an earlier run
 
@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--from", dest="earlier", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float, default=0.4)
+    parser.add_argument("--seconds", type=float, default=0.25)
     parser.add_argument("--community", type=pathlib.Path)
     parser.add_argument("--least", action="store_true", help="shortest times: where the machine does other work too")
     options, more = parser.parse_known_args()
