@@ -42,8 +42,8 @@ TEST_CASE("empty tensors, one element and no dimension") {
         for (auto dtype : dtypes()) {
             for (const std::vector<int64_t>& shape :
                  std::vector<std::vector<int64_t>>{{0, 8}, {3, 0, 8}, {0}, {3, 0}}) {
-                const auto inputs = formula.inputs([&] { return at::empty(shape, dtype); },
-                                                   shape.back(), dtype);
+                const auto inputs =
+                    formula.inputs([&] { return at::empty(shape, dtype); }, shape.back(), dtype);
                 const Tensors results = formula.run(inputs);
                 CHECK(results[0].sizes() == formula.original(inputs)[0].sizes());
                 if (formula.backward.empty()) continue;
@@ -128,16 +128,14 @@ TEST_CASE("a result does not depend on the layout or on the number of threads") 
         at::set_num_threads(threads);
         Tensors other = inputs;
         for (size_t i = 0; i < other.size(); ++i)
-            if (formula.kinds[i] == Kind::values)
-                other[i] = other[i].t().contiguous().t();
+            if (formula.kinds[i] == Kind::values) other[i] = other[i].t().contiguous().t();
         CHECK(formula.run(other)[0].equal(result));
     }
 }
 
 TEST_CASE("what the operators do not compute is refused with its reason") {
     const Tensor x = at::ones({3, 4}), weight = at::ones({4});
-    CHECK(has(refusal([&] { norm(x, at::ones({5})); }),
-              "[4] of x's last dimension, but has [5]"));
+    CHECK(has(refusal([&] { norm(x, at::ones({5})); }), "[4] of x's last dimension, but has [5]"));
     CHECK(has(refusal([&] { norm(x, at::ones({1, 4})); }), "[1, 4]"));
     CHECK(has(refusal([&] { norm(at::ones({}), weight); }), "no dimension"));
     CHECK(has(refusal([&] { norm(x.to(at::kInt), weight); }), "x is int32"));
@@ -151,9 +149,7 @@ TEST_CASE("what the operators do not compute is refused with its reason") {
     CHECK(has(refusal([&] { call("silu_and_mul", {at::ones({})}); }), "even last size"));
     CHECK(has(refusal([&] { call("layer_norm", {x, weight, at::ones({4}, at::kDouble)}); }),
               "bias is float64 but x is float32"));
-    CHECK(has(refusal([&] {
-                  call("layer_norm", {x.to(at::kHalf), weight, weight.to(at::kHalf)});
-              }),
+    CHECK(has(refusal([&] { call("layer_norm", {x.to(at::kHalf), weight, weight.to(at::kHalf)}); }),
               "weight is float32 but bias is float16"));
     CHECK(has(refusal([&] { call("add_rms_norm", {x, at::ones({4}), weight}); }), "one shape"));
     CHECK(has(refusal([&] { call("rms_norm_backward", {at::ones({4, 3}), x, weight}); }),

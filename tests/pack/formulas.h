@@ -34,7 +34,8 @@ const std::vector<Formula>& elementwise_formulas();
 // Normalizations with every combination of weights and orders.
 const std::vector<Formula>& norm_formulas();
 
-// A result is right if it is by the rule of `judge`; all results of the operator, in this test case.
+// A result is right if it is by the rule of `judge`; all results of the operator, in this test
+// case.
 void check_right(const Formula& formula, const Tensors& inputs);
 void check_gradients(const Formula& formula, const Tensors& inputs, const Tensor& grad);
 

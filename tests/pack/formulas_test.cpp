@@ -36,7 +36,10 @@ Tensor relu(const Tensor& x) {
 using Activation = Tensor (*)(const Tensor&);
 
 Formula unary(const std::string& name, Activation f) {
-    return {name, {Kind::values}, {}, [f](const Tensors& in) { return Tensors{f(in[0])}; },
+    return {name,
+            {Kind::values},
+            {},
+            [f](const Tensors& in) { return Tensors{f(in[0])}; },
             name + "_backward"};
 }
 

@@ -25,8 +25,8 @@ Tensor original(const Tensor& x, const Tensor& cos, const Tensor& sin, bool inte
 void check(const Tensor& x, const Tensor& cos, const Tensor& sin) {
     for (bool interleaved : {false, true}) {
         const Tensor own = original(x, cos, sin, interleaved);
-        const Tensor exact = original(x.to(at::kDouble), cos.to(at::kDouble), sin.to(at::kDouble),
-                                      interleaved);
+        const Tensor exact =
+            original(x.to(at::kDouble), cos.to(at::kDouble), sin.to(at::kDouble), interleaved);
         const auto verdict =
             judge(call("apply_rotary", {x, cos, sin}, {interleaved})[0], own, exact);
         INFO(x.scalar_type() << " " << x.sizes() << " " << x.strides() << ", " << cos.scalar_type()
@@ -41,9 +41,8 @@ void check(const Tensor& x, const Tensor& cos, const Tensor& sin) {
             const Tensor result = original(leaf, cos.to(dtype), sin.to(dtype), interleaved);
             return torch::autograd::grad({result}, {leaf}, {grad.to(dtype)})[0];
         };
-        const auto backward =
-            judge(call("apply_rotary", {grad, cos, sin}, {interleaved, true})[0],
-                  gradient(x.scalar_type()), gradient(at::kDouble));
+        const auto backward = judge(call("apply_rotary", {grad, cos, sin}, {interleaved, true})[0],
+                                    gradient(x.scalar_type()), gradient(at::kDouble));
         INFO("gradient: " << backward.text);
         CHECK(backward.right);
     }

@@ -62,8 +62,7 @@ TEST_CASE("weights of other dtypes and strides: results are promoted as PyTorch'
     for (const Formula& formula : norm_formulas())
         for (auto dtype : dtypes())
             for (auto row : row_dtypes(formula, dtype)) {
-                Tensors inputs =
-                    formula.inputs([&] { return random({5, 131}, dtype); }, 131, row);
+                Tensors inputs = formula.inputs([&] { return random({5, 131}, dtype); }, 131, row);
                 check_right(formula, inputs);
                 for (size_t i = 0; i < inputs.size(); ++i)
                     if (formula.kinds[i] == Kind::row)
@@ -185,9 +184,9 @@ TEST_CASE("a large mean costs layer_norm no digits", "[isa]") {
     at::manual_seed(4);
     const Tensor x = random({7, 300}, at::kFloat, 1) + 1000, weight = random({300}, at::kFloat);
     const Tensor wide = weight.to(at::kDouble);
-    const auto verdict = judge(call("layer_norm", {x, weight, weight})[0],
-                               at::layer_norm(x, {300}, weight, weight),
-                               at::layer_norm(x.to(at::kDouble), {300}, wide, wide));
+    const auto verdict =
+        judge(call("layer_norm", {x, weight, weight})[0], at::layer_norm(x, {300}, weight, weight),
+              at::layer_norm(x.to(at::kDouble), {300}, wide, wide));
     INFO(verdict.text);
     CHECK(verdict.right);
 }
