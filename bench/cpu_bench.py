@@ -7,7 +7,7 @@
 
 Runs pack_bench of BUILD_FOLDER (configured with -DTWINKLE_BENCH=ON). SOURCES is a checkout of kernels-community, which
 community_build.py builds first where build/community does not have it. What follows is for pack_bench (--op, --dtype,
---tokens). Of an existing -o FILE only the section of these figures changes.
+--tokens). Of an existing -o FILE the introduction stays, and the section of the others.
 """
 
 import argparse
@@ -103,14 +103,19 @@ def everything(cases: list[Case]) -> list[str]:
                   *(f"warm {name}" for name in [*OPPONENTS, "copy"])], rows)
 
 
+SECTIONS = ["## Operators", "## Gradients"]
+
+
 def heading(result: dict) -> str:
-    return "## Gradients" if any("_backward" in row["op"] for row in result["cases"]) else "## Operators"
+    return SECTIONS[any("_backward" in row["op"] for row in result["cases"])]
 
 
 def with_section(text: str, name: str, section: str) -> str:
-    """The text, with this instead of the section of that name."""
-    parts = re.split(r"(?m)^(?=## )", text)
-    return "".join(part for part in parts if not part.startswith(name + "\n")) + section
+    """The text's introduction and the other section, if it has that, and this one."""
+    introduction, *parts = re.split(r"(?m)^(?=## )", text)
+    sections = {part.split("\n")[0]: part for part in parts} | {name: section}
+    known = [sections[one].strip() for one in SECTIONS if one in sections]
+    return "\n\n".join([introduction.strip(), *known]) + "\n"
 
 
 def figures(result: dict) -> str:
