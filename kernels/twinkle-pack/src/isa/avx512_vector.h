@@ -1,15 +1,4 @@
-// AVX-512 (F, BW, DQ, VL). The instructions of AVX512_BF16 are not used: they flush denormals to
-// zero.
-#include <immintrin.h>
-
-#include "half.h"
-#include "row_functions.h"
-
-namespace twinkle_pack {
-namespace {
-
-#include "row_loops.h"
-#include "vector_extension.h"
+// V of loops/common.h: 16 floats of AVX-512. Included like the loops, after them.
 
 // The bits of a float32 rounded to the nearest bfloat16 (ties to even), in the upper half. A NaN
 // stays one: it came from a bfloat16 or an invalid operation, so that its lower half is zero and
@@ -25,6 +14,7 @@ struct Avx512 {
     using scalar = float;
     using reg = __m512;
     static constexpr int64_t width = 16;
+    static constexpr bool precise = false;
 
     static reg set1(float value) { return _mm512_set1_ps(value); }
     static reg add(reg a, reg b) { return _mm512_add_ps(a, b); }
@@ -47,6 +37,17 @@ struct Avx512 {
         // An overflow has no error to add.
         const __mmask16 number = _mm512_cmp_ps_mask(error, error, _CMP_ORD_Q);
         return _mm512_mask_add_ps(result, number, result, error);
+    }
+
+    // The same for (x + minus_mean) * scale * weight + bias.
+    static reg normalized(reg x, Scale minus_mean, Scale scale, reg weight, reg bias) {
+        const reg difference = add(x, minus_mean.high);
+        const reg part = _mm512_sub_ps(difference, x);
+        const reg lost = add(_mm512_sub_ps(x, _mm512_sub_ps(difference, part)), _mm512_sub_ps(minus_mean.high, part));
+        const reg normal = mul(difference, scale.high);
+        const reg rounding = fma(difference, scale.low, _mm512_fmsub_ps(difference, scale.high, normal));
+        const reg error = fma(add(lost, minus_mean.low), scale.high, rounding);
+        return fma(normal, weight, fma(error, weight, bias));
     }
 
     static double sum(reg a) {
@@ -81,6 +82,28 @@ struct Avx512 {
         _mm512_storeu_pd(sums + 8, _mm512_add_pd(_mm512_loadu_pd(sums + 8), high));
     }
 
+    // A guess of 14 bits for 1 / b, doubled by a step of Newton's method: cheaper than a division.
+    static reg quotient(reg a, reg b) {
+        const reg guess = _mm512_rcp14_ps(b);
+        return mul(a, mul(guess, _mm512_fnmadd_ps(b, guess, set1(2))));
+    }
+    static reg absolute(reg a) { return _mm512_abs_ps(a); }
+    // max and min give their second operand where one is NaN.
+    static reg clamp(reg a, float least, float most) {
+        return _mm512_min_ps(set1(most), _mm512_max_ps(set1(least), a));
+    }
+    static reg relu(reg a) { return _mm512_max_ps(set1(0), a); }
+    static reg if_negative(reg x, reg a, reg b) {
+        return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, set1(0), _CMP_LT_OQ), b, a);
+    }
+    static reg if_positive(reg x, reg a) {
+        return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, set1(0), _CMP_NLE_UQ), a);
+    }
+    static reg swap_pairs(reg a) { return _mm512_permute_ps(a, 0xb1); }
+    static reg pair_signs() {
+        return _mm512_castsi512_ps(_mm512_set1_epi64(0x3f800000bf800000));
+    }
+
     static void fence() { _mm_sfence(); }
     static void stream(float* to, reg value) { _mm512_stream_ps(to, value); }
 
@@ -96,21 +119,10 @@ struct Avx512 {
     }
 
     static reg exp(reg x) {
-        // max and min give their second operand where one is NaN.
-        x = _mm512_min_ps(set1(104), _mm512_max_ps(set1(-104), x));
+        x = clamp(x, -104, 104);
         const reg k = _mm512_roundscale_ps(_mm512_mul_ps(x, set1(1.44269504f)),
                                            _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
         const reg r = fma(k, set1(2.12194440e-4f), fma(k, set1(-0.693359375f), x));
         return _mm512_scalef_ps(exp_of_remainder<Avx512>(r), k);
     }
 };
-
-}  // namespace
-
-const RowFunctions& avx512_row_functions() {
-    static constexpr RowFunctions functions =
-        float_row_functions<Avx512, VectorExtension<double, int64_t, 64, true>>("avx512");
-    return functions;
-}
-
-}  // namespace twinkle_pack

@@ -2,13 +2,15 @@
 #include <immintrin.h>
 
 #include "half.h"
-#include "row_functions.h"
+#include "isa/functions.h"
 
 namespace twinkle_pack {
 namespace {
 
-#include "row_loops.h"
-#include "vector_extension.h"
+// clang-format off
+#include "loops/all.h"
+#include "isa/vector_extension.h"
+// clang-format on
 
 // The bits of a float32 rounded to the nearest bfloat16 (ties to even), in the upper half. A NaN
 // stays one: it came from a bfloat16 or an invalid operation, so that its lower half is zero and
@@ -24,6 +26,7 @@ struct Avx2 {
     using scalar = float;
     using reg = __m256;
     static constexpr int64_t width = 8;
+    static constexpr bool precise = false;
 
     static reg set1(float value) { return _mm256_set1_ps(value); }
     static reg add(reg a, reg b) { return _mm256_add_ps(a, b); }
@@ -46,6 +49,19 @@ struct Avx2 {
         // An overflow has no error to add.
         const reg number = _mm256_cmp_ps(error, error, _CMP_ORD_Q);
         return _mm256_blendv_ps(result, _mm256_add_ps(result, error), number);
+    }
+
+    // The same for (x + minus_mean) * scale * weight + bias.
+    static reg normalized(reg x, Scale minus_mean, Scale scale, reg weight, reg bias) {
+        const reg difference = add(x, minus_mean.high);
+        const reg part = _mm256_sub_ps(difference, x);
+        const reg lost = add(_mm256_sub_ps(x, _mm256_sub_ps(difference, part)),
+                             _mm256_sub_ps(minus_mean.high, part));
+        const reg normal = mul(difference, scale.high);
+        const reg rounding =
+            fma(difference, scale.low, _mm256_fmsub_ps(difference, scale.high, normal));
+        const reg error = fma(add(lost, minus_mean.low), scale.high, rounding);
+        return fma(normal, weight, fma(error, weight, bias));
     }
 
     static double sum(reg a) {
@@ -86,6 +102,22 @@ struct Avx2 {
         _mm256_storeu_pd(sums + 4, _mm256_add_pd(_mm256_loadu_pd(sums + 4), high));
     }
 
+    static reg quotient(reg a, reg b) { return div(a, b); }
+    static reg absolute(reg a) { return _mm256_andnot_ps(set1(-0.0f), a); }
+    // max and min give their second operand where one is NaN.
+    static reg clamp(reg a, float least, float most) {
+        return _mm256_min_ps(set1(most), _mm256_max_ps(set1(least), a));
+    }
+    static reg relu(reg a) { return _mm256_max_ps(set1(0), a); }
+    static reg if_negative(reg x, reg a, reg b) {
+        return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, set1(0), _CMP_LT_OQ));
+    }
+    static reg if_positive(reg x, reg a) {
+        return _mm256_and_ps(_mm256_cmp_ps(x, set1(0), _CMP_NLE_UQ), a);
+    }
+    static reg swap_pairs(reg a) { return _mm256_permute_ps(a, 0xb1); }
+    static reg pair_signs() { return _mm256_castsi256_ps(_mm256_set1_epi64x(0x3f800000bf800000)); }
+
     static void fence() { _mm_sfence(); }
     static void stream(float* to, reg value) { _mm256_stream_ps(to, value); }
 
@@ -106,8 +138,7 @@ struct Avx2 {
     }
 
     static reg exp(reg x) {
-        // max and min give their second operand where one is NaN.
-        x = _mm256_min_ps(set1(104), _mm256_max_ps(set1(-104), x));
+        x = clamp(x, -104, 104);
         const reg k = _mm256_round_ps(_mm256_mul_ps(x, set1(1.44269504f)),
                                       _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
         const reg r = fma(k, set1(2.12194440e-4f), fma(k, set1(-0.693359375f), x));
@@ -120,10 +151,8 @@ struct Avx2 {
 
 }  // namespace
 
-const RowFunctions& avx2_row_functions() {
-    static constexpr RowFunctions functions =
-        float_row_functions<Avx2, VectorExtension<double, int64_t, 32, true>>("avx2");
-    return functions;
+void add_avx2(RowFunctions& functions) {
+    add_float_functions<Avx2, VectorExtension<double, int64_t, 32, true>>(functions, "avx2");
 }
 
 }  // namespace twinkle_pack
