@@ -224,7 +224,9 @@ def test_without_a_manifest_the_bundled_kernels_are_used(twinkle):
     assert not report["verified"] and all(site["max_error"] is None for site in report["sites"])
     # The classes of scripted.pt are not those of the preset: nothing is guessed from a name.
     report = kernelized(twinkle, EXAMPLES / "scripted.pt")
-    assert report["replaced"] == 0 and report["warnings"]
+    assert {site["of"] for site in report["sites"]} == {"torch.nn.modules.activation.SiLU"}
+    assert [warning.split("; ")[0] for warning in report["warnings"]] == [
+        f"{layer} binds no class of this model" for layer in ("RMSNorm", "SwiGLUMLP")]
 
 
 def test_a_kernelized_model_names_its_kernels_and_no_path(twinkle, mapping):
