@@ -1,5 +1,5 @@
 #pragma once
-// What is measured against what: one operation as the pack does it and as TorchScript does it.
+// What is measured against what, for one operation on one size of input.
 
 #include <torch/script.h>
 
@@ -7,34 +7,37 @@
 #include <string>
 #include <vector>
 
+#include "operations.h"
+
 namespace bench {
 
 struct Case {
-    std::string op;  // rms_norm, silu_mul
-    int64_t tokens;
-    int64_t width;
+    const Operation* operation;
+    int64_t tokens, width;
     at::ScalarType dtype;
 };
 
+using Values = std::vector<c10::IValue>;
+
 struct Contestant {
     std::string name;
+    bool warm;  // memory for results is there already
     // Runs on one set of inputs; they change from call to call.
-    std::function<at::Tensor(const std::vector<at::Tensor>&)> run;
+    std::function<c10::IValue(const Values&)> run;
 };
 
 // Bytes that must be read and written.
 double bytes_moved(const Case& c);
 
-// How many sets of inputs take turns.
-int input_sets(const Case& c);
-
-// The inputs of one call.
-std::vector<at::Tensor> make_inputs(const Case& c);
+// The inputs of the calls, which take turns.
+std::vector<Values> make_inputs(const Case& c);
 
 // pack: the layer calling the pack's operator, as a kernelized model does; torchscript, frozen: the
-// original's code; copy: as many bytes moved by PyTorch's own multi-threaded copy, into fresh
-// memory as the others' results; warm kernel, warm copy: the computing code and the copy into
-// memory that is there already: no page faults.
-std::vector<Contestant> contestants(const Case& c, const std::string& op_namespace);
+// original's code; community: the layer of kernels-community, where its library is loaded and takes
+// the dtype; copy: as many bytes moved by PyTorch's own multi-threaded copy. Where results are
+// large, each once more with memory that is there already.
+// Throws where one of them computes something else than the original.
+std::vector<Contestant> contestants(const Case& c, const std::string& pack_namespace,
+                                    bool community);
 
 }  // namespace bench

@@ -56,6 +56,17 @@ _twinkle() {
         run:--method) :; return ;;
         run:--device) mapfile -t COMPREPLY < <(compgen -W "cpu cuda" -- "$cur"); return ;;
         run:--kernels) _twinkle_files -d "$cur"; return ;;
+        bench:--inputs) _twinkle_files -f "$cur"; return ;;
+        bench:--map) _twinkle_files -f "$cur"; return ;;
+        bench:--mode) mapfile -t COMPREPLY < <(compgen -W "inference training inference+compile training+compile" -- "$cur"); return ;;
+        bench:--device) mapfile -t COMPREPLY < <(compgen -W "cpu" -- "$cur"); return ;;
+        bench:--threads) :; return ;;
+        bench:--only) :; return ;;
+        bench:--exclude) :; return ;;
+        bench:--duration) :; return ;;
+        bench:--runs) :; return ;;
+        bench:--warmup) :; return ;;
+        bench:--svg) _twinkle_files -f "$cur"; return ;;
         inspect:--variant) :; return ;;
         inspect:--target) _twinkle_files -f "$cur"; return ;;
         inspect:--graph) :; return ;;
@@ -69,7 +80,7 @@ _twinkle() {
         outdated:--lockfile) _twinkle_files -f "$cur"; return ;;
     esac
     case $command in
-        "") mapfile -t COMPREPLY < <(compgen -W "init add remove lock fetch verify verify-blob resolve kernelize run inspect check versions info tree outdated cache env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
+        "") mapfile -t COMPREPLY < <(compgen -W "init add remove lock fetch verify verify-blob resolve kernelize run bench inspect check versions info tree outdated cache env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
         init)
             if [[ $cur == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "--force -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
@@ -136,6 +147,13 @@ _twinkle() {
         run)
             if [[ $cur == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "--inputs -o --output --method --device --kernels -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                _twinkle_files -f "$cur"
+            fi
+            ;;
+        bench)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "--inputs --map --mode --device --threads --only --exclude --duration --runs --warmup --svg -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi

@@ -19,6 +19,7 @@ complete -c twinkle -n __fish_use_subcommand -a verify-blob -d 'Verify a Sigstor
 complete -c twinkle -n __fish_use_subcommand -a resolve -d 'Decide which kernels one machine uses, and write the mapping file'
 complete -c twinkle -n __fish_use_subcommand -a kernelize -d 'Put kernels into a saved model'
 complete -c twinkle -n __fish_use_subcommand -a run -d 'Run a model, kernelized or not'
+complete -c twinkle -n __fish_use_subcommand -a bench -d 'Measure a model with kernels against the original'
 complete -c twinkle -n __fish_use_subcommand -a inspect -d 'Show what is in a kernel or in a saved model'
 complete -c twinkle -n __fish_use_subcommand -a check -d 'Check a kernel against the rules of the Hub'
 complete -c twinkle -n __fish_use_subcommand -a versions -d 'Show the versions and builds of a kernel, and which one a machine would use'
@@ -93,6 +94,19 @@ complete -c twinkle -n '__fish_seen_subcommand_from run' -l method -r -x -d 'The
 complete -c twinkle -n '__fish_seen_subcommand_from run' -l device -r -x -a 'cpu cuda' -d 'Where to run (default: where the model\'s parameters are)'
 complete -c twinkle -n '__fish_seen_subcommand_from run' -l kernels -r -x -a '(__fish_complete_directories)' -d 'Look for the model\'s kernels there first; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from run' -F
+
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l inputs -r -F -d 'Inputs of the model: a file that torch.save wrote, or "int64[1,128]:0..32000;float16[1,128,512]" to make them'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l map -r -F -d 'The mapping that twinkle resolve wrote (default: resolve now; without a manifest, the bundled kernels)'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l mode -r -x -a 'inference training inference+compile training+compile' -d 'inference, training, inference+compile or training+compile (default: what the model\'s own training says)'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l device -r -x -a 'cpu' -d 'Where to run: cpu, for now the only one'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l threads -r -x -d 'Threads of LibTorch (default: what it chooses: OMP_NUM_THREADS, or one a core)'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l only -r -x -d 'Only the sites whose names match; may be repeated'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l exclude -r -x -d 'Not the sites whose names match; may be repeated'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l duration -r -x -d 'How long to measure (default: 10): half for the whole models, half for the sites; at least 6 runs of everything'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l runs -r -x -d 'Measure so many runs of everything, however long they take'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l warmup -r -x -d 'Runs of everything before it is measured (default: 3)'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l svg -r -F -d 'Also draw the comparison'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -F
 
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l symbols -d 'List the symbols of a kernel\'s libraries, too'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l load -d 'Load a kernel\'s libraries in a process of their own, for the keys that operators are registered for'

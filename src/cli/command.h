@@ -93,6 +93,7 @@ Command versions_command();
 Command verify_blob_command();
 Command resolve_command();
 Command kernelize_command();
+Command bench_command();
 Command run_command();
 Command inspect_command();
 Command check_command();

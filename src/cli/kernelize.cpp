@@ -5,8 +5,6 @@
 #include "cli/kernelize_options.h"
 #include "cli/kernelize_report.h"
 #include "cli/model_request.h"
-#include "cli/resolution.h"
-#include "twinkle/mapping.h"
 
 namespace twinkle::cli {
 namespace fs = std::filesystem;
@@ -16,17 +14,6 @@ void require(bool holds, const std::string& what, const std::string& hint) {
     if (!holds) {
         throw Error(ErrorCode::malformed, {.what = what, .where = {}, .why = {}, .hint = hint});
     }
-}
-
-Mapping read_or_resolve_mapping(const Arguments& arguments, Console& console) {
-    if (const auto file = arguments.text("map")) {
-        return Mapping::load(existing_file(*file, "mapping"));
-    }
-    auto resolution = resolve_now(console, {});
-    console.note(resolution.manifest
-                     ? "kernels as " + base::display_path(*resolution.manifest) + " says"
-                     : "no manifest here: the bundled kernels are used");
-    return std::move(resolution.mapping);
 }
 
 // model.pt → model.kernelized.pt, in the current folder.
@@ -68,21 +55,7 @@ void add_choices(base::Json& request, const Arguments& arguments) {
     request["verify"] = arguments.flag("verify");
     request["dry_run"] = arguments.flag("dry-run");
     request["strip_debug"] = arguments.flag("strip-debug");
-    request["only"] = arguments.list("only");
-    request["exclude"] = arguments.list("exclude");
-    if (const auto mode = arguments.text("mode")) {
-        request["mode"] = normalized_mode(*mode);
-    }
-    if (const auto device = arguments.text("device")) {
-        request["device"] = checked_device(*device);
-    }
-}
-
-void say_warnings(const base::Json& report, Console& console) {
-    const auto warnings = report.find("warnings");
-    for (const auto& warning : warnings != report.end() ? *warnings : base::Json::array()) {
-        console.warn(warning.is_string() ? warning.get<std::string>() : base::dump_json(warning));
-    }
+    add_choice_of_sites(request, arguments);
 }
 
 int run(const Arguments& arguments, Console& console) {
@@ -90,13 +63,7 @@ int run(const Arguments& arguments, Console& console) {
     add_choices(request, arguments);
     add_files(request, arguments);
     const auto worker = find_worker(console);
-    const auto mapping = read_or_resolve_mapping(arguments, console);
-    request["map"] = base::parse_json(mapping.to_json(), "mapping");
-    auto folders = kernel_folders({});
-    for (const auto& kernel : mapping.kernels) {
-        folders.push_back(kernel.path);
-    }
-    request["kernel_dirs"] = folders;
+    add_mapping(request, arguments, console);
 
     auto report = run_worker(worker, request, console);
     if (console.json()) {
@@ -134,40 +101,15 @@ Command kernelize_command() {
               .help =
                   "Where to write the model (default: NAME.kernelized.pt in the current folder)",
               .kind = ValueKind::file},
-             {.names = "--map",
-              .value = "FILE",
-              .help = "The mapping that twinkle resolve wrote (default: resolve now; without a "
-                      "manifest, "
-                      "the bundled kernels)",
-              .kind = ValueKind::file},
-             {.names = "--mode",
-              .value = "MODE",
-              .help =
-                  "inference, training, inference+compile or training+compile (default: what the "
-                  "model's own training says)",
-              .kind = ValueKind::choice,
-              .choices = {"inference", "training", "inference+compile", "training+compile"}},
-             {.names = "--device",
-              .value = "DEVICE",
-              .help = "The device that the model is for (default: that of its parameters)",
-              .kind = ValueKind::choice,
-              .choices = {"cpu", "cuda"}},
-             {.names = "--inputs",
-              .value = "INPUTS",
-              .help = "Inputs of the model: a file that torch.save wrote, or "
-                      "\"int64[1,128]:0..32000;float16[1,128,512]\" to make them",
-              .kind = ValueKind::file},
+             map_option(),
+             mode_option(),
+             device_option(),
+             inputs_option(),
              {.names = "--verify",
               .value = "",
               .help = "Compare every replaced site; needs --inputs"},
-             {.names = "--only",
-              .value = "GLOB",
-              .help = "Only the sites whose names match; may be repeated",
-              .repeatable = true},
-             {.names = "--exclude",
-              .value = "GLOB",
-              .help = "Not the sites whose names match; may be repeated",
-              .repeatable = true},
+             only_option(),
+             exclude_option(),
              {.names = "--fallback",
               .value = "SET",
               .help = "When a site may keep its original: true (default), all (also cannot-load), "

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <array>
 
+#include "base/file.h"
 #include "base/text.h"
+#include "cli/model_request.h"
+#include "cli/resolution.h"
 #include "target/backend.h"
 #include "twinkle/error.h"
+#include "twinkle/mapping.h"
 
 namespace twinkle::cli {
 namespace {
@@ -17,6 +21,17 @@ namespace {
                                        .where = {},
                                        .why = "it is one of " + base::join(known, ", "),
                                        .hint = near ? "did you mean '" + *near + "'?" : ""});
+}
+
+Mapping read_or_resolve_mapping(const Arguments& arguments, Console& console) {
+    if (const auto file = arguments.text("map")) {
+        return Mapping::load(existing_file(*file, "mapping"));
+    }
+    auto resolution = resolve_now(console, {});
+    console.note(resolution.manifest
+                     ? "kernels as " + base::display_path(*resolution.manifest) + " says"
+                     : "no manifest here: the bundled kernels are used");
+    return std::move(resolution.mapping);
 }
 
 }  // namespace
@@ -71,6 +86,85 @@ std::string checked_device(const std::string& text) {
                                            .hint = {}});
     }
     return text;
+}
+
+Option map_option() {
+    return {.names = "--map",
+            .value = "FILE",
+            .help =
+                "The mapping that twinkle resolve wrote (default: resolve now; without a "
+                "manifest, "
+                "the bundled kernels)",
+            .kind = ValueKind::file};
+}
+
+Option mode_option() {
+    return {.names = "--mode",
+            .value = "MODE",
+            .help =
+                "inference, training, inference+compile or training+compile (default: what the "
+                "model's own training says)",
+            .kind = ValueKind::choice,
+            .choices = {"inference", "training", "inference+compile", "training+compile"}};
+}
+
+Option device_option() {
+    return {.names = "--device",
+            .value = "DEVICE",
+            .help = "The device that the model is for (default: that of its parameters)",
+            .kind = ValueKind::choice,
+            .choices = {"cpu", "cuda"}};
+}
+
+Option inputs_option() {
+    return {.names = "--inputs",
+            .value = "INPUTS",
+            .help =
+                "Inputs of the model: a file that torch.save wrote, or "
+                "\"int64[1,128]:0..32000;float16[1,128,512]\" to make them",
+            .kind = ValueKind::file};
+}
+
+Option only_option() {
+    return {.names = "--only",
+            .value = "GLOB",
+            .help = "Only the sites whose names match; may be repeated",
+            .repeatable = true};
+}
+
+Option exclude_option() {
+    return {.names = "--exclude",
+            .value = "GLOB",
+            .help = "Not the sites whose names match; may be repeated",
+            .repeatable = true};
+}
+
+void add_choice_of_sites(base::Json& request, const Arguments& arguments) {
+    request["only"] = arguments.list("only");
+    request["exclude"] = arguments.list("exclude");
+    if (const auto mode = arguments.text("mode")) {
+        request["mode"] = normalized_mode(*mode);
+    }
+    if (const auto device = arguments.text("device")) {
+        request["device"] = checked_device(*device);
+    }
+}
+
+void add_mapping(base::Json& request, const Arguments& arguments, Console& console) {
+    const auto mapping = read_or_resolve_mapping(arguments, console);
+    request["map"] = base::parse_json(mapping.to_json(), "mapping");
+    auto folders = kernel_folders({});
+    for (const auto& kernel : mapping.kernels) {
+        folders.push_back(kernel.path);
+    }
+    request["kernel_dirs"] = folders;
+}
+
+void say_warnings(const base::Json& report, Console& console) {
+    const auto warnings = report.find("warnings");
+    for (const auto& warning : warnings != report.end() ? *warnings : base::Json::array()) {
+        console.warn(warning.is_string() ? warning.get<std::string>() : base::dump_json(warning));
+    }
 }
 
 }  // namespace twinkle::cli

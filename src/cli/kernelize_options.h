@@ -1,10 +1,30 @@
 #pragma once
-// The values of --mode, --device and --fallback as the worker expects them.
+// The options that kernelize and bench share, and the values of --mode, --device and --fallback as
+// the worker expects them.
 
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/console.h"
+
 namespace twinkle::cli {
+
+Option map_option();
+Option mode_option();
+Option device_option();
+Option inputs_option();
+Option only_option();
+Option exclude_option();
+
+// --only, --exclude, --mode and --device into a request.
+void add_choice_of_sites(base::Json& request, const Arguments& arguments);
+
+// The mapping of --map, or of resolving now, and the folders of its kernels.
+void add_mapping(base::Json& request, const Arguments& arguments, Console& console);
+
+void say_warnings(const base::Json& report, Console& console);
 
 // "train" → "training", "compile" → "inference+compile". Throws Error(malformed).
 std::string normalized_mode(const std::string& text);

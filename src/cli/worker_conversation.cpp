@@ -31,7 +31,7 @@ std::string stage_words(const std::string& stage) {
         {"start", "starting"},    {"load-model", "loading the model"},
         {"compile", "compiling"}, {"load-kernel", "loading the kernel"},
         {"verify", "verifying"},  {"save", "saving"},
-        {"run", "running"},
+        {"run", "running"},       {"measure", "measuring"},
     };
     const auto found = words.find(stage);
     return found != words.end() ? found->second : stage;

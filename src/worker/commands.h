@@ -9,6 +9,7 @@
 namespace twinkle::worker {
 
 base::Json kernelize_command(const Request& request, const Channel& channel);
+base::Json bench_command(const Request& request, const Channel& channel);
 base::Json run_command(const Request& request, const Channel& channel);
 base::Json inspect_command(const Request& request, const Channel& channel);
 base::Json check_command(const Request& request, const Channel& channel);

@@ -1,231 +1,52 @@
 #include "base/file.h"
 #include "base/text.h"
-#include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/debug_info.h"
 #include "runtime/model/model_file.h"
-#include "runtime/selection/modes.h"
-#include "runtime/verify/verification.h"
-#include "twinkle/twinkle.h"
 #include "worker/commands.h"
-
-#include <algorithm>
+#include "worker/kernelizing.h"
 
 namespace twinkle::worker {
 
 namespace {
 
-using runtime::Verdict;
-
-class Kernelize {
-public:
-    Kernelize(const Request& request, const Channel& channel)
-        : request_(request),
-          channel_(channel),
-          mapping_(Mapping::parse(request.map.dump(), request.model.parent_path(), "mapping")) {
-        options_.mode = request.mode;
-        options_.device = request.device;
-        options_.only = request.only;
-        options_.exclude = request.exclude;
-        options_.fallback = parse_fallbacks(request.fallback);
-        options_.observer = [this](const std::string& stage, const std::string& what) {
-            observe(stage, what);
-        };
-    }
-
-    base::Json run();
-
-private:
-    void observe(const std::string& stage, const std::string& what);
-    void probe(const MappedKernel& kernel);
-    Kernelized kernelize();
-    void verify(Kernelized& made);
-    bool revert_failed(Kernelized& made, const std::map<std::string, Verdict>& verdicts);
-    void refuse_failed(const std::string& site, const Verdict& verdict) const;
-    void save(const Kernelized& made) const;
-
-    const Request& request_;
-    const Channel& channel_;
-    Mapping mapping_;
-    KernelizeOptions options_;
-};
-
-std::vector<std::string> replaced_sites(const Report& report) {
-    std::vector<std::string> sites;
-    for (const SiteReport& site : report.sites) {
-        if (site.status == SiteStatus::replaced) {
-            sites.push_back(site.site);
-        }
-    }
-    return sites;
-}
-
-void Kernelize::observe(const std::string& stage, const std::string& what) {
-    channel_.stage(stage, what);
-    for (const MappedKernel& kernel : mapping_.kernels) {
-        if (stage == "load-kernel" && kernel.name == what) {
-            channel_.trace("  from " + base::display_path(kernel.path) + ", " +
-                           std::to_string(kernel.files.size()) + " files, operators " +
-                           (kernel.op_namespace.empty() ? "none" : kernel.op_namespace));
-            probe(kernel);
-        }
-    }
-}
-
-// A library that crashes when it is loaded takes a child down, not this process.
-void Kernelize::probe(const MappedKernel& kernel) {
-    if (kernel.op_namespace.empty()) {
-        return;
-    }
-    const auto outcome = runtime::run_in_sandbox(
-        runtime::SandboxLimits::for_bytes(0),
-        [&](const auto& send) {
-            try {
-                runtime::load_kernel(kernel);
-            } catch (const Error& error) {
-                send(error.what());
-            }
-        },
-        // What is refused in words is refused again, and reported, when it is loaded here.
-        [](std::string_view) {});
-    if (!outcome.finished) {
-        throw Error(ErrorCode::refused,
-                    {.what = "the library of the kernel " + kernel.name + " cannot be loaded",
-                     .where = kernel.path.string(),
-                     .why = outcome.why + " while it was loaded, in a child process",
-                     .hint = "the build is broken or not for this machine; `twinkle versions` "
-                             "shows which fit"});
-    }
-}
-
-Kernelized Kernelize::kernelize() {
-    channel_.stage("load-model", base::display_path(request_.model));
-    LoadOptions options;
-    options.kernel_dirs = request_.kernel_dirs;
-    options.explain = [&](const std::string& attempt) { channel_.trace(attempt); };
-    Kernelized made{load(request_.model, options), {}};
-    made.report = twinkle::kernelize(made.model, mapping_, options_);
-    return made;
-}
-
-void Kernelize::verify(Kernelized& made) {
-    runtime::VerificationContext context;
-    context.original = request_.model;
-    context.limits = runtime::SandboxLimits::for_bytes(std::filesystem::file_size(request_.model));
-    context.inputs = runtime::read_inputs(*request_.inputs);
-    context.gradients = runtime::wants_training(made.report.mode);
-    context.observer = [&](std::size_t done, std::size_t total, const std::string& site) {
-        channel_.progress(done, total, site);
-    };
-    std::map<std::string, Verdict> verdicts;
-    for (auto sites = replaced_sites(made.report); !sites.empty();) {
-        channel_.stage("verify", std::to_string(sites.size()) + " sites");
-        auto judged = runtime::verify_sites(context, made.model, sites);
-        const bool reverted = revert_failed(made, judged);
-        verdicts.merge(judged);
-        sites.clear();
-        if (reverted) {  // what a layer did that is gone again may be sites of their own
-            sites = replaced_sites(made.report);
-            std::erase_if(sites, [&](const auto& site) { return verdicts.contains(site); });
-        }
-    }
-    for (SiteReport& site : made.report.sites) {
-        if (const auto verdict = verdicts.find(site.site); verdict != verdicts.end()) {
-            runtime::enter(verdict->second, site);
-        }
-    }
-
-    channel_.stage("verify", "the whole model");
-    const Verdict whole = runtime::verify_whole(context, made.model);
-    runtime::enter(whole, made.report.whole);
-    made.report.verified = true;
-    if (made.report.device != "cpu") {
-        made.report.warnings.push_back("the values were compared on the CPU, not on " +
-                                       made.report.device);
-    }
-    if (!whole.right) {
-        throw Error(ErrorCode::verification,
-                    {.what = "the kernelized model as a whole is not right on these inputs",
-                     .where = base::display_path(request_.model),
-                     .why = whole.because + "; every replaced site alone was right",
-                     .hint = "nothing was written; narrow it down with --only or --exclude"});
-    }
-}
-
-void Kernelize::refuse_failed(const std::string& site, const Verdict& verdict) const {
-    // What gives other values failed the verification; what gives none is no kernel for this
-    // machine.
-    throw Error(
-        verdict.ran ? ErrorCode::verification : ErrorCode::refused,
-        {.what = "a replaced site is not right on these inputs",
-         .where = site,
-         .why = verdict.because,
-         .hint =
-             "nothing was written; exclude the site, or leave out --strict to keep its original"});
-}
-
-// What failed is left out of another kernelize of the untouched file. Whether anything did.
-bool Kernelize::revert_failed(Kernelized& made, const std::map<std::string, Verdict>& verdicts) {
-    const std::size_t excluded = options_.exclude.size();
-    for (const auto& [site, verdict] : verdicts) {
-        if (!verdict.right && request_.strict) {
-            refuse_failed(site, verdict);
-        }
-        if (!verdict.right) {
-            options_.exclude.push_back(site);
-        }
-    }
-    if (options_.exclude.size() == excluded) {
-        return false;
-    }
-    Report before = std::move(made.report);
-    made = kernelize();
-    for (SiteReport& site : made.report.sites) {
-        const auto known = std::find_if(before.sites.begin(), before.sites.end(),
-                                        [&](const auto& one) { return one.site == site.site; });
-        if (known != before.sites.end()) {
-            site = *known;
-        }
-    }
-    before.sites = std::move(made.report.sites);
-    made.report = std::move(before);
-    return true;
-}
-
-void Kernelize::save(const Kernelized& made) const {
-    if (request_.output && !request_.dry_run) {
-        channel_.stage("save", base::display_path(*request_.output));
-        if (request_.strip_debug) {
+void save(const Request& request, const Channel& channel, const Kernelized& made) {
+    if (request.output && !request.dry_run) {
+        channel.stage("save", base::display_path(*request.output));
+        if (request.strip_debug) {
             runtime::strip_debug_info(made.model);
         }
-        runtime::save_model(made.model, *request_.output);
+        runtime::save_model(made.model, *request.output);
     }
-    if (request_.report) {
-        base::write_file_atomically(*request_.report, made.report.to_json());
+    if (request.report) {
+        base::write_file_atomically(*request.report, made.report.to_json());
     }
 }
 
-base::Json Kernelize::run() {
-    Kernelized made = kernelize();
-    if (request_.strict && made.report.count(SiteStatus::replaced) == 0) {
+void refuse_unchanged(const Request& request, const Report& report) {
+    if (request.strict && report.count(SiteStatus::replaced) == 0) {
         throw Error(
             ErrorCode::refused,
             {.what = "no site of the model was replaced",
-             .where = base::display_path(request_.model),
-             .why = base::join(made.report.warnings, "; "),
+             .where = base::display_path(request.model),
+             .why = base::join(report.warnings, "; "),
              .hint = "bind the model's classes (`twinkle inspect` lists them), or leave out "
                      "--strict"});
     }
-    if (request_.verify) {
-        verify(made);
-    }
-    save(made);
-    return base::parse_json(made.report.to_json(), "report");
 }
 
 }  // namespace
 
 base::Json kernelize_command(const Request& request, const Channel& channel) {
-    return Kernelize(request, channel).run();
+    Kernelizing kernelizing(request, channel);
+    Kernelized made = kernelizing.kernelize();
+    refuse_unchanged(request, made.report);
+    if (request.verify) {
+        const auto context = kernelizing.verification(made.report);
+        kernelizing.verify_sites(made, context);
+        kernelizing.verify_whole(made, context);
+    }
+    save(request, channel, made);
+    return base::parse_json(made.report.to_json(), "report");
 }
 
 }  // namespace twinkle::worker

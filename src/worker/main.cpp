@@ -4,8 +4,6 @@
 #include "twinkle/error.h"
 #include "worker/commands.h"
 
-#include <ATen/Parallel.h>
-
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -21,15 +19,12 @@ constexpr int channel_descriptor = 3;
 
 twinkle::base::Json execute(const twinkle::worker::Request& request,
                             const twinkle::worker::Channel& channel) {
-    if (request.threads) {
-        at::set_num_threads(*request.threads);
-    }
     using namespace twinkle::worker;
     static const std::map<std::string, twinkle::base::Json (*)(const Request&, const Channel&)>
         commands = {
             {"kernelize", kernelize_command}, {"run", run_command},
             {"inspect", inspect_command},     {"inspect-kernel", inspect_kernel_command},
-            {"check", check_command},
+            {"check", check_command},         {"bench", bench_command},
         };
     if (const auto command = commands.find(request.command); command != commands.end()) {
         return command->second(request, channel);

@@ -14,6 +14,13 @@ std::optional<std::string> text(const Json& json, const char* key) {
                                                      : std::nullopt;
 }
 
+std::optional<std::size_t> count(const Json& json, const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_number_unsigned()
+               ? std::optional(found->get<std::size_t>())
+               : std::nullopt;
+}
+
 std::vector<std::string> texts(const Json& json, const char* key) {
     const auto found = json.find(key);
     return found != json.end() && found->is_array() ? found->get<std::vector<std::string>>()
@@ -52,6 +59,11 @@ Request Request::parse(const std::string& source) {
     if (json.contains("threads") && json["threads"].is_number_integer()) {
         request.threads = json["threads"].get<int>();
     }
+    if (json.contains("duration") && json["duration"].is_number()) {
+        request.duration = json["duration"].get<double>();
+    }
+    request.runs = count(json, "runs");
+    request.warm_up = count(json, "warm_up").value_or(request.warm_up);
     request.verify = json.value("verify", false);
     request.strict = json.value("strict", false);
     request.dry_run = json.value("dry_run", false);

@@ -27,6 +27,9 @@ struct Request {
     std::vector<std::string> fallback;
     std::vector<std::filesystem::path> kernel_dirs;
     std::optional<int> threads;
+    std::optional<double> duration;  // bench: seconds of measuring
+    std::optional<std::size_t> runs;
+    std::size_t warm_up = 3;
     bool verify = false;
     bool strict = false;
     bool dry_run = false;

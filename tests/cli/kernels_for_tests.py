@@ -108,6 +108,7 @@ OPERATORS = r"""
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <fcntl.h>
 #include <unistd.h>
 
 extern "C" {
@@ -140,6 +141,20 @@ static void crash(Stack*, Stack, Stack) { *reinterpret_cast<volatile int*>(8) = 
 static void end(Stack*, Stack, Stack) { std::abort(); }
 static void leave(Stack*, Stack, Stack) { _exit(0); }
 static void hang(Stack*, Stack, Stack) { while (true) sleep(1); }
+// After as many calls as it takes to compare values: what is left is measured.
+static int calls = 0;
+static void crash_later(Stack* stack, Stack n, Stack m) { ++calls > 8 ? crash(stack, n, m) : copy(stack, n, m); }
+static void hang_later(Stack* stack, Stack n, Stack m) { ++calls > 8 ? hang(stack, n, m) : copy(stack, n, m); }
+// In the third process that calls it.
+static void crash_third(Stack* stack, Stack n, Stack m) {
+    static const bool third = [] {
+        for (const char* mark : {"first.mark", "second.mark"}) {
+            if (open(mark, O_CREAT | O_EXCL | O_WRONLY, 0600) >= 0) return false;
+        }
+        return true;
+    }();
+    third ? crash(stack, n, m) : copy(stack, n, m);
+}
 static void refuse(Stack*, Stack, Stack) { throw std::runtime_error("the operator refuses"); }
 static void overrun(Stack* stack, Stack n, Stack m) {
     std::memset(data_of(stack), 0x41, std::size_t(1) << 32);
@@ -183,6 +198,12 @@ static int define() {
     CHECKED(aoti_torch_library_impl(kernels, "overrun", overrun));
     CHECKED(aoti_torch_library_def(library, "scribble(Tensor x) -> Tensor"));
     CHECKED(aoti_torch_library_impl(kernels, "scribble", scribble));
+    CHECKED(aoti_torch_library_def(library, "crash_later(Tensor x) -> Tensor"));
+    CHECKED(aoti_torch_library_impl(kernels, "crash_later", crash_later));
+    CHECKED(aoti_torch_library_def(library, "hang_later(Tensor x) -> Tensor"));
+    CHECKED(aoti_torch_library_impl(kernels, "hang_later", hang_later));
+    CHECKED(aoti_torch_library_def(library, "crash_third(Tensor x) -> Tensor"));
+    CHECKED(aoti_torch_library_impl(kernels, "crash_third", crash_third));
     CHECKED(aoti_torch_library_def(library, "devour(Tensor x) -> Tensor"));
     CHECKED(aoti_torch_library_impl(kernels, "devour", devour));
     return 0;

@@ -3,8 +3,10 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/ivalue.h>
 
 #include <string>
+#include <vector>
 
 // LibTorch's headers define a CHECK of their own, which ends the process.
 #undef CHECK
@@ -12,17 +14,15 @@
 
 namespace pack {
 
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+
 const std::string& op_namespace();
 
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
-at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up);
-
-// The originals, as transformers writes them, in the dtype of their inputs…
-at::Tensor original_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
-at::Tensor original_silu_mul(const at::Tensor& gate, const at::Tensor& up);
-// … and exact: in double, without rounding between the steps.
-at::Tensor exact_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
-at::Tensor exact_silu_mul(const at::Tensor& gate, const at::Tensor& up);
+// An operator's results. An undefined tensor is None; numbers that are left out have their
+// defaults.
+Tensors call(const std::string& op, const Tensors& tensors,
+             const std::vector<c10::IValue>& numbers = {});
 
 // The rule of the project: at most 1.5 times the original's own largest error, or a floor by dtype,
 // relative to the largest value. On failure the numbers are in `text`.
@@ -30,6 +30,28 @@ struct Verdict {
     bool right;
     std::string text;
 };
-Verdict judge(const at::Tensor& result, const at::Tensor& original, const at::Tensor& exact);
+Verdict judge(const Tensor& result, const Tensor& original, const Tensor& exact);
+
+const std::vector<at::ScalarType>& dtypes();  // that all operators compute
+Tensor random(at::IntArrayRef shape, at::ScalarType dtype, double scale = 3);
+
+// Views of one shape, [4, 6, n], as a model may produce them.
+Tensors layouts(int64_t n, at::ScalarType dtype);
+
+// What a call is refused with; empty if it is not.
+template <class Call>
+std::string refusal(Call call) {
+    try {
+        call();
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+    return "";
+}
+
+inline bool has(const std::string& text, const std::string& part) {
+    UNSCOPED_INFO(text);
+    return text.find(part) != std::string::npos;
+}
 
 }  // namespace pack

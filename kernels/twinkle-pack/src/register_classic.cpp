@@ -1,15 +1,19 @@
 // Registers the operators in LibTorch 2.6 to 2.9, whose stable ABI is not complete yet.
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
+#include <ATen/core/stack.h>
+#include <ATen/ops/empty_strided.h>
 #include <torch/library.h>
 
-#include <tuple>
+#include <string>
 
-#include "operators.h"
+#include "operator.h"
 
 namespace {
 
+using twinkle_pack::Inputs;
+using twinkle_pack::Operator;
+using twinkle_pack::Plan;
 using twinkle_pack::View;
 
 View view_of(const at::Tensor& tensor) {
@@ -18,76 +22,86 @@ View view_of(const at::Tensor& tensor) {
             tensor.strides().data()};
 }
 
-at::Tensor readable(const at::Tensor& tensor) {
-    return twinkle_pack::must_copy(view_of(tensor)) ? tensor.contiguous() : tensor;
-}
-
-at::Tensor empty(const at::Tensor& like, twinkle_pack::DType dtype) {
-    const auto type = static_cast<at::ScalarType>(twinkle_pack::scalar_type_of(dtype));
-    return at::empty(like.sizes(), like.options().dtype(type), at::MemoryFormat::Contiguous);
-}
-
-at::Tensor empty_like(const at::Tensor& like) {
-    return at::empty(like.sizes(), like.options(), at::MemoryFormat::Contiguous);
-}
-
-void check_devices(const char* op, const at::Tensor& a, const at::Tensor& b) {
-    TORCH_CHECK(a.device() == b.device(), "twinkle-pack: ", op,
-                ": the tensors are on different devices, ", a.device(), " and ", b.device());
+at::Tensor readable(const at::Tensor& tensor, const Plan& plan) {
+    const View strided = view_of(tensor);
+    if (!twinkle_pack::must_copy(strided, plan)) return tensor;
+    int64_t strides[twinkle_pack::most_dims];
+    twinkle_pack::dense_strides(strided, plan, strides);
+    return at::empty_strided(tensor.sizes(), {strides, static_cast<size_t>(tensor.dim())},
+                             tensor.options())
+        .copy_(tensor);
 }
 
 void parallel(int64_t end, int64_t grain, void (*body)(int64_t, int64_t, void*), void* context) {
     at::parallel_for(0, end, grain, [&](int64_t from, int64_t to) { body(from, to, context); });
 }
 
+struct Arguments {
+    at::Tensor tensors[twinkle_pack::most_tensors];
+    Inputs inputs;
+
+    Arguments(const Operator& op, c10::ArrayRef<c10::IValue> values) {
+        int tensor = 0, number = 0, at = 0;
+        for (const char* kind = op.arguments; *kind; ++kind, ++at) switch (*kind) {
+                case 't':
+                case 'o':
+                    if (values[at].isTensor()) tensors[tensor] = values[at].toTensor();
+                    ++tensor;
+                    break;
+                case 'f': inputs.numbers[number++] = values[at].toDouble(); break;
+                default: inputs.numbers[number++] = values[at].toBool();
+            }
+        view();
+        for (const at::Tensor& other : tensors)
+            TORCH_CHECK(!other.defined() || other.device() == tensors[0].device(),
+                        "twinkle-pack: ", op.name, ": the tensors are on different devices, ",
+                        tensors[0].device(), " and ", other.device());
+    }
+
+    void make_readable(const Plan& plan) {
+        for (at::Tensor& tensor : tensors)
+            if (tensor.defined()) tensor = readable(tensor, plan);
+        view();
+    }
+
+private:
+    void view() {
+        for (int i = 0; i < twinkle_pack::most_tensors; ++i)
+            if (tensors[i].defined()) inputs.tensors[i] = view_of(tensors[i]);
+    }
+};
+
 // On the meta device shape and dtype are told alone.
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-    check_devices("rms_norm", x, weight);
-    at::Tensor result = empty(x, twinkle_pack::check_rms_norm(view_of(x), view_of(weight)));
-    if (result.is_meta()) return result;
-    const at::Tensor rows = readable(x), weights = readable(weight);
-    twinkle_pack::rms_norm(view_of(rows), view_of(weights), eps, result.mutable_data_ptr(),
-                           parallel);
-    return result;
-}
-
-at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up) {
-    check_devices("silu_mul", gate, up);
-    at::Tensor result = empty(gate, twinkle_pack::check_silu_mul(view_of(gate), view_of(up)));
-    if (result.is_meta()) return result;
-    const at::Tensor gates = readable(gate), ups = readable(up);
-    twinkle_pack::silu_mul(view_of(gates), view_of(ups), result.mutable_data_ptr(), parallel);
-    return result;
-}
-
-std::tuple<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& grad, const at::Tensor& x,
-                                                     const at::Tensor& weight, double eps) {
-    check_devices("rms_norm_backward", x, weight);
-    check_devices("rms_norm_backward", x, grad);
-    twinkle_pack::check_rms_norm_backward(view_of(grad), view_of(x), view_of(weight));
-    at::Tensor grad_x = empty_like(x), grad_weight = empty_like(weight);
-    if (!grad_x.is_meta()) {
-        const at::Tensor grads = readable(grad), rows = readable(x), weights = readable(weight);
-        twinkle_pack::rms_norm_backward(view_of(grads), view_of(rows), view_of(weights), eps,
-                                        grad_x.mutable_data_ptr(), grad_weight.mutable_data_ptr(),
-                                        parallel);
+void boxed(const c10::OperatorHandle& handle, c10::Stack* stack) {
+    const std::string& name = handle.schema().name();
+    const Operator& op = twinkle_pack::find_operator(name.c_str() + name.find("::") + 2);
+    const size_t count = handle.schema().arguments().size();
+    Arguments arguments(op, torch::jit::last(*stack, count));
+    torch::jit::drop(*stack, count);
+    Plan plan;
+    op.plan(op.name, arguments.inputs, plan);
+    at::Tensor results[twinkle_pack::most_results];
+    void* data[twinkle_pack::most_results] = {};
+    const bool meta = arguments.tensors[0].is_meta();
+    for (int i = 0; i < op.results; ++i) {
+        const auto& result = plan.results[i];
+        const auto dtype = static_cast<at::ScalarType>(twinkle_pack::scalar_type_of(result.dtype));
+        const auto dims = static_cast<size_t>(result.dims);
+        results[i] = at::empty_strided({result.sizes, dims}, {result.strides, dims},
+                                       arguments.tensors[0].options().dtype(dtype));
+        if (!meta) data[i] = results[i].mutable_data_ptr();
     }
-    return {grad_x, grad_weight};
+    if (!meta) {
+        arguments.make_readable(plan);
+        op.compute(arguments.inputs, plan, data, parallel);
+    }
+    for (int i = 0; i < op.results; ++i) stack->emplace_back(std::move(results[i]));
 }
 
-std::tuple<at::Tensor, at::Tensor> silu_mul_backward(const at::Tensor& grad, const at::Tensor& gate,
-                                                     const at::Tensor& up) {
-    check_devices("silu_mul_backward", gate, up);
-    check_devices("silu_mul_backward", gate, grad);
-    twinkle_pack::check_silu_mul_backward(view_of(grad), view_of(gate), view_of(up));
-    at::Tensor grad_gate = empty_like(gate), grad_up = empty_like(up);
-    if (!grad_gate.is_meta()) {
-        const at::Tensor grads = readable(grad), gates = readable(gate), ups = readable(up);
-        twinkle_pack::silu_mul_backward(view_of(grads), view_of(gates), view_of(ups),
-                                        grad_gate.mutable_data_ptr(), grad_up.mutable_data_ptr(),
-                                        parallel);
-    }
-    return {grad_gate, grad_up};
+void implement_all(torch::Library& library) {
+    for (int i = 0; i < twinkle_pack::operator_count; ++i)
+        library.impl(twinkle_pack::operators()[i].name,
+                     torch::CppFunction::makeFromBoxedFunction<&boxed>());
 }
 
 }  // namespace
@@ -97,23 +111,16 @@ std::tuple<at::Tensor, at::Tensor> silu_mul_backward(const at::Tensor& grad, con
 #define TWINKLE_PACK_LIBRARY_IMPL(ns, key, m) TORCH_LIBRARY_IMPL(ns, key, m)
 
 TWINKLE_PACK_LIBRARY(TWINKLE_PACK_ID, library) {
-    library.def("rms_norm(Tensor x, Tensor weight, float eps) -> Tensor");
-    library.def("silu_mul(Tensor gate, Tensor up) -> Tensor");
-    library.def(
-        "rms_norm_backward(Tensor grad, Tensor x, Tensor weight, float eps) -> (Tensor, Tensor)");
-    library.def("silu_mul_backward(Tensor grad, Tensor gate, Tensor up) -> (Tensor, Tensor)");
+    for (int i = 0; i < twinkle_pack::operator_count; ++i) {
+        const Operator& op = twinkle_pack::operators()[i];
+        library.def((std::string(op.name) + op.schema).c_str());
+    }
 }
 
 TWINKLE_PACK_LIBRARY_IMPL(TWINKLE_PACK_ID, CPU, library) {
-    library.impl("rms_norm", &rms_norm);
-    library.impl("silu_mul", &silu_mul);
-    library.impl("rms_norm_backward", &rms_norm_backward);
-    library.impl("silu_mul_backward", &silu_mul_backward);
+    implement_all(library);
 }
 
 TWINKLE_PACK_LIBRARY_IMPL(TWINKLE_PACK_ID, Meta, library) {
-    library.impl("rms_norm", &rms_norm);
-    library.impl("silu_mul", &silu_mul);
-    library.impl("rms_norm_backward", &rms_norm_backward);
-    library.impl("silu_mul_backward", &silu_mul_backward);
+    implement_all(library);
 }

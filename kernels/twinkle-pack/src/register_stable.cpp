@@ -6,16 +6,17 @@
 #include <torch/headeronly/version.h>
 
 #include <cstring>
-#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "operators.h"
+#include "operator.h"
 
 namespace {
 
-using twinkle_pack::DType;
+using twinkle_pack::Inputs;
+using twinkle_pack::Operator;
+using twinkle_pack::Plan;
 using twinkle_pack::View;
 
 void check(AOTITorchError code) {
@@ -24,7 +25,9 @@ void check(AOTITorchError code) {
 
 class Tensor {
 public:
+    Tensor() = default;
     explicit Tensor(AtenTensorHandle handle) : handle_(handle) {}
+    explicit operator bool() const { return handle_ != nullptr; }
     Tensor(Tensor&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
     Tensor& operator=(Tensor&& other) noexcept {
         std::swap(handle_, other.handle_);
@@ -34,35 +37,22 @@ public:
         if (handle_) aoti_torch_delete_tensor_object(handle_);
     }
 
-    static Tensor empty(const View& like, int scalar_type, std::pair<int32_t, int32_t> device) {
-        // Contiguous strides. More dimensions than these do not exist in practice.
-        int64_t strides[64];
-        if (like.dims > 64)
-            throw std::runtime_error("twinkle-pack: tensors of more than 64 dimensions");
-        int64_t step = 1;
-        for (int64_t d = like.dims - 1; d >= 0; --d) {
-            strides[d] = step;
-            step *= like.sizes[d] > 1 ? like.sizes[d] : 1;
-        }
+    static Tensor empty(int64_t dims, const int64_t* sizes, const int64_t* strides, int scalar_type,
+                        std::pair<int32_t, int32_t> device) {
         AtenTensorHandle handle = nullptr;
-        check(aoti_torch_empty_strided(like.dims, like.sizes, strides, scalar_type, device.first,
+        check(aoti_torch_empty_strided(dims, sizes, strides, scalar_type, device.first,
                                        device.second, &handle));
         return Tensor(handle);
     }
 
-    static Tensor like(const Tensor& other) {
-        const View view = other.view();
-        return empty(view, view.scalar_type, other.device());
-    }
-
-    View view() const {
+    View view(bool with_data) const {
         View view{};
         int64_t *sizes = nullptr, *strides = nullptr;
         check(aoti_torch_get_dtype(handle_, &view.scalar_type));
         check(aoti_torch_get_dim(handle_, &view.dims));
         check(aoti_torch_get_sizes(handle_, &sizes));
         check(aoti_torch_get_strides(handle_, &strides));
-        if (!is_meta()) check(torch_get_const_data_ptr(handle_, &view.data));
+        if (with_data) check(torch_get_const_data_ptr(handle_, &view.data));
         view.sizes = sizes;
         view.strides = strides;
         return view;
@@ -75,27 +65,18 @@ public:
         return device;
     }
 
-    bool is_meta() const { return device().first == aoti_torch_device_type_meta(); }
-
     void* data() {
         void* data = nullptr;
         check(torch_get_mutable_data_ptr(handle_, &data));
         return data;
     }
 
-    // The tensor itself, or a contiguous copy where the operators cannot read it as it lies.
-    void make_readable() {
-        const View strided = view();
-        if (!twinkle_pack::must_copy(strided)) return;
-        Tensor copy = empty(strided, strided.scalar_type, device());
-        check(aoti_torch_copy_(copy.handle_, handle_, 0));
-        *this = std::move(copy);
-    }
+    void copy_from(const Tensor& other) { check(aoti_torch_copy_(handle_, other.handle_, 0)); }
 
     AtenTensorHandle release() { return std::exchange(handle_, nullptr); }
 
 private:
-    AtenTensorHandle handle_;
+    AtenTensorHandle handle_ = nullptr;
 };
 
 // What a StableIValue holds: a tensor's handle, or the bytes of a double.
@@ -107,6 +88,15 @@ StableIValue give_tensor(Tensor tensor) {
     return static_cast<StableIValue>(reinterpret_cast<uintptr_t>(tensor.release()));
 }
 
+// An optional tensor comes as a pointer to its handle, which the callee deletes; null for none.
+Tensor take_optional(StableIValue value) {
+    const auto* inner = reinterpret_cast<StableIValue*>(static_cast<uintptr_t>(value));
+    if (!inner) return Tensor();
+    Tensor tensor = take_tensor(*inner);
+    delete inner;
+    return tensor;
+}
+
 double take_double(StableIValue value) {
     double number = 0;
     static_assert(sizeof number == sizeof value);
@@ -114,74 +104,83 @@ double take_double(StableIValue value) {
     return number;
 }
 
-void check_devices(const char* op, const Tensor& a, const Tensor& b) {
-    if (a.device() != b.device())
-        throw std::runtime_error(std::string("twinkle-pack: ") + op +
-                                 ": the tensors are on different devices");
+bool take_bool(StableIValue value) {
+    bool truth = false;
+    std::memcpy(&truth, &value, sizeof truth);
+    return truth;
 }
 
 void parallel(int64_t end, int64_t grain, void (*body)(int64_t, int64_t, void*), void* context) {
     check(torch_parallel_for(0, end, grain, body, context));
 }
 
-// Boxed kernels: they own the handles on the stack and leave the result there. On the meta device
-// they tell shape and dtype alone.
-void rms_norm(StableIValue* stack, uint64_t, uint64_t) {
-    Tensor x = take_tensor(stack[0]), weight = take_tensor(stack[1]);
-    const double eps = take_double(stack[2]);
-    check_devices("rms_norm", x, weight);
-    const DType dtype = twinkle_pack::check_rms_norm(x.view(), weight.view());
-    Tensor result = Tensor::empty(x.view(), twinkle_pack::scalar_type_of(dtype), x.device());
-    if (!result.is_meta()) {
-        x.make_readable();
-        weight.make_readable();
-        twinkle_pack::rms_norm(x.view(), weight.view(), eps, result.data(), parallel);
+// The arguments of a call; the handles on the stack are owned from here on.
+struct Arguments {
+    Tensor tensors[twinkle_pack::most_tensors];
+    Inputs inputs;
+
+    Arguments(const Operator& op, const StableIValue* stack) {
+        int tensor = 0, number = 0;
+        for (const char* kind = op.arguments; *kind; ++kind, ++stack) switch (*kind) {
+                case 't': tensors[tensor++] = take_tensor(*stack); break;
+                case 'o': tensors[tensor++] = take_optional(*stack); break;
+                case 'f': inputs.numbers[number++] = take_double(*stack); break;
+                default: inputs.numbers[number++] = take_bool(*stack);
+            }
+        device = tensors[0].device();
+        is_meta = device.first == aoti_torch_device_type_meta();
+        for (int i = 0; i < tensor; ++i) {
+            if (!tensors[i]) continue;
+            if (i > 0 && tensors[i].device() != device)
+                throw std::runtime_error(std::string("twinkle-pack: ") + op.name +
+                                         ": the tensors are on different devices");
+            inputs.tensors[i] = tensors[i].view(!is_meta);
+        }
     }
-    stack[0] = give_tensor(std::move(result));
+
+    // Dense copies in place of what the operator cannot read as it lies.
+    void make_readable(const Plan& plan) {
+        for (int i = 0; i < twinkle_pack::most_tensors; ++i) {
+            const View strided = inputs.tensors[i];
+            if (!tensors[i] || !twinkle_pack::must_copy(strided, plan)) continue;
+            int64_t strides[twinkle_pack::most_dims];
+            twinkle_pack::dense_strides(strided, plan, strides);
+            Tensor copy =
+                Tensor::empty(strided.dims, strided.sizes, strides, strided.scalar_type, device);
+            copy.copy_from(tensors[i]);
+            tensors[i] = std::move(copy);
+            inputs.tensors[i] = tensors[i].view(true);
+        }
+    }
+
+    std::pair<int32_t, int32_t> device;
+    bool is_meta;
+};
+
+// On the meta device shape and dtype are told alone.
+void call(const Operator& op, StableIValue* stack) {
+    Arguments arguments(op, stack);
+    Plan plan;
+    op.plan(op.name, arguments.inputs, plan);
+    Tensor results[twinkle_pack::most_results];
+    for (int i = 0; i < op.results; ++i) {
+        const auto& result = plan.results[i];
+        results[i] = Tensor::empty(result.dims, result.sizes, result.strides,
+                                   twinkle_pack::scalar_type_of(result.dtype), arguments.device);
+    }
+    if (!arguments.is_meta) {
+        void* data[twinkle_pack::most_results] = {};
+        for (int i = 0; i < op.results; ++i) data[i] = results[i].data();
+        arguments.make_readable(plan);
+        op.compute(arguments.inputs, plan, data, parallel);
+    }
+    for (int i = 0; i < op.results; ++i) stack[i] = give_tensor(std::move(results[i]));
 }
 
-void silu_mul(StableIValue* stack, uint64_t, uint64_t) {
-    Tensor gate = take_tensor(stack[0]), up = take_tensor(stack[1]);
-    check_devices("silu_mul", gate, up);
-    const DType dtype = twinkle_pack::check_silu_mul(gate.view(), up.view());
-    Tensor result = Tensor::empty(gate.view(), twinkle_pack::scalar_type_of(dtype), gate.device());
-    if (!result.is_meta()) {
-        gate.make_readable();
-        up.make_readable();
-        twinkle_pack::silu_mul(gate.view(), up.view(), result.data(), parallel);
-    }
-    stack[0] = give_tensor(std::move(result));
-}
-
-void rms_norm_backward(StableIValue* stack, uint64_t, uint64_t) {
-    Tensor grad = take_tensor(stack[0]), x = take_tensor(stack[1]), weight = take_tensor(stack[2]);
-    const double eps = take_double(stack[3]);
-    check_devices("rms_norm_backward", x, weight);
-    check_devices("rms_norm_backward", x, grad);
-    twinkle_pack::check_rms_norm_backward(grad.view(), x.view(), weight.view());
-    Tensor grad_x = Tensor::like(x), grad_weight = Tensor::like(weight);
-    if (!grad_x.is_meta()) {
-        for (Tensor* input : {&grad, &x, &weight}) input->make_readable();
-        twinkle_pack::rms_norm_backward(grad.view(), x.view(), weight.view(), eps, grad_x.data(),
-                                        grad_weight.data(), parallel);
-    }
-    stack[0] = give_tensor(std::move(grad_x));
-    stack[1] = give_tensor(std::move(grad_weight));
-}
-
-void silu_mul_backward(StableIValue* stack, uint64_t, uint64_t) {
-    Tensor grad = take_tensor(stack[0]), gate = take_tensor(stack[1]), up = take_tensor(stack[2]);
-    check_devices("silu_mul_backward", gate, up);
-    check_devices("silu_mul_backward", gate, grad);
-    twinkle_pack::check_silu_mul_backward(grad.view(), gate.view(), up.view());
-    Tensor grad_gate = Tensor::like(gate), grad_up = Tensor::like(up);
-    if (!grad_gate.is_meta()) {
-        for (Tensor* input : {&grad, &gate, &up}) input->make_readable();
-        twinkle_pack::silu_mul_backward(grad.view(), gate.view(), up.view(), grad_gate.data(),
-                                        grad_up.data(), parallel);
-    }
-    stack[0] = give_tensor(std::move(grad_gate));
-    stack[1] = give_tensor(std::move(grad_up));
+// A boxed kernel knows its arguments alone, so each operator has one of its own.
+template <int index>
+void boxed(StableIValue* stack, uint64_t, uint64_t) {
+    call(twinkle_pack::operators()[index], stack);
 }
 
 // Registered while this object lives, that is, while the library is loaded.
@@ -190,23 +189,16 @@ public:
     Registration() {
         const char* const id = TWINKLE_PACK_ID;
         check(aoti_torch_library_init_def(id, __FILE__, __LINE__, &libraries_[0]));
-        for (const char* schema :
-             {"rms_norm(Tensor x, Tensor weight, float eps) -> Tensor",
-              "silu_mul(Tensor gate, Tensor up) -> Tensor",
-              "rms_norm_backward(Tensor grad, Tensor x, Tensor weight, float eps) -> (Tensor, "
-              "Tensor)",
-              "silu_mul_backward(Tensor grad, Tensor gate, Tensor up) -> (Tensor, Tensor)"})
-            check(aoti_torch_library_def(libraries_[0], schema));
+        for (int i = 0; i < twinkle_pack::operator_count; ++i) {
+            const Operator& op = twinkle_pack::operators()[i];
+            check(
+                aoti_torch_library_def(libraries_[0], (std::string(op.name) + op.schema).c_str()));
+        }
         int used = 1;
         for (const char* key : {"CPU", "Meta"}) {
             TorchLibraryHandle& library = libraries_[used++];
             check(aoti_torch_library_init_impl(id, key, __FILE__, __LINE__, &library));
-            check(torch_library_impl(library, "rms_norm", rms_norm, TORCH_ABI_VERSION));
-            check(torch_library_impl(library, "silu_mul", silu_mul, TORCH_ABI_VERSION));
-            check(torch_library_impl(library, "rms_norm_backward", rms_norm_backward,
-                                     TORCH_ABI_VERSION));
-            check(torch_library_impl(library, "silu_mul_backward", silu_mul_backward,
-                                     TORCH_ABI_VERSION));
+            implement_all(library, std::make_integer_sequence<int, twinkle_pack::operator_count>());
         }
     }
     ~Registration() {
@@ -215,6 +207,13 @@ public:
     }
 
 private:
+    template <int... index>
+    static void implement_all(TorchLibraryHandle library, std::integer_sequence<int, index...>) {
+        (check(torch_library_impl(library, twinkle_pack::operators()[index].name, boxed<index>,
+                                  TORCH_ABI_VERSION)),
+         ...);
+    }
+
     TorchLibraryHandle libraries_[3] = {};
 };
 

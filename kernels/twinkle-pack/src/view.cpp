@@ -40,4 +40,17 @@ int64_t element_size(DType dtype) {
     return 0;
 }
 
+bool is_supported(int scalar_type) {
+    return scalar_type >= 5 && (scalar_type <= 7 || scalar_type == 15);
+}
+
+DType dtype_of(const View& view) {
+    switch (view.scalar_type) {
+        case 15: return DType::bfloat16;
+        case 5: return DType::float16;
+        case 7: return DType::float64;
+        default: return DType::float32;
+    }
+}
+
 }  // namespace twinkle_pack

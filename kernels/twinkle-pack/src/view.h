@@ -8,20 +8,25 @@
 namespace twinkle_pack {
 
 enum class DType { float32, bfloat16, float16, float64 };
+constexpr int dtype_count = 4;
 
 // A tensor of any dtype; `scalar_type` is LibTorch's number for it (the same in all its versions).
 struct View {
-    const void* data;
-    int scalar_type;
-    int64_t dims;
-    const int64_t* sizes;
-    const int64_t* strides;  // in elements
+    const void* data = nullptr;
+    int scalar_type = -1;
+    int64_t dims = 0;
+    const int64_t* sizes = nullptr;
+    const int64_t* strides = nullptr;  // in elements
 
+    bool is_there() const { return scalar_type >= 0; }  // an optional tensor may not be
     int64_t elements() const;
+    int64_t last_size() const { return dims == 0 ? 1 : sizes[dims - 1]; }
 };
 
 std::string dtype_name(int scalar_type);
 int scalar_type_of(DType dtype);
 int64_t element_size(DType dtype);
+bool is_supported(int scalar_type);
+DType dtype_of(const View& view);  // of a supported one
 
 }  // namespace twinkle_pack

@@ -39,49 +39,86 @@ bool is_zero(const at::Tensor& gradient) {
     return !gradient.defined() || gradient.count_nonzero().item<std::int64_t>() == 0;
 }
 
+// What gradients are asked for: copies of the inputs, and the parameters themselves.
+struct Leaves {
+    std::vector<at::Tensor> tensors;
+    std::vector<std::string> names;
+};
+
+Leaves leaves_of(const torch::jit::Module& module, const Inputs& inputs) {
+    Leaves leaves;
+    mapped(inputs, [&](const at::Tensor& tensor) {
+        if (tensor.is_floating_point()) {
+            leaves.tensors.push_back(tensor.detach().clone().set_requires_grad(true));
+            leaves.names.push_back("input " + std::to_string(leaves.tensors.size()));
+        }
+        return tensor;
+    });
+    for (const auto& [name, parameter] : module.named_parameters()) {
+        if (parameter.is_floating_point()) {
+            leaves.tensors.push_back(parameter.set_requires_grad(true));
+            leaves.names.push_back("parameter " + name);
+        }
+    }
+    return leaves;
+}
+
+// The outputs that a gradient may come back to.
+std::vector<at::Tensor> forward(const torch::jit::Module& module, const std::string& method,
+                                const Inputs& inputs, const Leaves& leaves) {
+    std::size_t next = 0;
+    const Inputs tracked = mapped(inputs, [&](const at::Tensor& tensor) {
+        // Copies: the model may write to them.
+        return (tensor.is_floating_point() ? leaves.tensors[next++] : tensor).clone();
+    });
+    std::vector<at::Tensor> outputs;
+    at::manual_seed(0);  // the same dropout in all runs
+    collect(module.get_method(method)(tracked.positional, tracked.named), outputs);
+    std::erase_if(outputs, [](const at::Tensor& output) { return !output.requires_grad(); });
+    return outputs;
+}
+
+std::vector<at::Tensor> patterns(const std::vector<at::Tensor>& outputs) {
+    std::vector<at::Tensor> cotangents;
+    for (const at::Tensor& output : outputs) {
+        cotangents.push_back(pattern(output));
+    }
+    return cotangents;
+}
+
+std::vector<at::Tensor> backward(const std::vector<at::Tensor>& outputs, const Leaves& leaves,
+                                 const std::vector<at::Tensor>& cotangents) {
+    if (outputs.empty() || leaves.tensors.empty()) {
+        return std::vector<at::Tensor>(leaves.tensors.size());
+    }
+    return torch::autograd::grad(outputs, leaves.tensors, cotangents, /*retain_graph=*/false,
+                                 /*create_graph=*/false, /*allow_unused=*/true);
+}
+
 }  // namespace
 
 Gradients gradients_of(const torch::jit::Module& module, const std::string& method,
                        const Inputs& inputs) {
     const at::AutoGradMode enabled(true);
+    const Leaves leaves = leaves_of(module, inputs);
+    const auto outputs = forward(module, method, inputs, leaves);
+    const auto values = backward(outputs, leaves, patterns(outputs));
     Gradients found;
-    std::vector<at::Tensor> leaves;
-    const Inputs tracked = mapped(inputs, [&](const at::Tensor& tensor) {
-        if (!tensor.is_floating_point()) {
-            return tensor.clone();
-        }
-        leaves.push_back(tensor.detach().clone().set_requires_grad(true));
-        found.all.push_back({"input " + std::to_string(leaves.size()), {}});
-        return leaves.back().clone();  // the model may write to it
-    });
-    for (const auto& [name, parameter] : module.named_parameters()) {
-        if (parameter.is_floating_point()) {
-            leaves.push_back(parameter.set_requires_grad(true));
-            found.all.push_back({"parameter " + name, {}});
-        }
-    }
-    std::vector<at::Tensor> outputs;
-    at::manual_seed(0);  // the same dropout in all runs
-    collect(module.get_method(method)(tracked.positional, tracked.named), outputs);
-    std::vector<at::Tensor> cotangents;
-    for (const at::Tensor& output : outputs) {
-        cotangents.push_back(pattern(output));
-    }
-    for (std::size_t i = outputs.size(); i-- > 0;) {
-        if (!outputs[i].requires_grad()) {
-            outputs.erase(outputs.begin() + static_cast<std::ptrdiff_t>(i));
-            cotangents.erase(cotangents.begin() + static_cast<std::ptrdiff_t>(i));
-        }
-    }
-    if (!outputs.empty() && !leaves.empty()) {
-        const auto values =
-            torch::autograd::grad(outputs, leaves, cotangents, /*retain_graph=*/false,
-                                  /*create_graph=*/false, /*allow_unused=*/true);
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            found.all[i].value = values[i];
-        }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        found.all.push_back({leaves.names[i], values[i]});
     }
     return found;
+}
+
+std::function<void()> training_step(const torch::jit::Module& module, const std::string& method,
+                                    const Inputs& inputs) {
+    const at::AutoGradMode enabled(true);
+    const Leaves leaves = leaves_of(module, inputs);
+    const auto cotangents = patterns(forward(module, method, inputs, leaves));
+    return [=] {
+        const at::AutoGradMode enabled_then(true);
+        backward(forward(module, method, inputs, leaves), leaves, cotangents);
+    };
 }
 
 std::string wrong_gradient(const Gradients& result, const Gradients& original,

@@ -5,6 +5,7 @@
 
 #include <torch/script.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct Gradients {
 // every dtype. Parameters require gradients from then on.
 Gradients gradients_of(const torch::jit::Module& module, const std::string& method,
                        const Inputs& inputs);
+
+// The same work without a result, prepared: forward, and backward to what gradients_of() asks for.
+std::function<void()> training_step(const torch::jit::Module& module, const std::string& method,
+                                    const Inputs& inputs);
 
 // By the rule of comparison.h, in the Euclidean norm; returns why the result is not right, or
 // nothing. No gradient is as good as one of zeros.

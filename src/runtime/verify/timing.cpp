@@ -2,45 +2,118 @@
 
 #include <algorithm>
 #include <chrono>
-#include <vector>
+#include <cmath>
 
 namespace twinkle::runtime {
 
 namespace {
 
-constexpr int warm_up_runs = 3;
-constexpr std::size_t max_runs = 200;
+constexpr std::size_t max_turns = 1000;
+constexpr double shortest_sample_us = 50;  // a thousand times the resolution of the clock
+constexpr double max_repeats = 1000;
+constexpr std::size_t enough_turns = 12;
+constexpr std::size_t fewest_turns = 6;  // all on one side by luck: 1 in 32
+constexpr double smallest_difference = 0.02;
 
-double microseconds(const std::function<void()>& work) {
+double microseconds(const std::function<void()>& work, std::size_t repeats) {
     const auto start = std::chrono::steady_clock::now();
-    work();
+    for (std::size_t i = 0; i < repeats; ++i) {
+        work();
+    }
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-        .count();
+               .count() /
+           static_cast<double>(repeats);
 }
 
-double median(std::vector<double>& values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+// The same number for all, by the fastest.
+std::size_t repeats_for(const std::vector<std::function<void()>>& contestants) {
+    double fastest = shortest_sample_us;
+    for (const auto& contestant : contestants) {
+        fastest = std::min(fastest, microseconds(contestant, 1));
+    }
+    return static_cast<std::size_t>(
+        std::clamp(std::ceil(shortest_sample_us / std::max(fastest, 1e-3)), 1.0, max_repeats));
+}
+
+// Between two values, where the quantile falls between them.
+double quantile(const std::vector<double>& sorted, double share) {
+    const double place = share * static_cast<double>(sorted.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const std::size_t above = std::min(below + 1, sorted.size() - 1);
+    return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
 }  // namespace
 
-TimePair time_in_turns(const std::function<void()>& first, const std::function<void()>& second,
-                       double budget_ms) {
-    for (int run = 0; run < warm_up_runs; ++run) {
-        first();
-        second();
+Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
+                      const Sampling& sampling, const std::function<void()>& between) {
+    const auto pause = between ? between : [] {};
+    for (std::size_t run = 0; run < sampling.warm_up; ++run) {
+        for (const auto& contestant : contestants) {
+            pause();
+            contestant();
+        }
     }
-    std::vector<double> firsts;
-    std::vector<double> seconds;
-    double spent = 0;
-    do {
-        firsts.push_back(microseconds(first));
-        seconds.push_back(microseconds(second));
-        spent += firsts.back() + seconds.back();
-    } while (spent < budget_ms * 1000 && firsts.size() < max_runs);
-    return {median(firsts), median(seconds)};
+    pause();
+    const std::size_t repeats = repeats_for(contestants);
+    const auto enough = [&](std::size_t turns, double spent_us) {
+        return sampling.runs > 0 ? turns >= sampling.runs
+                                 : turns >= max_turns || (turns >= sampling.least_runs &&
+                                                          spent_us >= sampling.budget_ms * 1000);
+    };
+    const std::size_t count = contestants.size();
+    Samples samples(count);
+    double spent_us = 0;
+    for (std::size_t turn = 0; !enough(turn, spent_us); ++turn) {
+        for (std::size_t i = 0; i < count; ++i) {
+            // Forwards and backwards: nobody always runs after the same one.
+            const std::size_t next = (turn + (turn / count % 2 == 0 ? i : count - i)) % count;
+            pause();
+            samples[next].push_back(microseconds(contestants[next], repeats));
+            spent_us += samples[next].back() * static_cast<double>(repeats);
+        }
+    }
+    return samples;
+}
+
+Spread spread_of(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return {quantile(values, 0.25), quantile(values, 0.5), quantile(values, 0.75)};
+}
+
+Speedup speedup_of(const std::vector<double>& contestant, const std::vector<double>& other) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < std::min(contestant.size(), other.size()); ++i) {
+        ratios.push_back(other[i] / std::max(contestant[i], 1e-3));
+    }
+    if (ratios.empty()) {
+        return {};
+    }
+    Speedup speedup{spread_of(ratios), Speedup::Verdict::none};
+    const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+    const bool few = ratios.size() < enough_turns;
+    const Spread own = spread_of(contestant);
+    const Spread others = spread_of(other);
+    if (ratios.size() < fewest_turns) {
+        speedup.verdict = Speedup::Verdict::unknown;
+    } else if (std::abs(speedup.ratio.median - 1) < smallest_difference) {
+        speedup.verdict = Speedup::Verdict::none;
+    } else if (own.upper < others.lower && (few ? *least : speedup.ratio.lower) > 1) {
+        speedup.verdict = Speedup::Verdict::faster;
+    } else if (own.lower > others.upper && (few ? *most : speedup.ratio.upper) < 1) {
+        speedup.verdict = Speedup::Verdict::slower;
+    }
+    return speedup;
+}
+
+const char* verdict_name(Speedup::Verdict verdict) {
+    switch (verdict) {
+        case Speedup::Verdict::faster: return "faster";
+        case Speedup::Verdict::slower: return "slower";
+        case Speedup::Verdict::none: return "none";
+        case Speedup::Verdict::unknown: return "unknown";
+    }
+    return "unknown";
 }
 
 }  // namespace twinkle::runtime

@@ -1,17 +1,55 @@
 #pragma once
-// Times of two contenders on the same work, taken in turns so that both see the same machine.
+// Times of contestants on the same work, taken in turns so that all see the same machine, and what
+// may be said of their differences.
 
+#include <cstddef>
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace twinkle::runtime {
 
-struct TimePair {
-    double first_us = 0;  // medians
-    double second_us = 0;
+struct Sampling {
+    std::size_t warm_up = 3;     // unmeasured runs of each: TorchScript profiles its first runs
+    std::size_t runs = 0;        // measured ones of each; 0: as many as fit into the budget
+    std::size_t least_runs = 1;  // however small the budget is
+    double budget_ms = 150;      // of all contestants together
 };
 
-// Warms both up (TorchScript profiles its first runs), then alternates until `budget_ms` is spent.
-TimePair time_in_turns(const std::function<void()>& first, const std::function<void()>& second,
-                       double budget_ms = 150);
+// Microseconds of one run, by contestant and turn: the i-th figures of all were taken side by side.
+using Samples = std::vector<std::vector<double>>;
+
+// Each contestant is first as often as the others. What takes less than the clock can tell is run
+// several times for one sample. `between` is called outside of what is measured.
+Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
+                      const Sampling& sampling, const std::function<void()>& between = {});
+
+struct Spread {
+    double lower = 0;  // the quartiles
+    double median = 0;
+    double upper = 0;
+};
+
+// Of at least one value.
+Spread spread_of(std::vector<double> values);
+
+struct Speedup {
+    enum class Verdict {
+        faster,
+        slower,
+        none,     // it is inside the spread, or less than 2 %
+        unknown,  // too few turns to tell from luck
+    };
+    Spread ratio;  // how many times as fast as the other: turn by turn, so that what slows the
+                   // machine down for a while slows both
+    Verdict verdict = Verdict::unknown;
+};
+
+// Of `contestant` over `other`. There is a difference if the times lie apart, from quartile to
+// quartile, and the quartiles of the ratio on one side of 1 (of fewer than 12 turns, all ratios).
+// Of fewer than 6 turns none is believed.
+Speedup speedup_of(const std::vector<double>& contestant, const std::vector<double>& other);
+
+const char* verdict_name(Speedup::Verdict verdict);  // "faster", "slower", "none", "unknown"
 
 }  // namespace twinkle::runtime

@@ -6,12 +6,15 @@
 #include "runtime/model/model_file.h"
 #include "runtime/rewrite/sites.h"
 #include "runtime/verify/call_recorder.h"
+#include "runtime/verify/contestant.h"
 #include "runtime/verify/double_reference.h"
 #include "runtime/verify/gradients.h"
-#include "runtime/verify/timing.h"
 #include "twinkle/error.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 namespace twinkle::runtime {
@@ -44,8 +47,8 @@ Json to_json(const Verdict& verdict) {
             {"error", std::min(verdict.comparison.error, 1e300)},
             {"original", std::min(verdict.comparison.original_error, 1e300)},
             {"allowed", std::min(verdict.comparison.allowed, 1e300)},
-            {"before", verdict.before_us},
-            {"after", verdict.after_us}};
+            {"calls", verdict.calls},
+            {"times", verdict.times}};
 }
 
 Verdict from_json(const Json& json) {
@@ -57,16 +60,9 @@ Verdict from_json(const Json& json) {
     verdict.comparison.error = json.at("error").get<double>();
     verdict.comparison.original_error = json.at("original").get<double>();
     verdict.comparison.allowed = json.at("allowed").get<double>();
-    verdict.before_us = json.at("before").get<double>();
-    verdict.after_us = json.at("after").get<double>();
+    verdict.calls = json.at("calls").get<std::size_t>();
+    verdict.times = json.at("times").get<Samples>();
     return verdict;
-}
-
-// Every run draws the same random numbers: dropout is then the same in all that are compared.
-c10::IValue run(const torch::jit::Module& module, const std::string& method, const Inputs& inputs) {
-    at::manual_seed(0);
-    std::unordered_map<std::string, c10::IValue> named(inputs.named.begin(), inputs.named.end());
-    return module.get_method(method)(inputs.positional, named);
 }
 
 bool unchanged(const Inputs& before, const Inputs& after) {
@@ -88,17 +84,18 @@ struct Contest {
     torch::jit::Module reference;  // computes in double, with its weights in double
     Norm norm = Norm::largest;
     std::function<void()> alive;  // told between steps that take long
-    bool gradients = false;
+    const VerificationContext& context;
 };
 
 void judge_call(const Contest& contest, const std::string& method, const Inputs& inputs,
                 Verdict& verdict) {
     Inputs for_original = deep_copy(inputs);
     Inputs for_kernel = deep_copy(inputs);
-    const c10::IValue original = run(contest.original, method, for_original);
-    const c10::IValue reference = run(contest.reference, method, with_dtype(inputs, at::kDouble));
+    const c10::IValue original = run_seeded(contest.original, method, for_original);
+    const c10::IValue reference =
+        run_seeded(contest.reference, method, with_dtype(inputs, at::kDouble));
     verdict.ran = false;
-    const c10::IValue result = run(contest.kernelized, method, for_kernel);
+    const c10::IValue result = run_seeded(contest.kernelized, method, for_kernel);
     verdict.ran = true;
     const Comparison one = compare(result, original, reference, contest.norm);
     if (verdict.comparison.allowed == 0 || !one.problem.empty() ||
@@ -142,9 +139,11 @@ void judge_gradients(const Contest& contest, const std::string& method, const In
     }
 }
 
-Verdict judge(const Contest& contest, const std::vector<std::pair<std::string, Inputs>>& calls) {
+Verdict judge(const Contest& contest, const Calls& calls) {
+    const bool training = contest.context.gradients;
     Verdict verdict;
     verdict.right = true;
+    verdict.calls = calls.size();
     verdict.reached = !calls.empty();
     try {
         for (const auto& [method, inputs] : calls) {
@@ -155,19 +154,19 @@ Verdict judge(const Contest& contest, const std::vector<std::pair<std::string, I
         }
         std::set<std::string> differentiated;
         for (const auto& [method, inputs] : calls) {
-            if (contest.gradients && differentiated.insert(method).second) {
+            if (training && differentiated.insert(method).second) {
                 judge_gradients(contest, method, inputs, verdict);
                 if (!verdict.right) {
                     return verdict;
                 }
             }
         }
-        if (!calls.empty()) {
-            const auto& [method, inputs] = calls.front();
-            const TimePair times = time_in_turns([&] { run(contest.original, method, inputs); },
-                                                 [&] { run(contest.kernelized, method, inputs); });
-            verdict.before_us = times.first_us;
-            verdict.after_us = times.second_us;
+        if (!calls.empty() && contest.context.sampling) {
+            share_parameters(contest.original, contest.kernelized);
+            const bool steps = contest.context.steps;
+            verdict.times = time_in_turns({contestant(contest.original, calls, steps),
+                                           contestant(contest.kernelized, calls, steps)},
+                                          *contest.context.sampling, contest.alive);
         }
     } catch (const std::exception& error) {
         verdict.right = false;
@@ -182,19 +181,22 @@ torch::jit::Module in_double(const torch::jit::Module& module) {
     return copy;
 }
 
-std::function<void()> alive(const Send& send) {
-    return [&send] { send(Json{{"alive", true}}.dump()); };
+void limit_threads(const VerificationContext& context) {
+    if (context.threads) {
+        at::set_num_threads(*context.threads);
+    }
 }
 
 // In the child. Sends {"fatal"} or, for each site, {"begin"} and {"verdict"}.
 void judge_sites(const VerificationContext& context, const torch::jit::Module& kernelized,
                  const std::vector<std::string>& sites, const Send& send) {
     const torch::NoGradGuard no_grad;
+    limit_threads(context);
     torch::jit::Module recorder = open_model(context.original);
     std::map<std::string, std::vector<RecordedCall>> recorded;
     try {
         recorded = record_calls(recorder, sites, calls_per_site, [&](torch::jit::Module& model) {
-            run(model, "forward", deep_copy(context.inputs));
+            run_seeded(model, "forward", deep_copy(context.inputs));
         });
     } catch (const std::exception& error) {
         send(Json{{"fatal", short_text(error.what())}}.dump());
@@ -205,7 +207,7 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
     compute_in_double(reference);
     for (const std::string& site : sites) {
         send(Json{{"begin", site}}.dump());
-        std::vector<std::pair<std::string, Inputs>> calls;
+        Calls calls;
         for (const RecordedCall& call : recorded[site]) {
             calls.push_back({call.method, Inputs{call.inputs, {}}});
         }
@@ -213,8 +215,8 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
                               instance_at(original, site),
                               in_double(instance_at(reference, site)),
                               Norm::largest,
-                              alive(send),
-                              context.gradients};
+                              sign_of_life(send),
+                              context};
         send(Json{{"verdict", to_json(judge(contest, calls))}}.dump());
     }
 }
@@ -222,13 +224,14 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
 void judge_whole(const VerificationContext& context, const torch::jit::Module& kernelized,
                  const Send& send) {
     const torch::NoGradGuard no_grad;
+    limit_threads(context);
     const torch::jit::Module original = open_model(context.original);
     torch::jit::Module reference = open_model(context.original);
     compute_in_double(reference);
     hold_in_double(reference);
     send(Json{{"begin", ""}}.dump());
     send(Json{{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
-                                         alive(send), context.gradients},
+                                         sign_of_life(send), context},
                                         {{"forward", context.inputs}}))}}
              .dump());
 }
@@ -252,15 +255,25 @@ struct Collector {
     }
 };
 
-[[noreturn]] void inputs_do_not_fit(const VerificationContext& context, const std::string& why) {
+}  // namespace
+
+std::function<void()> sign_of_life(const Send& send) {
+    using Clock = std::chrono::steady_clock;
+    return [&send, last = Clock::time_point{}]() mutable {
+        if (const auto now = Clock::now(); now - last > std::chrono::milliseconds(100)) {
+            last = now;
+            send(Json{{"alive", true}}.dump());
+        }
+    };
+}
+
+void inputs_do_not_fit(const VerificationContext& context, const std::string& why) {
     throw Error(ErrorCode::malformed,
                 {.what = "the original model cannot be run on these inputs",
                  .where = base::display_path(context.original),
                  .why = why,
                  .hint = "give inputs as the model's forward takes them (--inputs)"});
 }
-
-}  // namespace
 
 std::map<std::string, Verdict> verify_sites(const VerificationContext& context,
                                             const torch::jit::Module& kernelized,
@@ -316,9 +329,9 @@ void enter(const Verdict& verdict, SiteReport& site) {
         site.original_error = verdict.comparison.original_error;
         site.allowed_error = verdict.comparison.allowed;
     }
-    if (verdict.before_us > 0) {
-        site.time_before_us = verdict.before_us;
-        site.time_after_us = verdict.after_us;
+    if (verdict.times.size() == 2 && !verdict.times[0].empty() && !verdict.times[1].empty()) {
+        site.time_before_us = spread_of(verdict.times[0]).median;
+        site.time_after_us = spread_of(verdict.times[1]).median;
     }
     if (!verdict.right) {
         site.status = SiteStatus::reverted;

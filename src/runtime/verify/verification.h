@@ -5,6 +5,7 @@
 #include "runtime/model/inputs.h"
 #include "runtime/verify/comparison.h"
 #include "runtime/verify/sandbox.h"
+#include "runtime/verify/timing.h"
 #include "twinkle/report.h"
 
 #include <torch/script.h>
@@ -24,15 +25,18 @@ struct Verdict {
     bool reached = true;  // the inputs led through the site at all
     bool ran = false;     // it gave a result for every call that was compared
     Comparison comparison;
-    double before_us = 0;
-    double after_us = 0;
+    std::size_t calls = 0;  // that were compared, and make up one run of what was measured
+    Samples times;          // of the original and of the kernelized; empty: not measured
 };
 
 struct VerificationContext {
     std::filesystem::path original;
     Inputs inputs;
     SandboxLimits limits;
-    bool gradients = false;  // compare them too: the model is to be trained
+    bool gradients = false;                         // compare them too: the model is to be trained
+    std::optional<Sampling> sampling = Sampling{};  // none: nothing is measured
+    bool steps = false;  // what is measured is steps of training, not only the forward
+    std::optional<int> threads = std::nullopt;  // of LibTorch, in the child; none: its own choice
     // Called in the parent as sites are taken up: how many are done, how many there are, which is
     // next.
     std::function<void(std::size_t done, std::size_t total, const std::string& site)> observer;
@@ -45,6 +49,11 @@ std::map<std::string, Verdict> verify_sites(const VerificationContext& context,
                                             const std::vector<std::string>& sites);
 
 Verdict verify_whole(const VerificationContext& context, const torch::jit::Module& kernelized);
+
+// Tells the parent that the child is alive, but not more often than ten times a second.
+std::function<void()> sign_of_life(const std::function<void(std::string_view line)>& send);
+
+[[noreturn]] void inputs_do_not_fit(const VerificationContext& context, const std::string& why);
 
 // Fills a report entry from a verdict.
 void enter(const Verdict& verdict, SiteReport& site);

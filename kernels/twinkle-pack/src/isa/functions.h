@@ -1,0 +1,76 @@
+#pragma once
+// The inner loops, one table of them for each instruction set. A row is n elements; pointers need
+// no alignment.
+
+#include <cstdint>
+
+#include "view.h"
+
+namespace twinkle_pack {
+
+enum class Activation { silu, gelu, gelu_tanh, gelu_fast, gelu_quick, relu };
+constexpr int activation_count = 6;
+constexpr int gate_count = 3;  // silu, gelu and gelu_tanh gate another tensor
+
+// What multiplies the normal values: a dtype of its own, or nothing.
+constexpr int weight_count = dtype_count + 1, no_weight = dtype_count;
+
+// `stream`: the result may be stored past the cache (float32 alone gains); whoever asked for that
+// calls `fence` before other threads read it.
+using UnaryRow = void (*)(const void* x, void* result, int64_t n, bool stream);
+using UnaryBackwardRow = void (*)(const void* grad, const void* x, void* grad_x, int64_t n);
+using GatedRow = void (*)(const void* gate, const void* up, void* result, int64_t n, bool stream);
+using GatedBackwardRow = void (*)(const void* grad, const void* gate, const void* up,
+                                  void* grad_gate, void* grad_up, int64_t n);
+using AddRow = void (*)(const void* a, const void* b, void* sum, int64_t n);
+
+// `next_row` is what x will be in the next call.
+using RmsNormRow = void (*)(const void* x, const void* next_row, const void* weight, void* result,
+                            int64_t n, double eps, double offset);
+using LayerNormRow = void (*)(const void* x, const void* next_row, const void* weight,
+                              const void* bias, void* result, int64_t n, double eps);
+// A row adds its part of the weight's gradient (and, after those n, of the bias's) to `sums`.
+using NormBackwardRow = void (*)(const void* grad, const void* x, const void* weight, void* grad_x,
+                                 double* sums, int64_t n, double eps, double offset);
+// Adds up so many parts of sums, `stride` apart, and rounds the result once.
+using StoreSums = void (*)(const double* sums, int64_t parts, int64_t stride, int64_t begin,
+                           int64_t end, void* result);
+
+// The first r elements of n are rotated; transposed: as the gradient is.
+using RotaryRow = void (*)(const void* x, const void* cos, const void* sin, void* result, int64_t r,
+                           int64_t n, bool transposed);
+
+struct RowFunctions {
+    const char* isa;
+    void (*fence)();
+    UnaryRow unary[activation_count][dtype_count];
+    UnaryBackwardRow unary_backward[activation_count][dtype_count];
+    GatedRow gated[gate_count][dtype_count];
+    GatedBackwardRow gated_backward[gate_count][dtype_count];
+    AddRow add[dtype_count];
+    // [dtype of x][of the weight]; rounded to x's dtype before the weight, or after it
+    RmsNormRow rms_norm[dtype_count][weight_count];
+    RmsNormRow rms_norm_last[dtype_count][weight_count];
+    NormBackwardRow rms_norm_backward[dtype_count][weight_count];
+    NormBackwardRow rms_norm_last_backward[dtype_count][weight_count];
+    LayerNormRow layer_norm[dtype_count][weight_count];
+    NormBackwardRow layer_norm_backward[dtype_count][weight_count];
+    StoreSums store_sums[dtype_count];
+    RotaryRow rotary[dtype_count][dtype_count];  // [dtype of x][of cos and sin]
+    RotaryRow rotary_pairs[dtype_count][dtype_count];
+};
+
+// The widest instruction set of this CPU, or the one that the environment variable TWINKLE_PACK_ISA
+// names (portable, avx2, avx512, avx512bf16): std::runtime_error where this CPU or this build lacks
+// it.
+const RowFunctions& row_functions();
+
+// Each fills in what it has; what stays is that of the narrower ones.
+void add_portable(RowFunctions& functions);
+#ifdef TWINKLE_PACK_X86
+void add_avx2(RowFunctions& functions);
+void add_avx512(RowFunctions& functions);
+void add_avx512_bf16(RowFunctions& functions);
+#endif
+
+}  // namespace twinkle_pack

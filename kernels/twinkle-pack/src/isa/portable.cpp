@@ -1,0 +1,33 @@
+// Any CPU, in GCC's and Clang's vector extension: SSE2 and NEON do four floats or two doubles at a
+// time. float64 is here alone.
+#include "half.h"
+#include "isa/functions.h"
+
+namespace twinkle_pack {
+namespace {
+
+// clang-format off
+#include "loops/all.h"
+#include "isa/vector_extension.h"
+// clang-format on
+
+using F = VectorExtension<float, int32_t, 16>;
+using D = VectorExtension<double, int64_t, 16>;
+using BriefD = VectorExtension<double, int64_t, 16, true>;
+
+}  // namespace
+
+void add_portable(RowFunctions& functions) {
+    add_float_functions<F, BriefD, D>(functions, "portable");
+    add_elementwise<D, D, double>(functions);
+    add_mixed<D, D, double, float, BFloat16, Float16, double>(functions);
+    add_mixed<D, D, float, double>(functions);
+    add_mixed<D, D, BFloat16, double>(functions);
+    add_mixed<D, D, Float16, double>(functions);
+    // What has no float64 in it needs no more than these.
+    add_mixed<D, BriefD, float>(functions);
+    add_mixed<F, F, BFloat16>(functions);
+    add_mixed<F, F, Float16>(functions);
+}
+
+}  // namespace twinkle_pack

@@ -1,0 +1,61 @@
+// Chooses the instruction set, once per process.
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "isa/functions.h"
+
+namespace twinkle_pack {
+namespace {
+
+struct Isa {
+    const char* name;
+    void (*add)(RowFunctions&);
+    bool (*is_there)();
+};
+
+// From the narrowest: each is built on those before it.
+constexpr Isa all[] = {
+    {"portable", add_portable, [] { return true; }},
+#ifdef TWINKLE_PACK_X86
+    {"avx2", add_avx2,
+     [] {
+         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                __builtin_cpu_supports("f16c");
+     }},
+    {"avx512", add_avx512,
+     [] {
+         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+     }},
+    {"avx512bf16", add_avx512_bf16, [] { return __builtin_cpu_supports("avx512bf16") != 0; }},
+#endif
+};
+
+RowFunctions choose() {
+#ifdef TWINKLE_PACK_X86
+    __builtin_cpu_init();
+#endif
+    const char* wanted = std::getenv("TWINKLE_PACK_ISA");
+    if (wanted && !*wanted) wanted = nullptr;
+    RowFunctions functions{};
+    for (const Isa& isa : all) {
+        if (!isa.is_there()) break;
+        isa.add(functions);
+        if (wanted && std::string(wanted) == isa.name) return functions;
+    }
+    if (wanted)
+        throw std::runtime_error(std::string("twinkle-pack: TWINKLE_PACK_ISA=") + wanted +
+                                 ": this CPU or this build has no such instruction set "
+                                 "(portable, avx2, avx512, avx512bf16)");
+    return functions;
+}
+
+}  // namespace
+
+const RowFunctions& row_functions() {
+    static const RowFunctions chosen = choose();
+    return chosen;
+}
+
+}  // namespace twinkle_pack

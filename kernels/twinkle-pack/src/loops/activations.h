@@ -1,0 +1,136 @@
+// The activations: `value(x)`, and `slope(x)`: the value and the derivative together.
+
+template <class V>
+struct Slope {
+    typename V::reg value, derivative;
+};
+
+// x * sigmoid(p(x)) = x / (1 + exp(-p)). An overflow of exp gives -0; infinity and NaN pass as in
+// PyTorch.
+template <template <class> class Exponent>
+struct Sigmoidal {
+    template <class V>
+    static typename V::reg value(typename V::reg x) {
+        const auto e = V::exp(V::mul(Exponent<V>::value(x), V::set1(-1)));
+        return V::div(x, V::add(e, V::set1(1)));
+    }
+
+    template <class V>
+    static Slope<V> slope(typename V::reg x) {
+        const auto one = V::set1(1), minus = V::set1(-1);
+        const auto e = V::exp(V::mul(Exponent<V>::value(x), minus));
+        const auto s = V::div(one, V::add(e, one));
+        const auto value = V::mul(x, s);
+        const auto rest = V::mul(V::fma(s, minus, one), Exponent<V>::derivative(x));
+        return {value, V::fma(value, rest, s)};
+    }
+};
+
+template <class V>
+struct Plain {
+    static typename V::reg value(typename V::reg x) { return x; }
+    static typename V::reg derivative(typename V::reg) { return V::set1(1); }
+};
+
+template <class V>
+struct Quick {
+    static typename V::reg value(typename V::reg x) { return V::mul(x, factor()); }
+    static typename V::reg derivative(typename V::reg) { return factor(); }
+    static typename V::reg factor() { return V::set1(static_cast<typename V::scalar>(1.702)); }
+};
+
+// 0.5 * (1 + tanh(a * (x + 0.044715 x³))) = sigmoid(2 a (x + 0.044715 x³)), without the
+// cancellation in 1 + tanh. Beyond 50 it is 0 or 1 in every dtype; x³ must not overflow.
+template <class V, bool fast>
+struct Cubic {
+    using scalar = typename V::scalar;
+    using reg = typename V::reg;
+    // sqrt(2 / pi); FastGELU has ten digits of it.
+    static constexpr double root = fast ? 0.7978845608 : 0.79788456080286535588;
+    static constexpr double cube = 0.044715;
+
+    static reg value(reg x) {
+        const reg c = within(x);
+        const reg inner = V::fma(V::mul(c, c), V::set1(scalar(2 * root * cube)),
+                                 V::set1(scalar(2 * root)));
+        return V::mul(c, inner);
+    }
+    static reg derivative(reg x) {
+        const reg c = within(x);
+        return V::fma(V::mul(c, c), V::set1(scalar(6 * root * cube)), V::set1(scalar(2 * root)));
+    }
+    static reg within(reg x) { return V::clamp(x, -50, 50); }
+};
+template <class V>
+using Tanh = Cubic<V, false>;
+template <class V>
+using Fast = Cubic<V, true>;
+
+using Silu = Sigmoidal<Plain>;
+using GeluQuick = Sigmoidal<Quick>;
+using GeluTanh = Sigmoidal<Tanh>;
+using GeluFast = Sigmoidal<Fast>;
+
+// x * Phi(x), with the normal distribution's Phi.
+struct Gelu {
+    template <class V>
+    static typename V::reg value(typename V::reg x) {
+        if constexpr (V::precise) return V::mul(x, V::normal_distribution(x));
+        const auto half = V::mul(x, V::set1(static_cast<typename V::scalar>(0.5)));
+        return saturated<V>(x, V::fma(x, above_half<V>(x), half), x);
+    }
+
+    template <class V>
+    static Slope<V> slope(typename V::reg x) {
+        using scalar = typename V::scalar;
+        const auto phi = distribution<V>(x);
+        const auto bell = V::exp(V::mul(V::mul(x, x), V::set1(scalar(-0.5))));
+        const auto density = V::mul(bell, V::set1(scalar(0.39894228040143267794)));
+        // x² has overflowed where the density is zero.
+        return {V::mul(x, phi), V::fma(V::clamp(x, -50, 50), density, phi)};
+    }
+
+private:
+    template <class V>
+    static typename V::reg distribution(typename V::reg x) {
+        if constexpr (V::precise) return V::normal_distribution(x);
+        const auto half = V::set1(static_cast<typename V::scalar>(0.5));
+        return saturated<V>(x, V::add(above_half<V>(x), half), V::set1(1));
+    }
+
+    // Phi(x) - 0.5 = x P(x²) / Q(x²) up to 5.6: P and Q are fitted for the least error relative to
+    // it (2.2e-8).
+    template <class V>
+    static typename V::reg above_half(typename V::reg x) {
+        using scalar = typename V::scalar;
+        const auto c = V::clamp(x, scalar(-5.6), scalar(5.6));
+        const auto square = V::mul(c, c);
+        const auto above = polynomial<V>(square, 2.2298281757095842e-08, 6.289660452368305e-06,
+                                         0.00016891517084650855, 0.004677262153710807,
+                                         0.03392766696670562, 0.39894227188712444);
+        const auto below = polynomial<V>(square, 1.1796741954616482e-06, 7.333961830144346e-05,
+                                         0.0018854109996319425, 0.0286767653096221,
+                                         0.2517103765428732, 1.0);
+        return V::mul(c, V::quotient(above, below));
+    }
+
+    // Phi(-5.6) is 1.1e-8, of which float32 leaves no digit.
+    template <class V>
+    static typename V::reg saturated(typename V::reg x, typename V::reg value,
+                                     typename V::reg high) {
+        const auto limit = V::set1(static_cast<typename V::scalar>(5.6));
+        const auto upper = V::if_negative(V::fma(x, V::set1(-1), limit), high, value);
+        return V::if_negative(V::add(x, limit), V::mul(x, V::set1(0)), upper);
+    }
+};
+
+struct Relu {
+    template <class V>
+    static typename V::reg value(typename V::reg x) {
+        return V::relu(x);
+    }
+    template <class V>
+    static Slope<V> slope(typename V::reg x) {
+        return {V::relu(x), V::if_positive(x, V::set1(1))};
+    }
+};

@@ -1,0 +1,12 @@
+// The loops, in the order in which they use each other.
+
+// clang-format off
+#include "loops/common.h"
+#include "loops/activations.h"
+#include "loops/elementwise.h"
+#include "loops/sums.h"
+#include "loops/norms.h"
+#include "loops/norms_backward.h"
+#include "loops/rotary.h"
+#include "loops/table.h"
+// clang-format on

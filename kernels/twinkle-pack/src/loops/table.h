@@ -1,0 +1,112 @@
+// Fills the table in for one vector type and the dtypes that it serves.
+
+template <class T>
+constexpr int index_of = __is_same(T, float)      ? 0
+                         : __is_same(T, BFloat16) ? 1
+                         : __is_same(T, Float16)  ? 2
+                         : __is_same(T, double)   ? 3
+                                                  : no_weight;
+
+// The dtype that PyTorch promotes two to.
+template <class A, class B>
+struct Promoted {
+    using type = float;
+};
+template <class A>
+struct Promoted<A, A> {
+    using type = A;
+};
+template <class B>
+struct Promoted<double, B> {
+    using type = double;
+};
+template <class A>
+struct Promoted<A, double> {
+    using type = double;
+};
+template <>
+struct Promoted<double, double> {
+    using type = double;
+};
+template <class A>
+struct Promoted<A, None> {
+    using type = A;
+};
+template <>
+struct Promoted<double, None> {
+    using type = double;
+};
+
+template <class V, class Back, Activation name, class A, class T>
+void add_activation(RowFunctions& to) {
+    const int a = static_cast<int>(name);
+    to.unary[a][index_of<T>] = unary_row<V, A, T>;
+    to.unary_backward[a][index_of<T>] = unary_backward_row<Back, A, T>;
+    if constexpr (static_cast<int>(name) < gate_count) {
+        to.gated[a][index_of<T>] = gated_row<V, A, T>;
+        to.gated_backward[a][index_of<T>] = gated_backward_row<Back, A, T>;
+    }
+}
+
+// `Back`: the vector of the gradients; more roundings follow each other there.
+template <class V, class Back, class T>
+void add_elementwise(RowFunctions& to) {
+    add_activation<V, Back, Activation::silu, Silu, T>(to);
+    add_activation<V, Back, Activation::gelu, Gelu, T>(to);
+    add_activation<V, Back, Activation::gelu_tanh, GeluTanh, T>(to);
+    add_activation<V, Back, Activation::gelu_fast, GeluFast, T>(to);
+    add_activation<V, Back, Activation::gelu_quick, GeluQuick, T>(to);
+    add_activation<V, V, Activation::relu, Relu, T>(to);
+    to.add[index_of<T>] = add_row<V, T>;
+    to.store_sums[index_of<T>] = store_weight_gradient<Back, T>;
+}
+
+template <class V, class Back, class X, class W>
+void add_rms_norm(RowFunctions& to) {
+    constexpr int x = index_of<X>, w = index_of<W>;
+    using R = typename Promoted<X, W>::type;
+    to.rms_norm[x][w] = rms_norm_row<V, X, W, R, true>;
+    to.rms_norm_last[x][w] = rms_norm_row<V, X, W, X, false>;
+    to.rms_norm_backward[x][w] = rms_norm_backward_row<Back, X, W, R>;
+    to.rms_norm_last_backward[x][w] = rms_norm_backward_row<Back, X, W, X>;
+}
+
+template <class V, class Back, class X, class W>
+void add_layer_norm(RowFunctions& to) {
+    constexpr int x = index_of<X>, w = index_of<W>;
+    to.layer_norm[x][w] = layer_norm_row<V, X, W>;
+    to.layer_norm_backward[x][w] = layer_norm_backward_row<Back, X, W>;
+}
+
+template <class V, class X, class C>
+void add_rotary(RowFunctions& to) {
+    constexpr int x = index_of<X>, c = index_of<C>;
+    using R = typename Promoted<X, C>::type;
+    to.rotary[x][c] = rotary_row<V, X, C, R, false>;
+    to.rotary_pairs[x][c] = rotary_row<V, X, C, R, true>;
+}
+
+// Rows of X with weights and tables of any of the types.
+template <class V, class Back, class X, class... Others>
+void add_mixed(RowFunctions& to) {
+    (add_rms_norm<V, Back, X, Others>(to), ...);
+    (add_rotary<V, X, Others>(to), ...);
+    add_rms_norm<V, Back, X, None>(to);
+    add_layer_norm<V, Back, X, None>(to);
+    add_layer_norm<V, Back, X, X>(to);
+    if constexpr (sizeof(X) == 2) add_layer_norm<V, Back, X, float>(to);
+}
+
+// What vectors of float serve. Wide does rows of float32; Double, vectors of double, the gradients
+// of float32.
+template <class V, class Double, class Wide = V>
+void add_float_functions(RowFunctions& to, const char* isa) {
+    to.isa = isa;
+    to.fence = V::fence;
+    add_elementwise<V, Double, float>(to);
+    add_elementwise<V, V, BFloat16>(to);
+    add_elementwise<V, V, Float16>(to);
+    add_mixed<Wide, Double, float, float, BFloat16, Float16>(to);
+    add_mixed<V, V, BFloat16, float, BFloat16, Float16>(to);
+    add_mixed<V, V, Float16, float, BFloat16, Float16>(to);
+}

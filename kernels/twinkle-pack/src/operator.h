@@ -1,0 +1,78 @@
+#pragma once
+// An operator, as both registrations see it: a schema, a plan (throws std::runtime_error for what
+// it does not compute; tells the results to allocate), and the computation.
+
+#include <cstdint>
+
+#include "view.h"
+
+namespace twinkle_pack {
+
+constexpr int most_tensors = 4, most_numbers = 3, most_results = 3;
+constexpr int64_t most_dims = 64;  // LibTorch's own limit
+
+// The arguments, each kind in the schema's order. Bools are numbers.
+struct Inputs {
+    View tensors[most_tensors];
+    double numbers[most_numbers] = {};
+};
+
+// Dimensions from the outermost in memory to the innermost.
+struct Order {
+    int64_t dims;
+    int at[most_dims];
+
+    static Order identity(int64_t dims);
+    // That of the strides, as PyTorch's elementwise operators allocate their results: a transposed
+    // tensor gives a transposed result.
+    static Order of(const View& view);
+    // The same, unless the last dimension would not be the innermost: then the identity.
+    static Order keeping_rows(const View& view);
+};
+
+struct Result {
+    DType dtype;
+    int64_t dims;
+    int64_t sizes[most_dims], strides[most_dims];
+};
+
+struct Plan {
+    Order order;
+    Result results[most_results];
+
+    // A result of this shape, dense in memory, its dimensions in `order`.
+    void add(const View& shape, DType dtype);
+    // A result of another last size.
+    void add_with_last(const View& shape, int64_t last, DType dtype);
+    void add_row(int64_t size, DType dtype);
+
+    int result_count = 0;
+};
+
+// Splits [0, end) over threads, in pieces of at least `grain`.
+using ParallelFor = void (*)(int64_t end, int64_t grain,
+                             void (*body)(int64_t begin, int64_t end, void* context),
+                             void* context);
+
+struct Operator {
+    const char* name;
+    const char* schema;     // without the name: "(Tensor x) -> Tensor"
+    const char* arguments;  // a letter each: t tensor, o optional tensor, f float, b bool
+    int results;
+    void (*plan)(const char* name, const Inputs& inputs, Plan& plan);
+    // Inputs that are readable, results as planned.
+    void (*compute)(const Inputs& inputs, const Plan& plan, void* const* results,
+                    ParallelFor parallel);
+};
+
+// Whether an input cannot be read where it lies: the caller passes a copy that is dense, its
+// dimensions in the plan's order (if it has as many as that; a tensor of fewer is made contiguous).
+bool must_copy(const View& input, const Plan& plan);
+// The strides of such a copy.
+void dense_strides(const View& input, const Plan& plan, int64_t* strides);
+
+constexpr int operator_count = 35;
+const Operator* operators();  // operator_count of them
+const Operator& find_operator(const char* name);  // std::runtime_error if there is none
+
+}  // namespace twinkle_pack

@@ -1,0 +1,37 @@
+#pragma once
+// The operators, family by family.
+
+#include "operator.h"
+
+namespace twinkle_pack {
+
+struct OperatorList {
+    const Operator* first;
+    int count;
+};
+
+// silu, gelu, gelu_tanh, gelu_new, gelu_fast, gelu_quick, relu(x), each with its gradient. Half
+// precisions are computed in float32 and rounded once, here and in all other operators.
+OperatorList unary_operators();
+// silu_mul, gelu_mul, gelu_tanh_mul(gate, up): act(gate) * up (PyTorch rounds after act too).
+OperatorList gated_operators();
+// silu_and_mul …(x): act(first half of each row) * second half; mul_and_silu: first *
+// silu(second).
+OperatorList halves_operators();
+
+// Root mean square normalization over the last dimension:
+//     normal = x / sqrt(mean(x²) + eps)                                   in float32
+//     round_last: ((offset + weight) * normal), rounded to x's dtype      (Olmo; Gemma: offset 1)
+//     else:       (offset + weight) * (normal rounded to x's dtype)       (Llama)
+// the latter with the dtype that PyTorch promotes to. A float32 x is rounded once at the end. Where
+// one is float64 everything is computed in float64 (more exact than the originals, which round
+// through float32). add_rms_norm normalizes x + residual, rounded to their dtype, and returns it
+// too.
+OperatorList rms_norm_operators();
+// Layer normalization over the last dimension; weight and bias have x's dtype or float32.
+OperatorList layer_norm_operators();
+// Rotary position embedding: x * cos + rotate(x) * sin on the first R elements of each row, where
+// cos and sin have R in the last dimension and broadcast to x's others.
+OperatorList rotary_operators();
+
+}  // namespace twinkle_pack

@@ -1,0 +1,176 @@
+#pragma once
+// The rows of several tensors of one shape, walked together. A row is what lies in the dimension
+// that is the innermost in memory.
+
+#include <cstdint>
+
+#include "operator.h"
+
+namespace twinkle_pack {
+
+// Where a tensor's elements lie.
+struct Placed {
+    const void* data;
+    const int64_t* strides;  // in elements
+    int64_t element_size;
+};
+
+// Dimensions in which all tensors go on without a gap are joined.
+template <int count>
+struct RowShape {
+    struct Dim {
+        int64_t size;
+        int64_t step[count];  // in bytes
+    };
+
+    // `joined`: also the rows themselves, where they follow each other: one long row.
+    RowShape(const int64_t* sizes, const Order& order, const Placed (&tensors)[count], bool joined) {
+        for (int k = 0; k < count; ++k) {
+            base[k] = static_cast<const char*>(tensors[k].data);
+            element_size[k] = tensors[k].element_size;
+        }
+        for (int64_t i = 0; i < order.dims; ++i) {
+            const int d = order.at[i];
+            const bool row = i == order.dims - 1;
+            if (sizes[d] == 1 && !row) continue;
+            Dim dim;
+            dim.size = sizes[d];
+            for (int k = 0; k < count; ++k)
+                dim.step[k] = row ? element_size[k] : tensors[k].strides[d] * element_size[k];
+            if (!row) {
+                rows *= dim.size;
+                add(dim);
+            } else if (joined && joins(dim)) {
+                n = dims[--used].size * dim.size;
+                rows = used == 0 ? 1 : rows / dims[used].size;
+            } else {
+                n = dim.size;
+            }
+        }
+    }
+
+    int64_t rows = 1, n = 1;
+    const char* base[count];
+    int64_t element_size[count];
+    int used = 0;
+    Dim dims[most_dims];
+
+private:
+    bool joins(const Dim& inner) const {
+        if (used == 0) return false;
+        for (int k = 0; k < count; ++k)
+            if (dims[used - 1].step[k] != inner.step[k] * inner.size) return false;
+        return true;
+    }
+
+    void add(const Dim& dim) {
+        if (joins(dim)) {
+            const int64_t size = dims[used - 1].size * dim.size;
+            dims[used - 1] = dim;
+            dims[used - 1].size = size;
+        } else {
+            dims[used++] = dim;
+        }
+    }
+};
+
+template <int count>
+class RowWalk {
+public:
+    RowWalk(const RowShape<count>& shape, int64_t row) : shape_(shape) {
+        for (int k = 0; k < count; ++k) at[k] = const_cast<char*>(shape.base[k]);
+        for (int d = shape.used - 1; d >= 0; --d) {
+            index_[d] = row % shape.dims[d].size;
+            row /= shape.dims[d].size;
+            for (int k = 0; k < count; ++k) at[k] += index_[d] * shape.dims[d].step[k];
+        }
+    }
+
+    void next() {
+        for (int d = shape_.used - 1; d >= 0; --d) {
+            const auto& dim = shape_.dims[d];
+            if (++index_[d] < dim.size) {
+                for (int k = 0; k < count; ++k) at[k] += dim.step[k];
+                return;
+            }
+            index_[d] = 0;
+            for (int k = 0; k < count; ++k) at[k] -= dim.step[k] * (dim.size - 1);
+        }
+    }
+
+    char* at[count];  // where the row of each tensor begins
+
+private:
+    const RowShape<count>& shape_;
+    int64_t index_[most_dims];
+};
+
+// Less work than this is not worth waking another thread (elements; found by measuring).
+constexpr int64_t grain_elements = 16384;
+
+// Calls `row(at, next)` for each row: where it begins in each tensor, and where the next one does
+// (the same for a thread's last).
+template <int count, class Row>
+void for_each_row(const RowShape<count>& shape, ParallelFor parallel, const Row& row) {
+    struct Work {
+        const RowShape<count>& shape;
+        const Row& row;
+
+        static void run(int64_t begin, int64_t end, void* context) {
+            const Work& work = *static_cast<const Work*>(context);
+            RowWalk<count> walk(work.shape, begin);
+            for (int64_t i = begin; i < end; ++i) {
+                char* at[count];
+                for (int k = 0; k < count; ++k) at[k] = walk.at[k];
+                if (i + 1 < end) walk.next();
+                work.row(at, walk.at);
+            }
+        }
+    };
+    if (shape.rows == 0 || shape.n == 0) return;
+    Work work{shape, row};
+    const int64_t grain = grain_elements / shape.n;
+    parallel(shape.rows, grain > 0 ? grain : 1, Work::run, &work);
+}
+
+// Calls `piece(at, n)` for pieces of rows, so that threads share long ones too; `done()` after a
+// thread's last.
+template <int count, class Piece, class Done>
+void for_each_piece(const RowShape<count>& shape, ParallelFor parallel, const Piece& piece,
+                    const Done& done) {
+    struct Work {
+        const RowShape<count>& shape;
+        const Piece& piece;
+        const Done& done;
+        int64_t length, pieces;  // of a piece; in a row
+
+        static void run(int64_t begin, int64_t end, void* context) {
+            const Work& work = *static_cast<const Work*>(context);
+            RowWalk<count> walk(work.shape, begin / work.pieces);
+            int64_t i = begin;
+            while (i < end) {
+                // All pieces of a row that are this thread's go in one call.
+                const int64_t first = i % work.pieces;
+                const int64_t left = end - i < work.pieces - first ? end - i : work.pieces - first;
+                const int64_t from = first * work.length;
+                const int64_t stop = (first + left) * work.length;
+                char* at[count];
+                for (int k = 0; k < count; ++k)
+                    at[k] = walk.at[k] + from * work.shape.element_size[k];
+                work.piece(at, (stop < work.shape.n ? stop : work.shape.n) - from);
+                i += left;
+                if (i < end) walk.next();
+            }
+            work.done();
+        }
+    };
+    if (shape.rows == 0 || shape.n == 0) return;
+    constexpr int64_t most = 1024;
+    const int64_t length = shape.n < most ? shape.n : most;
+    const int64_t pieces = (shape.n + length - 1) / length;
+    Work work{shape, piece, done, length, pieces};
+    const int64_t grain = grain_elements / length;
+    parallel(shape.rows * pieces, grain, Work::run, &work);
+}
+
+}  // namespace twinkle_pack

@@ -1,0 +1,159 @@
+// twinkle bench: a model as it is against the same model with kernels.
+
+#include <charconv>
+#include <cmath>
+
+#include "base/file.h"
+#include "cli/bench_drawing.h"
+#include "cli/bench_report.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/kernelize_options.h"
+#include "cli/model_request.h"
+
+namespace twinkle::cli {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr double longest = 24 * 3600;
+constexpr unsigned most_threads = 4096;
+constexpr unsigned most_runs = 10000;
+
+[[noreturn]] void wrong_number(const std::string& option, const std::string& text,
+                               const std::string& what) {
+    throw Error(ErrorCode::malformed, {.what = "--" + option + " cannot be '" + text + "'",
+                                       .where = {},
+                                       .why = "it is " + what,
+                                       .hint = {}});
+}
+
+template <typename Number>
+void add_number(base::Json& request, const Arguments& arguments, const std::string& option,
+                const std::string& key, Number least, Number most, const std::string& what) {
+    const auto text = arguments.text(option);
+    if (!text) {
+        return;
+    }
+    Number number{};
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+    if (error != std::errc() || end != text->data() + text->size() ||
+        !(number >= least && number <= most)) {
+        wrong_number(option, *text, what);
+    }
+    request[key] = number;
+}
+
+void add_files(base::Json& request, const Arguments& arguments) {
+    request["model"] = existing_file(*arguments.text("MODEL"), "model").string();
+    const auto inputs = arguments.text("inputs");
+    if (!inputs) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "bench needs inputs",
+                     .where = {},
+                     .why = {},
+                     .hint = "add --inputs FILE, or --inputs \"int64[1,128]:0..32000\""});
+    }
+    request["inputs"] = inputs_argument(*inputs);
+    std::vector<fs::path> sources = {request["model"].get<std::string>(),
+                                     request["inputs"].get<std::string>()};
+    if (const auto map = arguments.text("map")) {
+        sources.push_back(existing_file(*map, "mapping"));
+    }
+    if (const auto drawing = arguments.text("svg")) {
+        request["svg"] = output_file(*drawing, sources).string();
+    }
+}
+
+void draw(const base::Json& report, const std::string& model, const fs::path& file) {
+    const auto drawing = bench_drawing(report, fs::path(model).filename().string());
+    const InterruptDelay whole_file;
+    base::write_file_atomically(file, drawing);
+}
+
+int run(const Arguments& arguments, Console& console) {
+    auto request = new_request("bench", console);
+    request["fallback"] = fallback_words("true");
+    add_choice_of_sites(request, arguments);
+    add_number(request, arguments, "threads", "threads", 1u, most_threads,
+               "a number of threads, 1 to 4096");
+    add_number(request, arguments, "duration", "duration", 1e-3, longest,
+               "a number of seconds, up to a day");
+    add_number(request, arguments, "runs", "runs", 1u, most_runs, "a number of runs, 1 to 10000");
+    add_number(request, arguments, "warmup", "warm_up", 0u, most_runs,
+               "a number of runs, 0 to 10000");
+    add_files(request, arguments);
+    const auto worker = find_worker(console);
+    add_mapping(request, arguments, console);
+
+    auto report = run_worker(worker, request, console);
+    report["model"] = base::display_path(request["model"].get<std::string>());
+    if (console.json()) {
+        console.result("bench", report);
+    } else {
+        say_warnings(report, console);
+        console.result(bench_tables(report, console.result_columns(), console.result_color()));
+    }
+    // Last: should it fail, what took so long to measure is not lost.
+    if (const auto svg = request.value("svg", ""); !svg.empty()) {
+        draw(report, request["model"].get<std::string>(), svg);
+        console.note("wrote " + base::display_path(svg));
+    }
+    return 0;
+}
+
+}  // namespace
+
+Command bench_command() {
+    return {
+        .name = "bench",
+        .summary = "Measure a model with kernels against the original",
+        .description =
+            "Kernelizes a model in memory, as twinkle kernelize --verify does, and measures it "
+            "against the original on the same inputs: every replaced site alone, on the inputs "
+            "that it really sees, then the whole models, the original and the kernelized one, "
+            "each as it is and frozen. Errors are those of --verify, against a double-precision "
+            "run of the original; a site that is not right is put back.\n\nThe contestants take "
+            "turns, run by run, on the same weights. Shown are medians and, as a share of them, "
+            "half the distance between the quartiles; and how many times as fast the kernelized "
+            "one is: the median of that ratio over the turns. Where the times overlap, from "
+            "quartile to quartile, or differ by less than 2 %, there is no difference. With --mode "
+            "training a run is forward and backward. Nothing is written but the drawing.",
+        .arguments = {{.name = "MODEL", .help = "A model that torch.jit.save wrote"}},
+        .options = {inputs_option(),
+                    map_option(),
+                    mode_option(),
+                    {.names = "--device",
+                     .value = "DEVICE",
+                     .help = "Where to run: cpu, for now the only one",
+                     .kind = ValueKind::choice,
+                     .choices = {"cpu"}},
+                    {.names = "--threads",
+                     .value = "N",
+                     .help = "Threads of LibTorch (default: what it chooses: OMP_NUM_THREADS, or "
+                             "one a core)"},
+                    only_option(),
+                    exclude_option(),
+                    {.names = "--duration",
+                     .value = "SECONDS",
+                     .help = "How long to measure (default: 10): half for the whole models, half "
+                             "for the sites; at least 6 runs of everything"},
+                    {.names = "--runs",
+                     .value = "N",
+                     .help = "Measure so many runs of everything, however long they take"},
+                    {.names = "--warmup",
+                     .value = "N",
+                     .help = "Runs of everything before it is measured (default: 3)"},
+                    {.names = "--svg",
+                     .value = "FILE",
+                     .help = "Also draw the comparison",
+                     .kind = ValueKind::file}},
+        .examples = {{"What the bundled kernels bring",
+                      "twinkle bench model.pt --inputs inputs.pt --svg bench.svg"},
+                     {"A prompt of 512 tokens on 4 threads",
+                      "twinkle bench model.pt --inputs \"int64[1,512]:0..32000\" --threads 4"},
+                     {"The figures, for a script",
+                      "twinkle bench model.pt --inputs inputs.pt --json | jq .speedups"}},
+        .run = run};
+}
+
+}  // namespace twinkle::cli

@@ -1,0 +1,46 @@
+#pragma once
+// What the tables of kernelize and bench are made of. Reports come from the worker: a field may be
+// missing or of another kind.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/terminal.h"
+
+namespace twinkle::cli {
+
+std::optional<double> number_of(const base::Json& object, const char* key);
+const base::Json& list_of(const base::Json& report, const char* key);  // empty if there is none
+inline const base::Json& sites_of(const base::Json& report) {
+    return list_of(report, "sites");
+}
+
+// "1.2e-7": two digits, and no more of the exponent than there is. Nothing: "".
+std::string error_text(const std::optional<double>& value);
+std::string time_text(const std::optional<double>& microseconds);  // "353 us", "1.81 ms"
+
+base::Style status_style(const std::string& status);  // of a site
+std::string short_name(const std::string& name);      // the last component of a dotted name
+std::string shown_site(const base::Json& site);       // its name; the root is "(the model)"
+std::size_t count_of(const base::Json& report, const std::string& status);  // sites
+
+// "twinkle-pack: " where every kernel begins with it: it need not be said in every line.
+std::string common_kernel(const base::Json& report);
+
+// "7 replaced, 0 kept, 0 put back; mode inference; …": the line below the table of sites.
+std::string totals_text(const base::Json& report, const std::string& implied_kernel);
+
+// Reasons that many sites share are said once, below the table.
+class Notes {
+public:
+    std::string number(const std::string& text);  // "[2]"
+    std::string render(std::size_t columns) const;
+
+private:
+    std::vector<std::string> texts_;
+};
+
+}  // namespace twinkle::cli

@@ -1,0 +1,59 @@
+#include "runtime/verify/contestant.h"
+
+#include "runtime/verify/gradients.h"
+
+namespace twinkle::runtime {
+
+namespace {
+
+std::function<void()> forward_call(const torch::jit::Module& module, const std::string& method,
+                                   const Inputs& inputs) {
+    return [method = module.get_method(method), inputs = deep_copy(inputs)] {
+        const torch::NoGradGuard no_grad;
+        method(inputs.positional, inputs.named);
+    };
+}
+
+bool alike(const at::Tensor& one, const at::Tensor& other) {
+    return one.scalar_type() == other.scalar_type() && one.device() == other.device() &&
+           one.layout() == at::kStrided && other.layout() == at::kStrided &&
+           one.sizes() == other.sizes() && one.strides() == other.strides() && one.equal(other);
+}
+
+}  // namespace
+
+c10::IValue run_seeded(const torch::jit::Module& module, const std::string& method,
+                       const Inputs& inputs) {
+    at::manual_seed(0);
+    return module.get_method(method)(inputs.positional, inputs.named);
+}
+
+std::function<void()> contestant(const torch::jit::Module& module, const Calls& calls,
+                                 bool training) {
+    std::vector<std::function<void()>> works;
+    for (const auto& [method, inputs] : calls) {
+        works.push_back(training ? training_step(module, method, inputs)
+                                 : forward_call(module, method, inputs));
+    }
+    return [works] {
+        for (const auto& work : works) {
+            work();
+        }
+    };
+}
+
+void share_parameters(const torch::jit::Module& from, torch::jit::Module to) {
+    std::unordered_map<std::string, at::Tensor> known;
+    for (const auto& [name, parameter] : from.named_parameters()) {
+        known.emplace(name, parameter);
+    }
+    for (const auto& [name, parameter] : to.named_parameters()) {
+        at::Tensor tensor = parameter;
+        if (const auto found = known.find(name);
+            found != known.end() && alike(found->second, tensor)) {
+            tensor.set_data(found->second.detach());
+        }
+    }
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,206 @@
+#include "runtime/verify/model_times.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "runtime/model/model_file.h"
+#include "runtime/verify/contestant.h"
+#include "runtime/verify/double_reference.h"
+#include "twinkle/error.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+namespace twinkle::runtime {
+
+namespace {
+
+using base::Json;
+using Send = std::function<void(std::string_view)>;
+using Contestant = ModelTimes::Contestant;
+
+constexpr const char* names[] = {"original", "frozen original", "kernelized", "frozen kernelized"};
+constexpr std::size_t original = 0;
+
+std::string first_line(const std::exception& error) {
+    const std::string text = error.what();
+    return base::printable(text.substr(0, std::min<std::size_t>(text.find('\n'), 300)));
+}
+
+// One of the four, while it takes part.
+struct Entry {
+    Contestant said;
+    std::optional<torch::jit::Module> model;
+};
+
+Entry frozen(const Entry& from, const char* name, bool training) {
+    Entry entry{{name, {}, {}, {}}, std::nullopt};
+    if (training) {
+        entry.said.absent = "a model in training cannot be frozen";
+        return entry;
+    }
+    try {
+        entry.model = torch::jit::freeze(*from.model);
+    } catch (const std::exception& error) {
+        entry.said.absent = "it cannot be frozen: " + first_line(error);
+    }
+    return entry;
+}
+
+std::vector<Entry> enter_models(const VerificationContext& context,
+                                const torch::jit::Module& kernelized, const Send& send) {
+    const auto making = [&](const char* name) { send(Json{{"doing", name}}.dump()); };
+    std::vector<Entry> entries;
+    entries.push_back({{names[original], {}, {}, {}}, open_model(context.original)});
+    share_parameters(*entries[original].model, kernelized);
+    making(names[1]);
+    entries.push_back(frozen(entries[original], names[1], context.steps));
+    making(names[2]);
+    entries.push_back({{names[2], {}, {}, {}}, kernelized});
+    making(names[3]);
+    entries.push_back(frozen(entries[2], names[3], context.steps));
+    return entries;
+}
+
+c10::IValue reference_of(const VerificationContext& context) {
+    torch::jit::Module model = open_model(context.original);
+    compute_in_double(model);
+    hold_in_double(model);
+    return run_seeded(model, "forward", with_dtype(context.inputs, at::kDouble));
+}
+
+void compare_results(const VerificationContext& context, std::vector<Entry>& entries,
+                     const Send& send) {
+    const auto result_of = [&](const Entry& entry) {
+        send(Json{{"doing", entry.said.name}}.dump());
+        return run_seeded(*entry.model, "forward", deep_copy(context.inputs));
+    };
+    const c10::IValue want = result_of(entries[original]);
+    const c10::IValue reference = reference_of(context);
+    for (Entry& entry : entries) {
+        if (!entry.model) {
+            continue;
+        }
+        try {
+            entry.said.comparison = compare(result_of(entry), want, reference, Norm::euclidean);
+        } catch (const std::exception& error) {
+            entry.said.absent = "it cannot be run: " + first_line(error);
+            entry.model.reset();
+        }
+    }
+}
+
+void take_turns(const VerificationContext& context, std::vector<Entry>& entries, const Send& send) {
+    const Calls calls = {{"forward", context.inputs}};
+    std::vector<std::function<void()>> runs;
+    std::vector<Contestant*> running;
+    const auto alive = sign_of_life(send);
+    for (Entry& entry : entries) {
+        if (entry.model) {
+            // Whoever crashes or hangs is the one that was announced last.
+            send(Json{{"doing", entry.said.name}}.dump());
+            runs.push_back(contestant(*entry.model, calls, context.steps));
+            runs.back()();
+            running.push_back(&entry.said);
+        }
+    }
+    send(Json{{"doing", ""}}.dump());
+    Samples samples = time_in_turns(runs, *context.sampling, alive);
+    for (std::size_t i = 0; i < running.size(); ++i) {
+        running[i]->us = std::move(samples[i]);
+    }
+}
+
+Json to_json(const Contestant& one) {
+    const Comparison& values = one.comparison;
+    return {{"name", one.name},
+            {"absent", one.absent},
+            {"error", std::min(values.error, 1e300)},  // infinity is no JSON number
+            {"original", std::min(values.original_error, 1e300)},
+            {"allowed", std::min(values.allowed, 1e300)},
+            {"problem", values.problem},
+            {"us", one.us}};
+}
+
+Contestant from_json(const Json& json) {
+    return {json.at("name").get<std::string>(),
+            json.at("absent").get<std::string>(),
+            {json.at("error").get<double>(), json.at("original").get<double>(),
+             json.at("allowed").get<double>(), json.at("problem").get<std::string>()},
+            json.at("us").get<std::vector<double>>()};
+}
+
+// In the child. Sends {"doing"} before each step, then {"contestants"}, or {"fatal"}.
+void measure(const VerificationContext& context, const torch::jit::Module& kernelized,
+             const Send& send) {
+    const torch::NoGradGuard no_grad;
+    if (context.threads) {
+        at::set_num_threads(*context.threads);
+    }
+    std::vector<Entry> entries = enter_models(context, kernelized, send);
+    try {
+        compare_results(context, entries, send);
+    } catch (const std::exception& error) {
+        send(Json{{"fatal", first_line(error)}}.dump());
+        return;
+    }
+    take_turns(context, entries, send);
+    Json list = Json::array();
+    for (const Entry& entry : entries) {
+        list.push_back(to_json(entry.said));
+    }
+    send(Json{{"contestants", list},
+              {"threads", at::get_num_threads()},
+              {"capability", at::get_cpu_capability()}}
+             .dump());
+}
+
+}  // namespace
+
+const Contestant& ModelTimes::named(const std::string& name) const {
+    return *std::find_if(contestants.begin(), contestants.end(),
+                         [&](const Contestant& one) { return one.name == name; });
+}
+
+ModelTimes measure_models(const VerificationContext& context, const torch::jit::Module& kernelized,
+                          const std::function<void(const std::string&)>& observer) {
+    ModelTimes times;
+    std::string doing;
+    std::optional<std::string> fatal;
+    const SandboxOutcome outcome = run_in_sandbox(
+        context.limits, [&](const Send& send) { measure(context, kernelized, send); },
+        [&](std::string_view line) {
+            const Json json = base::parse_json(line, "measurement");
+            if (json.contains("fatal")) {
+                fatal = json["fatal"].get<std::string>();
+            } else if (json.contains("doing")) {
+                doing = json["doing"].get<std::string>();
+                observer(doing);
+            } else if (json.contains("contestants")) {
+                for (const Json& one : json["contestants"]) {
+                    times.contestants.push_back(from_json(one));
+                }
+                times.threads = json.at("threads").get<int>();
+                times.cpu_capability = json.at("capability").get<std::string>();
+            }
+        });
+    if (fatal) {
+        inputs_do_not_fit(context, *fatal);
+    }
+    if (!outcome.finished || times.contestants.size() != std::size(names)) {
+        throw Error(ErrorCode::refused,
+                    {.what = doing.empty() ? "a model cannot be measured"
+                                           : "the " + doing + " model cannot be measured",
+                     .where = base::display_path(context.original),
+                     .why = outcome.finished ? "its times are incomplete" : outcome.why,
+                     .hint = "narrow it down with --only or --exclude"});
+    }
+    return times;
+}
+
+}  // namespace twinkle::runtime

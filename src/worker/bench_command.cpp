@@ -1,0 +1,170 @@
+#include "base/file.h"
+#include "base/text.h"
+#include "runtime/verify/model_times.h"
+#include "target/machine.h"
+#include "worker/commands.h"
+#include "worker/kernelizing.h"
+
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+namespace twinkle::worker {
+
+namespace {
+
+using base::Json;
+using runtime::ModelTimes;
+using runtime::Verdict;
+
+constexpr std::size_t least_runs = 6;  // with fewer, no difference would be believed
+
+Json to_json(const runtime::Spread& spread) {
+    return {{"median", spread.median},
+            {"lower_quartile", spread.lower},
+            {"upper_quartile", spread.upper}};
+}
+
+Json times_json(const std::vector<double>& us) {
+    return us.empty() ? Json() : to_json(runtime::spread_of(us));
+}
+
+Json speedup_json(const std::vector<double>& contestant, const std::vector<double>& other) {
+    if (contestant.empty() || other.empty()) {
+        return {};
+    }
+    const auto speedup = runtime::speedup_of(contestant, other);
+    Json json = to_json(speedup.ratio);
+    json["difference"] = runtime::verdict_name(speedup.verdict);
+    return json;
+}
+
+Json number_or_null(double value, bool known) {
+    return known ? Json(value) : Json();
+}
+
+Json model_json(const ModelTimes::Contestant& one) {
+    const bool compared = one.comparison.allowed > 0;
+    return {{"name", one.name},
+            {"max_error", number_or_null(one.comparison.error, compared)},
+            {"allowed_error", number_or_null(one.comparison.allowed, compared)},
+            {"right", one.absent.empty() ? Json(one.comparison.problem.empty()) : Json()},
+            {"because", one.absent.empty() ? one.comparison.problem : one.absent},
+            {"runs", one.us.size()},
+            {"time_us", times_json(one.us)}};
+}
+
+// The questions that somebody who serves the model has.
+Json speedups_of(const ModelTimes& times) {
+    static constexpr const char* pairs[][2] = {{"kernelized", "original"},
+                                               {"frozen kernelized", "frozen original"},
+                                               {"frozen original", "original"},
+                                               {"frozen kernelized", "original"}};
+    Json list = Json::array();
+    for (const auto& [of, over] : pairs) {
+        Json speedup = speedup_json(times.named(of).us, times.named(over).us);
+        if (!speedup.is_null()) {
+            speedup.update({{"of", of}, {"over", over}});
+            list.push_back(std::move(speedup));
+        }
+    }
+    return list;
+}
+
+// Of other work, if asked before there is any of ours: programs that wanted to run, as a mean of
+// the last minute.
+double load() {
+    double mean = 0;
+    return ::getloadavg(&mean, 1) == 1 ? mean : 0;
+}
+
+Json machine_json(const ModelTimes& times, double load_before) {
+    const auto cpu = target::this_machine().cpu();
+    return {{"cpu", cpu.model},
+            {"arch", cpu.arch},
+            {"cores", cpu.cores},
+            {"load_before", load_before},
+            {"threads", times.threads},
+            {"torch", TORCH_VERSION},
+            {"torch_capability", times.cpu_capability}};
+}
+
+void add_times(Json& site, const std::map<std::string, Verdict>& verdicts) {
+    const auto found = verdicts.find(site.at("site").get<std::string>());
+    const bool measured = found != verdicts.end() && found->second.times.size() == 2;
+    const auto samples = measured ? found->second.times : runtime::Samples(2);
+    site.update({{"calls", found != verdicts.end() ? found->second.calls : 0},
+                 {"runs", samples[0].size()},
+                 {"original_us", times_json(samples[0])},
+                 {"kernelized_us", times_json(samples[1])},
+                 {"speedup", speedup_json(samples[1], samples[0])}});
+}
+
+void require_cpu(const Request& request) {
+    if (request.device && *request.device != "cpu") {
+        throw Error(ErrorCode::refused,
+                    {.what = "the model cannot be measured on " + base::printable(*request.device),
+                     .where = base::display_path(request.model),
+                     .why = "bench runs models on the CPU only",
+                     .hint = "leave out --device"});
+    }
+}
+
+runtime::Sampling sampling_for(const Request& request, double seconds) {
+    return {.warm_up = request.warm_up,
+            .runs = request.runs.value_or(0),
+            .least_runs = least_runs,
+            .budget_ms = seconds * 1000};
+}
+
+ModelTimes measure(const Request& request, const Channel& channel, const Kernelized& made,
+                   runtime::VerificationContext context, double seconds) {
+    context.sampling = sampling_for(request, seconds);
+    return runtime::measure_models(context, made.model, [&](const std::string& doing) {
+        channel.stage("measure", doing.empty() ? "the models in turns" : "the " + doing + " model");
+    });
+}
+
+}  // namespace
+
+Json bench_command(const Request& request, const Channel& channel) {
+    require_cpu(request);
+    const double load_before = load();
+    Kernelizing kernelizing(request, channel);
+    Kernelized made = kernelizing.kernelize();
+    const std::size_t sites = made.report.count(SiteStatus::replaced);
+    const double seconds = request.duration.value_or(10);
+    const double for_model = sites == 0 ? seconds : seconds / 2;  // the rest is for its sites
+
+    auto context = kernelizing.verification(made.report);
+    context.steps = context.gradients;
+    context.threads = request.threads;
+    context.sampling = sampling_for(
+        request, (seconds - for_model) / static_cast<double>(std::max<std::size_t>(sites, 1)));
+    const auto verdicts = kernelizing.verify_sites(made, context);
+    context.sampling.reset();
+    kernelizing.verify_whole(made, context);
+    const ModelTimes times = measure(request, channel, made, context, for_model);
+
+    if (load_before > target::this_machine().cpu().cores) {
+        made.report.warnings.emplace_back(
+            "other programs keep this machine busy: differences may be luck, or hidden");
+    }
+    Json result = base::parse_json(made.report.to_json(), "report");
+    result.erase("schema");
+    for (Json& site : result["sites"]) {
+        add_times(site, verdicts);
+    }
+    result["models"] = Json::array();
+    for (const auto& one : times.contestants) {
+        result["models"].push_back(model_json(one));
+    }
+    result["speedups"] = speedups_of(times);
+    result["machine"] = machine_json(times, load_before);
+    result["step"] = context.steps ? "forward and backward" : "forward";
+    return result;
+}
+
+}  // namespace twinkle::worker

@@ -1,0 +1,180 @@
+#include "worker/kernelizing.h"
+
+#include "base/file.h"
+#include "runtime/kernels/loaded_kernels.h"
+#include "runtime/selection/modes.h"
+
+namespace twinkle::worker {
+
+using runtime::Verdict;
+
+namespace {
+
+std::vector<std::string> replaced_sites(const Report& report) {
+    std::vector<std::string> sites;
+    for (const SiteReport& site : report.sites) {
+        if (site.status == SiteStatus::replaced) {
+            sites.push_back(site.site);
+        }
+    }
+    return sites;
+}
+
+}  // namespace
+
+Kernelizing::Kernelizing(const Request& request, const Channel& channel)
+    : request_(request),
+      channel_(channel),
+      mapping_(Mapping::parse(request.map.dump(), request.model.parent_path(), "mapping")) {
+    options_.mode = request.mode;
+    options_.device = request.device;
+    options_.only = request.only;
+    options_.exclude = request.exclude;
+    options_.fallback = parse_fallbacks(request.fallback);
+    options_.observer = [this](const std::string& stage, const std::string& what) {
+        observe(stage, what);
+    };
+}
+
+void Kernelizing::observe(const std::string& stage, const std::string& what) {
+    channel_.stage(stage, what);
+    for (const MappedKernel& kernel : mapping_.kernels) {
+        if (stage == "load-kernel" && kernel.name == what) {
+            channel_.trace("  from " + base::display_path(kernel.path) + ", " +
+                           std::to_string(kernel.files.size()) + " files, operators " +
+                           (kernel.op_namespace.empty() ? "none" : kernel.op_namespace));
+            probe(kernel);
+        }
+    }
+}
+
+// A library that crashes when it is loaded takes a child down, not this process.
+void Kernelizing::probe(const MappedKernel& kernel) {
+    if (kernel.op_namespace.empty()) {
+        return;
+    }
+    const auto outcome = runtime::run_in_sandbox(
+        runtime::SandboxLimits::for_bytes(0),
+        [&](const auto& send) {
+            try {
+                runtime::load_kernel(kernel);
+            } catch (const Error& error) {
+                send(error.what());
+            }
+        },
+        // What is refused in words is refused again, and reported, when it is loaded here.
+        [](std::string_view) {});
+    if (!outcome.finished) {
+        throw Error(ErrorCode::refused,
+                    {.what = "the library of the kernel " + kernel.name + " cannot be loaded",
+                     .where = kernel.path.string(),
+                     .why = outcome.why + " while it was loaded, in a child process",
+                     .hint = "the build is broken or not for this machine; `twinkle versions` "
+                             "shows which fit"});
+    }
+}
+
+Kernelized Kernelizing::kernelize() {
+    channel_.stage("load-model", base::display_path(request_.model));
+    LoadOptions options;
+    options.kernel_dirs = request_.kernel_dirs;
+    options.explain = [&](const std::string& attempt) { channel_.trace(attempt); };
+    Kernelized made{load(request_.model, options), {}};
+    made.report = twinkle::kernelize(made.model, mapping_, options_);
+    return made;
+}
+
+runtime::VerificationContext Kernelizing::verification(const Report& report) const {
+    runtime::VerificationContext context;
+    context.original = request_.model;
+    context.limits = runtime::SandboxLimits::for_bytes(std::filesystem::file_size(request_.model));
+    context.inputs = runtime::read_inputs(*request_.inputs);
+    context.gradients = runtime::wants_training(report.mode);
+    context.observer = [this](std::size_t done, std::size_t total, const std::string& site) {
+        channel_.progress(done, total, site);
+    };
+    return context;
+}
+
+std::map<std::string, Verdict> Kernelizing::verify_sites(
+    Kernelized& made, const runtime::VerificationContext& context) {
+    std::map<std::string, Verdict> verdicts;
+    for (auto sites = replaced_sites(made.report); !sites.empty();) {
+        channel_.stage("verify", std::to_string(sites.size()) + " sites");
+        auto judged = runtime::verify_sites(context, made.model, sites);
+        const bool reverted = revert_failed(made, judged);
+        verdicts.merge(judged);
+        sites.clear();
+        if (reverted) {  // what a layer did that is gone again may be sites of their own
+            sites = replaced_sites(made.report);
+            std::erase_if(sites, [&](const auto& site) { return verdicts.contains(site); });
+        }
+    }
+    for (SiteReport& site : made.report.sites) {
+        if (const auto verdict = verdicts.find(site.site); verdict != verdicts.end()) {
+            runtime::enter(verdict->second, site);
+        }
+    }
+    return verdicts;
+}
+
+void Kernelizing::verify_whole(Kernelized& made,
+                               const runtime::VerificationContext& context) const {
+    channel_.stage("verify", "the whole model");
+    const Verdict whole = runtime::verify_whole(context, made.model);
+    runtime::enter(whole, made.report.whole);
+    made.report.verified = true;
+    if (made.report.device != "cpu") {
+        made.report.warnings.push_back("the values were compared on the CPU, not on " +
+                                       made.report.device);
+    }
+    if (!whole.right) {
+        throw Error(ErrorCode::verification,
+                    {.what = "the kernelized model as a whole is not right on these inputs",
+                     .where = base::display_path(request_.model),
+                     .why = whole.because + "; every replaced site alone was right",
+                     .hint = "nothing was written; narrow it down with --only or --exclude"});
+    }
+}
+
+void Kernelizing::refuse_failed(const std::string& site, const Verdict& verdict) const {
+    // What gives other values failed the verification; what gives none is no kernel for this
+    // machine.
+    throw Error(
+        verdict.ran ? ErrorCode::verification : ErrorCode::refused,
+        {.what = "a replaced site is not right on these inputs",
+         .where = site,
+         .why = verdict.because,
+         .hint =
+             "nothing was written; exclude the site, or leave out --strict to keep its original"});
+}
+
+// What failed is left out of another kernelize of the untouched file. Whether anything did.
+bool Kernelizing::revert_failed(Kernelized& made, const std::map<std::string, Verdict>& verdicts) {
+    const std::size_t excluded = options_.exclude.size();
+    for (const auto& [site, verdict] : verdicts) {
+        if (!verdict.right && request_.strict) {
+            refuse_failed(site, verdict);
+        }
+        if (!verdict.right) {
+            options_.exclude.push_back(site);
+        }
+    }
+    if (options_.exclude.size() == excluded) {
+        return false;
+    }
+    Report before = std::move(made.report);
+    made = kernelize();
+    for (SiteReport& site : made.report.sites) {
+        const auto known = std::find_if(before.sites.begin(), before.sites.end(),
+                                        [&](const auto& one) { return one.site == site.site; });
+        if (known != before.sites.end()) {
+            site = *known;
+        }
+    }
+    before.sites = std::move(made.report.sites);
+    made.report = std::move(before);
+    return true;
+}
+
+}  // namespace twinkle::worker

@@ -1,0 +1,43 @@
+#pragma once
+// What kernelize and bench have in common: the model of a request, kernelized as its mapping says,
+// with every kernel tried in a child process first, and verified on its inputs.
+
+#include "runtime/verify/verification.h"
+#include "twinkle/twinkle.h"
+#include "worker/channel.h"
+#include "worker/request.h"
+
+#include <map>
+#include <string>
+
+namespace twinkle::worker {
+
+class Kernelizing {
+public:
+    Kernelizing(const Request& request, const Channel& channel);
+    Kernelizing(const Kernelizing&) = delete;
+    Kernelizing& operator=(const Kernelizing&) = delete;
+
+    Kernelized kernelize();
+    // For the inputs of the request, which must have some.
+    runtime::VerificationContext verification(const Report& report) const;
+    // Puts back what is not right, or throws Error, as the request says. Returns what was found out
+    // of each site that had been replaced.
+    std::map<std::string, runtime::Verdict> verify_sites(
+        Kernelized& made, const runtime::VerificationContext& context);
+    // Throws Error(verification) if the model as a whole is not right.
+    void verify_whole(Kernelized& made, const runtime::VerificationContext& context) const;
+
+private:
+    void observe(const std::string& stage, const std::string& what);
+    void probe(const MappedKernel& kernel);
+    bool revert_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
+    void refuse_failed(const std::string& site, const runtime::Verdict& verdict) const;
+
+    const Request& request_;
+    const Channel& channel_;
+    Mapping mapping_;
+    KernelizeOptions options_;
+};
+
+}  // namespace twinkle::worker

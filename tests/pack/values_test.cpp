@@ -1,0 +1,207 @@
+// Every operator and its gradients against PyTorch, over dtypes, sizes and layouts.
+#include <random>
+
+#include "formulas.h"
+
+namespace {
+
+using namespace pack;
+
+std::vector<at::ScalarType> row_dtypes(const Formula& formula, at::ScalarType dtype) {
+    if (formula.any_row) return dtypes();
+    if (at::elementSize(dtype) == 2) return {dtype, at::kFloat};
+    return {dtype};
+}
+
+// A norm of very few values is all rounding.
+int64_t least_size(const Formula& formula) {
+    return formula.kinds.back() == Kind::values ? 1 : 5;
+}
+
+}  // namespace
+
+TEST_CASE("elementwise operators are right for every dtype, width and layout", "[isa]") {
+    at::manual_seed(1);
+    for (const Formula& formula : elementwise_formulas())
+        for (auto dtype : dtypes())
+            for (int64_t n : {1, 7, 33, 130}) {
+                const int64_t size = formula.even ? 2 * n : n;
+                const Tensors views = layouts(size, dtype);
+                for (size_t i = 0; i < views.size(); ++i) {
+                    size_t next = i;
+                    const auto view = [&] { return views[(next++ * 3 + i) % views.size()]; };
+                    const Tensors inputs = formula.inputs(view, size, dtype);
+                    check_right(formula, inputs);
+                    const Tensor result = formula.original(inputs)[0];
+                    check_gradients(formula, inputs, random(result.sizes(), dtype));
+                }
+            }
+}
+
+TEST_CASE("norms are right for every dtype, width and layout", "[isa]") {
+    at::manual_seed(2);
+    for (const Formula& formula : norm_formulas())
+        for (auto dtype : dtypes())
+            for (int64_t n : {5, 33, 130}) {
+                const Tensors views = layouts(n, dtype);
+                for (size_t i = 0; i < views.size(); ++i) {
+                    // Rows of one value have a variance of zero: nothing but rounding.
+                    if (i == 9) continue;
+                    size_t next = i;
+                    const auto view = [&] { return views[next++ % 9]; };
+                    const Tensors inputs = formula.inputs(view, n, dtype);
+                    check_right(formula, inputs);
+                    if (formula.backward.empty()) continue;
+                    check_gradients(formula, inputs, random({4, 6, n}, dtype));
+                }
+            }
+}
+
+TEST_CASE("weights of other dtypes and strides: results are promoted as PyTorch's") {
+    at::manual_seed(3);
+    for (const Formula& formula : norm_formulas())
+        for (auto dtype : dtypes())
+            for (auto row : row_dtypes(formula, dtype)) {
+                Tensors inputs = formula.inputs([&] { return random({5, 131}, dtype); }, 131, row);
+                check_right(formula, inputs);
+                for (size_t i = 0; i < inputs.size(); ++i)
+                    if (formula.kinds[i] == Kind::row)
+                        inputs[i] = random({131, 2}, row).select(1, 1);
+                check_right(formula, inputs);
+                if (formula.backward.empty()) continue;
+                const auto result = formula.original(inputs)[0].scalar_type();
+                check_gradients(formula, inputs, random({5, 131}, result));
+            }
+}
+
+TEST_CASE("random shapes and strides") {
+    std::mt19937 generator(10);
+    at::manual_seed(10);
+    const auto up_to = [&](int64_t most) {
+        return std::uniform_int_distribution<int64_t>(1, most)(generator);
+    };
+    for (const auto* formulas : {&elementwise_formulas(), &norm_formulas()})
+        for (const Formula& formula : *formulas)
+            for (int round = 0; round < 16; ++round) {
+                const auto dtype = dtypes()[static_cast<size_t>(round % 4)];
+                std::vector<int64_t> shape;
+                for (int64_t d = up_to(4); d > 0; --d) shape.push_back(up_to(d == 1 ? 90 : 9));
+                shape.back() = std::max(shape.back(), least_size(formula));
+                if (formula.even) shape.back() *= 2;
+                std::vector<int64_t> order(shape.size());
+                std::iota(order.begin(), order.end(), 0);
+                if (round % 3 == 0) std::shuffle(order.begin(), order.end(), generator);
+                const auto view = [&] {
+                    std::vector<int64_t> larger;
+                    for (int64_t d : order)
+                        larger.push_back(shape[static_cast<size_t>(d)] * up_to(2) + up_to(3));
+                    std::vector<int64_t> back(order.size());
+                    for (size_t i = 0; i < order.size(); ++i)
+                        back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+                    Tensor tensor = random(larger, dtype).permute(back);
+                    for (int64_t d = 0; d < tensor.dim(); ++d) {
+                        const int64_t size = shape[static_cast<size_t>(d)];
+                        const int64_t step = (tensor.size(d) - 1) / size > 1 ? 2 : 1;
+                        tensor = tensor.slice(d, 1).slice(d, 0, size * step, step);
+                    }
+                    return tensor;
+                };
+                const Tensors inputs = formula.inputs(view, shape.back(), dtype);
+                check_right(formula, inputs);
+                const auto result = formula.original(inputs)[0];
+                if (!formula.backward.empty())
+                    check_gradients(formula, inputs, random(result.sizes(), dtype));
+            }
+}
+
+TEST_CASE("activations over the whole range of their input", "[isa]") {
+    for (const Formula& formula : elementwise_formulas())
+        for (auto dtype : dtypes()) {
+            if (formula.kinds.size() > 1 || formula.even) continue;
+            const Tensor x = at::linspace(-150, 150, 100003, at::kDouble).to(dtype);
+            check_right(formula, {x});
+            check_right(formula, {x * 0.05});
+            check_gradients(formula, {x * 0.05}, at::ones_like(x));
+            const Tensor slope = call(formula.backward, {at::ones_like(x), x})[0];
+            CHECK(slope.isfinite().all().item<bool>());
+        }
+}
+
+TEST_CASE("silu is right relative to each value") {
+    for (auto dtype : dtypes()) {
+        const Tensor x = at::linspace(-120, 120, 100003, at::kDouble).to(dtype);
+        const Tensor exact = at::silu(x.to(at::kDouble));
+        // Where that is a normal number of float32 and of the dtype.
+        const double smallest = dtype == at::kHalf ? 6.2e-5 : 1e-36;
+        const Tensor error = ((call("silu", {x})[0].to(at::kDouble) - exact) / exact).abs();
+        const double worst = error.index({exact.abs() > smallest}).max().item<double>();
+        const double epsilon = dtype == at::kDouble     ? 2.2e-16
+                               : dtype == at::kFloat    ? 1.2e-7
+                               : dtype == at::kBFloat16 ? 3.95e-3  // half a unit
+                                                        : 4.95e-4;
+        INFO(dtype << ": " << worst / epsilon);
+        CHECK(worst <= (dtype == at::kDouble || dtype == at::kFloat ? 3 : 1) * epsilon);
+    }
+}
+
+TEST_CASE("values that are no numbers, infinite, huge and tiny are as in PyTorch", "[isa]") {
+    const double inf = std::numeric_limits<double>::infinity();
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (auto dtype : dtypes()) {
+        // PyTorch's own gelu of infinity depends on the length of the row.
+        std::vector<double> values{0.0, -0.0, -inf, nan, 1e-40, -1e-40, 1e4, -1e4, 6e-8, -88.5};
+        for (int i = 0; i < 3; ++i) values.insert(values.end(), values.begin(), values.end());
+        const Tensor x = at::tensor(values, at::kDouble).to(dtype);
+        const Tensor half = at::full_like(x, 0.5);
+        for (const Formula& formula : elementwise_formulas()) {
+            Tensors inputs{x};
+            if (formula.kinds.size() == 2) inputs.push_back(half);
+            if (formula.even) inputs[0] = at::cat({x, half});
+            INFO(formula.op << " " << dtype);
+            // The smallest half is 6e-8.
+            CHECK(at::allclose(formula.run(inputs)[0], formula.original(inputs)[0], 1e-2,
+                               dtype == at::kHalf ? 6.1e-8 : 1e-30, true));
+        }
+        Tensor rows = random({8, 70}, dtype);
+        rows[1][3] = nan;
+        rows[2][69] = inf;
+        rows[3].zero_();
+        rows[4].slice(0, 0, 70, 2).fill_(-1e4);
+        rows[5].mul_(1e-4);
+        for (const Formula& formula : norm_formulas()) {
+            const Tensors inputs = formula.inputs([&] { return rows; }, 70, dtype);
+            INFO(formula.op << " " << dtype);
+            CHECK(at::allclose(formula.run(inputs)[0], formula.original(inputs)[0], 2e-2, 1e-2,
+                               true));
+        }
+    }
+    // Squares that overflow float32 give zero there, not infinity or NaN.
+    const Tensor large = at::full({2, 37}, 1e25, at::kFloat);
+    CHECK(call("rms_norm", {large, at::ones({37})})[0].eq(0).all().item<bool>());
+}
+
+TEST_CASE("a large mean costs layer_norm no digits", "[isa]") {
+    at::manual_seed(4);
+    const Tensor x = random({7, 300}, at::kFloat, 1) + 1000, weight = random({300}, at::kFloat);
+    const Tensor wide = weight.to(at::kDouble);
+    const auto verdict =
+        judge(call("layer_norm", {x, weight, weight})[0], at::layer_norm(x, {300}, weight, weight),
+              at::layer_norm(x.to(at::kDouble), {300}, wide, wide));
+    INFO(verdict.text);
+    CHECK(verdict.right);
+}
+
+TEST_CASE("half precision equals the original to the bit nearly everywhere") {
+    at::manual_seed(5);
+    for (auto dtype : {at::kBFloat16, at::kHalf}) {
+        const Tensor x = random({256, 512}, dtype), weight = random({512}, dtype);
+        for (const Formula& formula : norm_formulas()) {
+            if (formula.op != "rms_norm" || formula.kinds.back() != Kind::row) continue;
+            // Nobody adds an offset in half precision.
+            if (formula.numbers[1].toDouble() != 0 && !formula.numbers[2].toBool()) continue;
+            const Tensor differ = formula.run({x, weight})[0] != formula.original({x, weight})[0];
+            INFO(formula.numbers[1] << " " << formula.numbers[2]);
+            CHECK(differ.sum().item<int64_t>() < differ.numel() / 1000);
+        }
+    }
+}
