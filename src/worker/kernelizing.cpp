@@ -4,6 +4,8 @@
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/selection/modes.h"
 
+#include <algorithm>
+
 namespace twinkle::worker {
 
 using runtime::Verdict;
