@@ -39,7 +39,10 @@ private:
         Instance instance;
         SiteReport report;
         std::optional<Choice> choice;
+        bool absorbed = false;  // by the layer of a site that holds it
     };
+    // By class, what came of its replacement.
+    using Replacements = std::map<const void*, tl::expected<void, KeepReason>>;
 
     void determine_context();
     void find_sites();
@@ -52,6 +55,9 @@ private:
     std::optional<NotSeparable> separate();
     std::vector<Site*> sites_below(const c10::ClassTypePtr& type);
     void replace_sites();
+    void replace(Site& site, Replacements& done);
+    std::vector<std::vector<Site*>> chosen_by_depth();
+    void absorb(Site& site);
     tl::expected<void, KeepReason> replace_class(const Site& example);
     std::map<std::string, PassedInputs> passed_inputs(const torch::jit::Module& instance);
     Compilation& compilation_for(const MappedKernel& kernel, const torch::jit::Module& module);
