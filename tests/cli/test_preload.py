@@ -53,8 +53,8 @@ def compile_server(source, output, *options):
     include = TORCH_LIB.parent / "include"
     output.with_suffix(".cpp").write_text(source)
     subprocess.run(["g++", "-std=c++20", "-O0", "-w", *options, f"-I{include}", f"-I{include}/torch/csrc/api/include",
-                    output.with_suffix(".cpp"), "-o", output, f"-L{TORCH_LIB}", "-ltorch", "-ltorch_cpu", "-lc10",
-                    f"-Wl,-rpath,{TORCH_LIB}", "-Wl,--no-as-needed"], check=True, timeout=300)
+                    output.with_suffix(".cpp"), "-o", output, f"-L{TORCH_LIB}", f"-Wl,-rpath,{TORCH_LIB}",
+                    "-Wl,--as-needed", "-ltorch", "-ltorch_cpu", "-lc10"], check=True, timeout=300)
     return output
 
 
@@ -160,6 +160,15 @@ def test_a_changed_kernel_is_not_loaded(server, own):
     (build / "layers.py").write_text((build / "layers.py").read_text() + "\n")
     done = serve(server, "path", folder / "fast.pt", TWINKLE_KERNELS=folder)
     assert done.returncode == 7 and "not the build that the model was made with" in done.stderr
+
+
+def test_a_kernel_needs_a_library_that_the_program_has_not_loaded(server, twinkle, libraries):
+    needed = subprocess.run(["readelf", "-d", server], capture_output=True, text=True, check=True).stdout
+    assert "[libtorch_cpu.so]" in needed and "[libtorch.so]" not in needed
+    compiled_kernel(twinkle.folder, libraries.get("whole"), source=calling("copy"))
+    assert twinkle("kernelize", EXAMPLES / "scripted.pt", "-o", "fast.pt").code == 0
+    done = serve(server, "path", twinkle.folder / "fast.pt", TWINKLE_KERNELS=twinkle.folder)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
 
 
 def test_no_runtime_is_said(server, fast, tmp_path):
