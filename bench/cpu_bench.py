@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Measures every operator of the bundled pack on this CPU and writes the figures as Markdown.
 
-    cpu_bench.py BUILD_FOLDER [-o bench/results/cpu.md] [--json FILE] [--seconds 0.4] [--community SOURCES]
+    cpu_bench.py BUILD_FOLDER [-o bench/results/cpu.md] [--json FILE] [--seconds 0.25] [--community SOURCES]
     cpu_bench.py BUILD_FOLDER --backward yes …                       the gradients instead
     cpu_bench.py --from FILE [-o …]                                  the tables of an earlier run
 
 Runs pack_bench of BUILD_FOLDER (configured with -DTWINKLE_BENCH=ON). SOURCES is a checkout of kernels-community, which
 community_build.py builds first where build/community does not have it. What follows is for pack_bench (--op, --dtype,
---tokens). Of an existing -o FILE only the section of these figures changes.
+--tokens). Of an existing -o FILE the introduction stays, and the section of the others.
 """
 
 import argparse
@@ -103,14 +103,19 @@ def everything(cases: list[Case]) -> list[str]:
                   *(f"warm {name}" for name in [*OPPONENTS, "copy"])], rows)
 
 
+SECTIONS = ["## Operators", "## Gradients"]
+
+
 def heading(result: dict) -> str:
-    return "## Gradients" if any("_backward" in row["op"] for row in result["cases"]) else "## Operators"
+    return SECTIONS[any("_backward" in row["op"] for row in result["cases"])]
 
 
 def with_section(text: str, name: str, section: str) -> str:
-    """The text, with this instead of the section of that name."""
-    parts = re.split(r"(?m)^(?=## )", text)
-    return "".join(part for part in parts if not part.startswith(name + "\n")) + section
+    """The text's introduction and the other section, if it has that, and this one."""
+    introduction, *parts = re.split(r"(?m)^(?=## )", text)
+    sections = {part.split("\n")[0]: part for part in parts} | {name: section}
+    known = [sections[one].strip() for one in SECTIONS if one in sections]
+    return "\n\n".join([introduction.strip(), *known]) + "\n"
 
 
 def figures(result: dict) -> str:
@@ -147,7 +152,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--from", dest="earlier", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float, default=0.4)
+    parser.add_argument("--seconds", type=float, default=0.25)
     parser.add_argument("--community", type=pathlib.Path)
     parser.add_argument("--least", action="store_true", help="shortest times: where the machine does other work too")
     options, more = parser.parse_known_args()

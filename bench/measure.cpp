@@ -45,7 +45,7 @@ std::vector<Timing> measure(std::vector<Contestant> contestants, const std::vect
                             double budget) {
     std::vector<int> calls;
     for (auto& contestant : contestants) {
-        sample(contestant, inputs, 3);  // TorchScript optimizes in its first calls
+        sample(contestant, inputs, 2);  // TorchScript optimizes in its first calls
         const double once = sample(contestant, inputs, 1);
         const double seconds = once < sample_seconds ? sample(contestant, inputs, 20) : once;
         calls.push_back(std::max(1, static_cast<int>(sample_seconds / seconds)));

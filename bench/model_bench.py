@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whole models on this CPU: kernelized against plain and frozen TorchScript and torch.compile, in one run.
 
-    model_bench.py BUILD_FOLDER [-o bench/results/models.md] [--json FILE] [--seconds 10]
+    model_bench.py BUILD_FOLDER [-o bench/results/models.md] [--json FILE] [--seconds 8]
                    [--model NAME]… [--dtype NAME]… [--tokens N]… [--no-compile]
 
 A model like Llama (hidden 1024, 8 layers) and one like BERT-base, from transformers' configurations with random
@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("-o", "--output", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float, default=10, help="for each size of each model")
+    parser.add_argument("--seconds", type=float, default=8, help="for each size of each model")
     parser.add_argument("--model", action="append", choices=MODELS)
     parser.add_argument("--dtype", action="append", choices=["float32", "bfloat16"])
     parser.add_argument("--tokens", action="append", type=int)

@@ -22,7 +22,7 @@ constexpr const char* usage =
     "[--backward yes] [--op NAME] [--dtype NAME] [--tokens N]\n"
     "  --pack FOLDER        another build of the pack than that of this tree\n"
     "  --community LIBRARY  kernels-community's kernels, built by bench/community_build.py\n"
-    "  --seconds S          for each case; default 0.4\n"
+    "  --seconds S          for each case; default 0.25\n"
     "  --backward yes       the gradients instead, against those of autograd\n"
     "  --op, --dtype, --tokens: of these only; NAME and all forms of it\n";
 
@@ -30,7 +30,7 @@ struct Options {
     std::string json, pack = TWINKLE_PACK_DIR, community, op, dtype;
     bool backward = false;
     int64_t tokens = 0;
-    double seconds = 0.4;
+    double seconds = 0.25;
 };
 
 Options parse(int argc, char** argv) {

@@ -83,8 +83,13 @@ add_library(twinkle_torch INTERFACE)
 target_include_directories(twinkle_torch SYSTEM INTERFACE
     ${TWINKLE_TORCH}/include ${TWINKLE_TORCH}/include/torch/csrc/api/include)
 target_compile_definitions(twinkle_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=${TWINKLE_TORCH_CXX11})
+if(NOT TWINKLE_TORCH_CXX11)
+    # For everything: what sees LibTorch and what does not pass each other strings.
+    add_compile_definitions($<$<COMPILE_LANGUAGE:CXX>:_GLIBCXX_USE_CXX11_ABI=0>)
+endif()
 target_link_libraries(twinkle_torch INTERFACE
     ${TWINKLE_TORCH_LIB}/libtorch_cpu.so ${TWINKLE_TORCH_LIB}/libc10.so)
-# libtorch.so pulls in the CUDA half, where there is one; nothing refers to it by symbol.
+# libtorch.so pulls in the CUDA half, where there is one; nothing refers to it by symbol. That is for programs: a library
+# is loaded into a process that has what it has, which may be libtorch_cpu.so alone.
 target_link_options(twinkle_torch INTERFACE
-    "LINKER:--push-state,--no-as-needed" ${TWINKLE_TORCH_LIB}/libtorch.so "LINKER:--pop-state")
+    "$<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:LINKER:--push-state,--no-as-needed;${TWINKLE_TORCH_LIB}/libtorch.so;LINKER:--pop-state>")

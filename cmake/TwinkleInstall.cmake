@@ -3,7 +3,21 @@
 # Components: tool (the command line), runtime (for one LibTorch), dev (for C++ and C programs), and here (where
 # LibTorch is on this machine, which packages leave out).
 install(TARGETS twinkle RUNTIME DESTINATION bin COMPONENT tool)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DESTINATION share/doc/twinkle COMPONENT tool)
+# Folders of documentation are named after Debian's packages, and each has what Debian wants of the licence.
+set(doc share/doc/twinkle-kernels)
+file(WRITE ${CMAKE_BINARY_DIR}/packaged/copyright
+"Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+
+Files: *
+Copyright: the twinkle authors
+License: Apache-2.0
+ On Debian systems the text of the licence is in /usr/share/common-licenses/Apache-2.0.
+")
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${doc} COMPONENT tool)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${doc} COMPONENT tool)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${doc} COMPONENT dev)
+install(FILES ${CMAKE_BINARY_DIR}/packaged/copyright DESTINATION ${doc} COMPONENT tool)
+install(FILES ${CMAKE_BINARY_DIR}/packaged/copyright DESTINATION ${doc}-dev COMPONENT dev)
 
 file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.1)
 install(FILES ${pages} DESTINATION share/man/man1 COMPONENT tool)
@@ -27,6 +41,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/cmake/twinkleConfig.cmake ${CMAKE_BINARY_DIR
 
 if(TWINKLE_RUNTIME)
     set(runtime libexec/twinkle/${TWINKLE_TORCH_TAG})
+    install(FILES ${CMAKE_BINARY_DIR}/packaged/copyright DESTINATION ${doc}-${TWINKLE_TORCH_TAG} COMPONENT runtime)
     install(TARGETS twinkle_runtime twinkle_python_stub LIBRARY DESTINATION ${runtime} COMPONENT runtime)
     install(TARGETS twinkle_worker RUNTIME DESTINATION ${runtime} COMPONENT runtime)
     install(FILES ${CMAKE_BINARY_DIR}/packaged/runtime.json DESTINATION ${runtime} COMPONENT runtime)

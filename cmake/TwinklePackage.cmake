@@ -23,17 +23,19 @@ set(CPACK_DEBIAN_TOOL_PACKAGE_SHLIBDEPS ON)
 # Opened when it is needed, so that no header of a library says it.
 set(CPACK_DEBIAN_TOOL_PACKAGE_DEPENDS "libcurl4")
 set(CPACK_DEBIAN_TOOL_PACKAGE_RECOMMENDS "ca-certificates")
-set(CPACK_COMPONENT_TOOL_DESCRIPTION "twinkle: fetches, verifies, locks and resolves kernels of the Kernel Hub.
- The command line, its manual pages and completions, and the library of twinkle/hub.h.")
+set(CPACK_COMPONENT_TOOL_DESCRIPTION "Fetches, verifies, locks and resolves kernels of the Kernel Hub.
+The command line, its manual pages and completions, and the library of
+twinkle/hub.h.")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME twinkle-kernels-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "twinkle-kernels (= ${PROJECT_VERSION})")
-set(CPACK_COMPONENT_DEV_DESCRIPTION "headers and CMake package of twinkle, for C++ and C programs")
+set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers, CMake package and examples, for C++ and C programs.")
 if(TWINKLE_RUNTIME)
     string(TOLOWER "twinkle-kernels-${TWINKLE_TORCH_TAG}" _runtime)
     set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${_runtime})
     # LibTorch comes from pip or an archive, no package has it: the rest is what the command line needs too.
     set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "twinkle-kernels (= ${PROJECT_VERSION})")
-    set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "twinkle's runtime for LibTorch ${TWINKLE_TORCH_VERSION} (${TWINKLE_TORCH_BACKEND}) and the bundled kernels.
- LibTorch itself is not in it: pip install torch, or an unpacked libtorch (TWINKLE_TORCH=DIR).")
+    set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Runtime for LibTorch ${TWINKLE_TORCH_VERSION} (${TWINKLE_TORCH_BACKEND}), and the bundled kernels.
+LibTorch itself is not in it: pip install torch, or an unpacked libtorch
+(TWINKLE_TORCH=DIR).")
 endif()
 include(CPack)

@@ -66,6 +66,7 @@ struct MappedLayer {
     std::map<std::string, std::vector<std::string>> when_submodule;  // … whose submodule is one of
     std::map<std::string, AttributeValue> attributes;  // supplied where the saved model lost them
     std::vector<LayerCandidate> candidates;
+    bool preset = false;  // from a preset, most of whose classes no model has
 };
 
 // What stands for a function: of a kernel (`kernel` and `function`), of Python text (`source` and

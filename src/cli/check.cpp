@@ -108,7 +108,7 @@ int run(const Arguments& arguments, Console& console) {
         fits = add_model_fits(path, *model, report, console);
     }
     if (const auto file = arguments.text("sarif")) {
-        base::write_file_atomically(*file, sarif(report).dump(2) + "\n");
+        base::write_file_atomically(*file, sarif(report, path).dump(2) + "\n");
     }
     if (report.for_this_machine_only && !arguments.text("for")) {
         console.note(

@@ -43,22 +43,24 @@ Json& list_in(Json& object, const char* key) {
     return list;
 }
 
-bool names(const project::LayerBinding& layer, const std::string& class_name) {
+bool names(const auto& layer, const std::string& class_name) {
     return std::any_of(layer.classes.begin(), layer.classes.end(), [&](const std::string& pattern) {
         return base::glob_match(pattern, class_name);
     });
 }
 
-// Classes that no binding has, but a preset that is installed names.
-void add_preset_bindings(Json& result) {
+// Classes that no binding has, but a preset that is installed and not used names.
+void add_preset_bindings(Json& result, const std::vector<MappedLayer>& used) {
     const auto presets = target::installation(target::this_machine()).presets;
     const auto known = project::all_preset_layers(presets);
     auto& bindings = list_in(result, "bindings");
     for (const auto& one : list_in(result, "classes")) {
         const auto name = text_of(one, "name");
-        const bool bound = std::any_of(bindings.begin(), bindings.end(), [&](const Json& binding) {
-            return text_of(binding, "class") == name;
-        });
+        const bool bound =
+            std::any_of(bindings.begin(), bindings.end(),
+                        [&](const Json& binding) { return text_of(binding, "class") == name; }) ||
+            std::any_of(used.begin(), used.end(),
+                        [&](const auto& any) { return names(any, name); });
         const auto layer = std::find_if(known.begin(), known.end(),
                                         [&](const auto& any) { return names(any, name); });
         if (bound || layer == known.end()) {
@@ -102,7 +104,8 @@ base::Json inspection_of(const ModelInspection& inspection, Console& console) {
     const bool own = resolution && resolution->manifest;
     result["manifest"] = own ? Json(resolution->manifest->string()) : Json();
     result["file"] = request["model"];
-    add_preset_bindings(result);
+    add_preset_bindings(result,
+                        resolution ? resolution->mapping.layers : std::vector<MappedLayer>());
     return result;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+namespace fs = std::filesystem;
+
 namespace twinkle::cli {
 namespace {
 
@@ -31,10 +33,19 @@ Json rule_json(const kernel::Rule& rule) {
             {"help", {{"text", rule.remedy}}}};
 }
 
-Json result_json(const kernel::Finding& finding, std::size_t rule_index) {
+// The folder that was checked, relative to the current one; empty where it is not below it.
+fs::path below_here(const fs::path& checked) {
+    std::error_code error;
+    const fs::path relative = fs::relative(checked, error);
+    return error || relative.empty() || *relative.begin() == ".." ? fs::path() : relative;
+}
+
+Json result_json(const kernel::Finding& finding, std::size_t rule_index, const fs::path& folder) {
+    const fs::path file =
+        finding.file.empty() ? folder : (folder / finding.file).lexically_normal();
     Json location{
         {"artifactLocation",
-         {{"uri", finding.file.empty() ? "." : uri(finding.file)}, {"uriBaseId", "%SRCROOT%"}}}};
+         {{"uri", file.empty() ? "." : uri(file.generic_string())}, {"uriBaseId", "%SRCROOT%"}}}};
     if (finding.line > 0) {
         location["region"] = {{"startLine", finding.line}};
     }
@@ -47,7 +58,8 @@ Json result_json(const kernel::Finding& finding, std::size_t rule_index) {
 
 }  // namespace
 
-Json sarif(const operations::CheckReport& report) {
+Json sarif(const operations::CheckReport& report, const fs::path& checked) {
+    const fs::path folder = below_here(checked);
     Json rules = Json::array();
     for (const kernel::Rule& rule : kernel::rules()) {
         rules.push_back(rule_json(rule));
@@ -57,7 +69,7 @@ Json sarif(const operations::CheckReport& report) {
         const auto all = kernel::rules();
         const auto at = std::find_if(all.begin(), all.end(),
                                      [&](const auto& rule) { return rule.id == finding.rule; });
-        results.push_back(result_json(finding, static_cast<std::size_t>(at - all.begin())));
+        results.push_back(result_json(finding, static_cast<std::size_t>(at - all.begin()), folder));
     }
     const Json run{
         {"tool",

@@ -1,11 +1,15 @@
 #pragma once
 // Findings as SARIF 2.1.0, which code hosts show beside the source.
 
+#include <filesystem>
+
 #include "base/json.h"
 #include "operations/check_kernel.h"
 
 namespace twinkle::cli {
 
-base::Json sarif(const operations::CheckReport& report);
+// Files are named relative to the current folder, where `checked` is below it: that is where a
+// repository's root is in CI.
+base::Json sarif(const operations::CheckReport& report, const std::filesystem::path& checked);
 
 }  // namespace twinkle::cli

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef void (*prepare_function)(int source, void* model);
 
@@ -47,36 +48,56 @@ static int field(const char* json, const char* key, char* value, size_t size) {
     return 1;
 }
 
-static int read_description(const char* folder, char* json, size_t size) {
-    char path[2 * PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s/runtime.json", folder);
+// The beginning of a file that is short.
+static int read_text(const char* folder, const char* name, char* text, size_t size) {
+    char path[2 * PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE* file = fopen(path, "re");
     if (file == NULL) {
         return 0;
     }
-    const size_t length = fread(json, 1, size - 1, file);
+    const size_t length = fread(text, 1, size - 1, file);
     fclose(file);
-    json[length] = '\0';
+    text[length] = '\0';
     return 1;
 }
 
-// "2.13" of the LibTorch in this process, where it can tell (2.10 and later).
-static void version_here(char* version, size_t size) {
-    version[0] = '\0';
+// "2.13." of the LibTorch in this process: 2.10 and later tell, others have a file beside their
+// libraries.
+static void version_here(const char* lib, char* version, size_t size) {
+    char text[4096], *begin = NULL;
+    unsigned major = 0, minor = 0;
+    // A program may have loaded LibTorch for itself alone.
+    void* torch = dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_NOLOAD);
     uint64_t (*abi_version)(void) =
-        (uint64_t (*)(void))dlsym(RTLD_DEFAULT, "aoti_torch_abi_version");
+        (uint64_t (*)(void))dlsym(torch == NULL ? RTLD_DEFAULT : torch, "aoti_torch_abi_version");
     if (abi_version != NULL) {
         const uint64_t number = abi_version();
-        snprintf(version, size, "%u.%u.", (unsigned)(number >> 56),
-                 (unsigned)(number >> 48) & 0xff);
+        major = (unsigned)(number >> 56);
+        minor = (unsigned)(number >> 48) & 0xff;
+    } else if (read_text(lib, "../build-version", text, sizeof text)) {
+        begin = text;
+    } else if (read_text(lib, "../version.py", text, sizeof text)) {
+        begin = strstr(text, "__version__ = '");
+        begin = begin == NULL ? NULL : strchr(begin, '\'') + 1;
+    }
+    version[0] = '\0';
+    if (abi_version != NULL || (begin != NULL && sscanf(begin, "%u.%u", &major, &minor) == 2)) {
+        snprintf(version, size, "%u.%u.", major, minor);
     }
 }
 
-// How well a runtime fits: 3 named by the user, 2 built for this very LibTorch, 1 for its version,
-// 0 not.
+static int is_for_cuda(const char* lib) {
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/libtorch_cuda.so", lib);
+    return access(path, F_OK) == 0;
+}
+
+// How well a runtime fits: 3 named by the user, 2 built for this very LibTorch, 1 for its version
+// and backend, 0 not.
 static int rank(const char* name, const char* folder) {
     char json[4096], value[PATH_MAX], version[32], here[PATH_MAX];
-    if (!read_description(folder, json, sizeof json)) {
+    if (!read_text(folder, "runtime.json", json, sizeof json)) {
         return 0;
     }
     const char* wanted = getenv("TWINKLE_RUNTIME");
@@ -84,13 +105,18 @@ static int rank(const char* name, const char* folder) {
         return strcmp(wanted, name) == 0 ? 3 : 0;
     }
     char resolved[PATH_MAX];
-    if (folder_of(inside_libtorch, here) && field(json, "torch_lib", value, sizeof value) &&
-        realpath(value, resolved) != NULL && strcmp(resolved, here) == 0) {
+    if (!folder_of(inside_libtorch, here)) {
+        return 0;
+    }
+    if (field(json, "torch_lib", value, sizeof value) && realpath(value, resolved) != NULL &&
+        strcmp(resolved, here) == 0) {
         return 2;
     }
-    version_here(version, sizeof version);
+    version_here(here, version, sizeof version);
     return version[0] != '\0' && field(json, "torch", value, sizeof value) &&
-           strncmp(value, version, strlen(version)) == 0;
+           strncmp(value, version, strlen(version)) == 0 &&
+           field(json, "backend", value, sizeof value) &&
+           (strncmp(value, "cu", 2) == 0) == is_for_cuda(here);
 }
 
 static void find_runtime(void) {

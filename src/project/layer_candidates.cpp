@@ -239,6 +239,7 @@ private:
             binding.when_submodule.empty() ? classes_from.when_submodule : binding.when_submodule;
         layer.attributes =
             binding.attributes.empty() ? classes_from.attributes : binding.attributes;
+        layer.preset = binding.preset;
         return layer;
     }
 

@@ -73,7 +73,11 @@ public:
                                     : "there are: " + base::join(names, ", "),
                          .hint = near});
         }
+        const std::size_t before = manifest.layers.size();
         read_file(file, "preset");
+        for (std::size_t i = before; i < manifest.layers.size(); ++i) {
+            manifest.layers[i].preset = true;
+        }
     }
 
     Manifest manifest;

@@ -41,6 +41,7 @@ struct LayerBinding {
     std::map<std::string, std::vector<std::string>> when_submodule;
     std::map<std::string, AttributeValue> attributes;
     std::string where;
+    bool preset = false;
 };
 
 // An entry of [functions].

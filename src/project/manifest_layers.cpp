@@ -1,10 +1,13 @@
 // [layers]: which layer of which kernel stands for which classes of the model.
 
+#include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "base/text.h"
 #include "project/attribute_table.h"
 #include "project/manifest_sections.h"
+#include "twinkle/error.h"
 
 namespace twinkle::project {
 namespace {
@@ -75,6 +78,66 @@ LayerBinding read_binding(const std::string& kernel_name, const Node& value,
     return binding;
 }
 
+// What holds of every instance that `wanted` asks for, holds of those that `given` asks for too.
+template <class Condition>
+bool implies(const std::map<std::string, Condition>& given,
+             const std::map<std::string, Condition>& wanted, const auto& covers) {
+    return std::all_of(wanted.begin(), wanted.end(), [&](const auto& one) {
+        const auto same = given.find(one.first);
+        return same != given.end() && covers(same->second, one.second);
+    });
+}
+
+// The first class that both name.
+std::optional<std::string> shared_class(const LayerBinding& first, const LayerBinding& second) {
+    for (const std::string& name : second.classes) {
+        for (const std::string& pattern : first.classes) {
+            if (pattern == name ||
+                (name.find('*') == std::string::npos && base::glob_match(pattern, name))) {
+                return name;
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+// Of several bindings of a class the first whose conditions hold counts. Where those of an earlier
+// one hold whenever the later one's do, the later one would never be used for that class.
+bool takes_all_of(const LayerBinding& earlier, const LayerBinding& later) {
+    const auto equal = [](const auto& a, const auto& b) { return a == b; };
+    const auto within = [](const auto& some, const auto& all) {
+        return std::all_of(some.begin(), some.end(), [&](const std::string& one) {
+            return std::find(all.begin(), all.end(), one) != all.end();
+        });
+    };
+    return earlier.device == later.device && earlier.mode == later.mode &&
+           earlier.capability == later.capability &&
+           (earlier.modules.empty() || earlier.modules == later.modules) &&
+           implies(later.when, earlier.when, equal) &&
+           implies(later.when_submodule, earlier.when_submodule, within);
+}
+
+void refuse_unreachable(const std::vector<LayerBinding>& bindings) {
+    for (std::size_t later = 1; later < bindings.size(); ++later) {
+        for (std::size_t earlier = 0; earlier < later; ++earlier) {
+            if (bindings[earlier].kernel_name == bindings[later].kernel_name ||
+                !takes_all_of(bindings[earlier], bindings[later])) {
+                continue;
+            }
+            if (const auto both = shared_class(bindings[earlier], bindings[later])) {
+                throw Error(ErrorCode::malformed,
+                            {.what = "two layers are bound to " + base::printable(*both) +
+                                     ", and nothing tells them apart",
+                             .where = bindings[later].where,
+                             .why = "\"" + base::printable(bindings[earlier].kernel_name) +
+                                    "\" at " + bindings[earlier].where + " takes all of it",
+                             .hint = "give them different conditions: when, when_submodule, "
+                                     "modules, device or mode; the one with more comes first"});
+            }
+        }
+    }
+}
+
 }  // namespace
 
 std::vector<LayerBinding> read_layer_bindings(const Node& table, const DocumentPlace& place) {
@@ -89,6 +152,7 @@ std::vector<LayerBinding> read_layer_bindings(const Node& table, const DocumentP
             bindings.push_back(read_binding(name, value, place));
         }
     }
+    refuse_unreachable(bindings);
     return bindings;
 }
 

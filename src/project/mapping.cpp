@@ -53,13 +53,17 @@ Json layer_json(const MappedLayer& layer) {
     for (const LayerCandidate& candidate : layer.candidates) {
         candidates.push_back(candidate_json(candidate));
     }
-    return {{"kernel_name", layer.kernel_name},
-            {"classes", layer.classes},
-            {"modules", layer.modules},
-            {"when", attributes_json(layer.when)},
-            {"when_submodule", layer.when_submodule},
-            {"attributes", attributes_json(layer.attributes)},
-            {"candidates", std::move(candidates)}};
+    Json json = {{"kernel_name", layer.kernel_name},
+                 {"classes", layer.classes},
+                 {"modules", layer.modules},
+                 {"when", attributes_json(layer.when)},
+                 {"when_submodule", layer.when_submodule},
+                 {"attributes", attributes_json(layer.attributes)},
+                 {"candidates", std::move(candidates)}};
+    if (layer.preset) {
+        json["preset"] = true;
+    }
+    return json;
 }
 
 // Only what is said: a candidate has one source of three.

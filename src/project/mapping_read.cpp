@@ -260,6 +260,7 @@ private:
         for (const Node& entry : items(reader, "candidates")) {
             layer.candidates.push_back(candidate(entry));
         }
+        layer.preset = reader.boolean("preset").value_or(false);
         reader.finish();
         return layer;
     }

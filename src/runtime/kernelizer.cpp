@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 namespace twinkle::runtime {
@@ -83,7 +84,9 @@ Report Kernelizer::examine() {
     set_classes_apart();
     replace_sites();
     for (Site& site : sites_) {
-        report_.sites.push_back(site.report);
+        if (!site.absorbed) {
+            report_.sites.push_back(site.report);
+        }
     }
     return report_;
 }
@@ -221,52 +224,46 @@ void Kernelizer::keep(Site& site, const KeepReason& reason) {
     site.report.because = reason.because;
 }
 
-// A name that binds nothing is most often a typing error: show the class that was meant.
+// A name that binds nothing is most often a typing error: show the class that was meant. Of a
+// preset it is nothing to tell, but where the model has a class of that very name.
 void Kernelizer::report_unbound(const std::vector<Instance>& instances) {
-    std::set<std::string> classes;
-    for (const Instance& instance : instances) {
-        classes.insert(instance.class_name);
-    }
+    std::map<std::string, std::string> classes;  // full names by short ones
+    std::set<std::string> unbound;               // short names
     std::set<std::string> bound;
-    for (const MappedLayer& layer : mapping_.layers) {
-        if (std::any_of(classes.begin(), classes.end(),
-                        [&](const std::string& name) { return binds(layer, name); })) {
-            bound.insert(layer.kernel_name);
+    std::set<std::string> all;
+    for (const Instance& instance : instances) {
+        all.insert(instance.class_name);
+    }
+    for (const std::string& full : all) {
+        bool free = true;
+        for (const MappedLayer& layer : mapping_.layers) {
+            if (binds(layer, full)) {
+                bound.insert(layer.kernel_name);
+                free = false;
+            }
+        }
+        const std::string name = last_part(full);
+        classes.emplace(name, full);
+        if (free) {
+            unbound.insert(name);
         }
     }
+    std::vector<std::string> names;
+    for (const auto& [name, full] : classes) {
+        names.push_back(name);
+    }
     for (const MappedLayer& layer : mapping_.layers) {
-        if (!bound.insert(layer.kernel_name).second) {
+        if (!bound.insert(layer.kernel_name).second ||
+            (layer.preset && !unbound.contains(layer.kernel_name))) {
             continue;
         }
         std::string text = layer.kernel_name + " binds no class of this model";
-        std::vector<std::string> short_names;
-        for (const std::string& name : classes) {
-            short_names.push_back(last_part(name));
-        }
-        if (const auto near = base::nearest(layer.kernel_name, short_names)) {
-            const auto full = std::find_if(classes.begin(), classes.end(), [&](const auto& name) {
-                return last_part(name) == *near;
-            });
-            text += fmt::format("; this would bind the nearest: classes = [\"{}\"]", *full);
+        if (const auto near = base::nearest(layer.kernel_name, names)) {
+            text +=
+                fmt::format("; this would bind the nearest: classes = [\"{}\"]", classes.at(*near));
         }
         report_.warnings.push_back(std::move(text));
     }
-}
-
-void Kernelizer::replace_sites() {
-    std::map<const void*, tl::expected<void, KeepReason>> done;
-    for (Site& site : sites_) {
-        if (!site.choice || site.is_call) {
-            continue;
-        }
-        const void* type = site.instance.module.type().get();
-        auto result = done.find(type);
-        if (result == done.end()) {
-            result = done.emplace(type, replace_class(site)).first;
-        }
-        enter(site, result->second);
-    }
-    replace_calls();
 }
 
 void Kernelizer::enter(Site& site, const tl::expected<void, KeepReason>& result) {

@@ -48,8 +48,12 @@ private:
         SiteReport report;
         std::optional<Choice> choice;
         bool is_call = false;      // of a function, in a method of the instance …
+        bool in_forward = false;   // … which is its forward
         bool in_function = false;  // … or in another function
+        bool absorbed = false;     // by the layer of a site that holds it
     };
+    // By class, what came of its replacement.
+    using Replacements = std::map<const void*, tl::expected<void, KeepReason>>;
 
     void determine_context();
     void find_sites();
@@ -67,6 +71,10 @@ private:
     std::vector<Site*> sites_below(const c10::ClassTypePtr& type);
     void replace_sites();
     void enter(Site& site, const tl::expected<void, KeepReason>& result);
+    void replace(Site& site, Replacements& done);
+    std::vector<std::vector<Site*>> chosen_by_depth();
+    void absorb(Site& site);
+    void absorb_calls();
     tl::expected<void, KeepReason> replace_class(const Site& example);
     void replace_calls();
     tl::expected<void, KeepReason> replace_call(const Choice& choice, const FunctionCall& call);

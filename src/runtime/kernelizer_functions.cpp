@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "runtime/inspect/stack_frames.h"
+#include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/sites.h"
 #include "runtime/rewrite/stand_in.h"
 #include "runtime/rewrite/training_check.h"
@@ -89,7 +90,12 @@ void Kernelizer::find_calls() {
         if (function == mapping_.functions.end()) {
             continue;
         }
-        Site site{{call.path, "", call.instance}, {}, std::nullopt, true, call.in_function};
+        Site site{{call.path, "", call.instance}, {}, std::nullopt};
+        site.is_call = true;
+        site.in_function = call.in_function;
+        const auto forwards = forward_methods(call.instance.type());
+        site.in_forward =
+            std::find(forwards.begin(), forwards.end(), call.caller) != forwards.end();
         site.report.site = call.site;
         site.report.kind = "function";
         site.report.of = call.function;
@@ -141,16 +147,10 @@ void Kernelizer::report_uncalled(const std::set<std::string>& called) {
 
 void Kernelizer::replace_calls() {
     const bool any = std::any_of(sites_.begin(), sites_.end(), [](const Site& site) {
-        return site.is_call && site.choice.has_value();
+        return site.is_call && site.choice && !site.absorbed;
     });
     if (!any) {
         return;
-    }
-    std::map<std::string, std::string> layers;  // path → what has taken its forward
-    for (const Site& site : sites_) {
-        if (!site.is_call && site.report.status == SiteStatus::replaced) {
-            layers.emplace(site.instance.path, site.report.kernel);
-        }
     }
     std::map<std::string, FunctionCall> calls;  // as the graphs are now
     for (FunctionCall& call : function_calls(model_)) {
@@ -159,13 +159,7 @@ void Kernelizer::replace_calls() {
     // Instances of a class share the call.
     std::map<const jit::Node*, tl::expected<void, KeepReason>> done;
     for (Site& site : sites_) {
-        if (!site.is_call || !site.choice) {
-            continue;
-        }
-        const auto layer = layers.find(site.instance.path);
-        if (!site.in_function && layer != layers.end()) {
-            keep(site,
-                 {std::nullopt, "the layer " + layer->second + " stands for the whole module"});
+        if (!site.is_call || !site.choice || site.absorbed) {
             continue;
         }
         const auto call = calls.find(site.report.site);

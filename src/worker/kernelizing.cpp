@@ -4,6 +4,8 @@
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/selection/modes.h"
 
+#include <algorithm>
+
 namespace twinkle::worker {
 
 using runtime::Verdict;
@@ -98,10 +100,24 @@ runtime::VerificationContext Kernelizing::verification(const Report& report) con
 
 std::map<std::string, Verdict> Kernelizing::verify_sites(
     Kernelized& made, const runtime::VerificationContext& context) {
-    const auto sites = replaced_sites(made.report);
-    channel_.stage("verify", std::to_string(sites.size()) + " sites");
-    auto verdicts = runtime::verify_sites(context, made.model, sites);
-    revert_failed(made, verdicts);
+    std::map<std::string, Verdict> verdicts;
+    for (auto sites = replaced_sites(made.report); !sites.empty();) {
+        channel_.stage("verify", std::to_string(sites.size()) + " sites");
+        auto judged = runtime::verify_sites(context, made.model, sites);
+        const bool reverted = revert_failed(made, judged);
+        verdicts.merge(judged);
+        sites.clear();
+        if (reverted) {  // what a layer did that is gone again may be sites of their own
+            sites = replaced_sites(made.report);
+            std::erase_if(sites, [&](const auto& site) { return verdicts.contains(site); });
+        }
+    }
+    for (SiteReport& site : made.report.sites) {
+        const auto verdict = verdicts.find(site.site);
+        if (verdict != verdicts.end() && site.status == SiteStatus::replaced) {
+            runtime::enter(verdict->second, site);
+        }
+    }
     return verdicts;
 }
 
@@ -136,35 +152,36 @@ void Kernelizing::refuse_failed(const std::string& site, const Verdict& verdict)
              "nothing was written; exclude the site, or leave out --strict to keep its original"});
 }
 
-// What failed is left out of a second kernelize of the untouched file.
-void Kernelizing::revert_failed(Kernelized& made, const std::map<std::string, Verdict>& verdicts) {
-    std::vector<std::string> failed;
+// What failed is left out of another kernelize of the untouched file. Whether anything did.
+bool Kernelizing::revert_failed(Kernelized& made, const std::map<std::string, Verdict>& verdicts) {
+    const std::size_t excluded = options_.exclude.size();
     for (const auto& [site, verdict] : verdicts) {
-        if (verdict.right) {
-            continue;
-        }
-        if (request_.strict) {
+        if (!verdict.right && request_.strict) {
             refuse_failed(site, verdict);
         }
-        failed.push_back(site);
-    }
-    if (!failed.empty()) {
-        options_.exclude.insert(options_.exclude.end(), failed.begin(), failed.end());
-        // What was kept stays so, also where only a layer that is put back now stood for it.
-        for (const SiteReport& site : made.report.sites) {
-            if (site.status == SiteStatus::kept) {
-                options_.exclude.push_back(site.site);
-            }
+        if (!verdict.right) {
+            options_.exclude.push_back(site);
         }
-        Report report = std::move(made.report);
-        made = kernelize();
-        made.report = std::move(report);
     }
+    if (options_.exclude.size() == excluded) {
+        return false;
+    }
+    Report before = std::move(made.report);
+    made = kernelize();
     for (SiteReport& site : made.report.sites) {
-        if (const auto verdict = verdicts.find(site.site); verdict != verdicts.end()) {
-            runtime::enter(verdict->second, site);
+        const auto known = std::find_if(before.sites.begin(), before.sites.end(),
+                                        [&](const auto& one) { return one.site == site.site; });
+        const bool failed = std::find(options_.exclude.begin(), options_.exclude.end(),
+                                      site.site) != options_.exclude.end();
+        // What was kept for something that is put back now may be replaced this time, or the other
+        // way round.
+        if (known != before.sites.end() && (failed || known->status == site.status)) {
+            site = *known;
         }
     }
+    before.sites = std::move(made.report.sites);
+    made.report = std::move(before);
+    return true;
 }
 
 }  // namespace twinkle::worker

@@ -31,7 +31,7 @@ public:
 private:
     void observe(const std::string& stage, const std::string& what);
     void probe(const MappedKernel& kernel);
-    void revert_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
+    bool revert_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
     void refuse_failed(const std::string& site, const runtime::Verdict& verdict) const;
 
     const Request& request_;

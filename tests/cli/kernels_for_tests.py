@@ -223,6 +223,7 @@ static const int defined = [] {
 INITIALIZERS = {
     "operators": "",
     "linked": "",  # names LibTorch, as real ones do: in Python its functions are not everybody's
+    "whole": "",  # names libtorch.so, which is empty, so that a program may have dropped it
     "undefined": "no_library_defines_this()",
     "crashes": "*reinterpret_cast<volatile int*>(8) = 1",
     "aborts": "std::abort()",
@@ -243,7 +244,8 @@ class Libraries:
         self.running = {name: self.start(name) for name in INITIALIZERS}
 
     def start(self, name, op_namespace="misbehaving"):
-        more = {"undefined": ["-DUNDEFINED"], "linked": [f"-L{TORCH_LIB}", "-ltorch_cpu", "-lc10"]}.get(name, [])
+        torch = ["-Wl,--no-as-needed", f"-L{TORCH_LIB}", "-ltorch_cpu", "-lc10"]
+        more = {"undefined": ["-DUNDEFINED"], "linked": torch, "whole": [*torch, "-ltorch"]}.get(name, [])
         return subprocess.Popen(["g++", "-std=c++17", "-O0", "-shared", "-fPIC",
                                  f"-DINITIALIZER={INITIALIZERS[name]}", f'-DNAMESPACE="{op_namespace}"',
                                  "-o", self.folder / f"{name}_{op_namespace}.so", self.folder / "operators.cpp", *more])

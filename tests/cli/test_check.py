@@ -254,6 +254,15 @@ def test_sarif(twinkle, tmp_path):
         assert place.get("region", {"startLine": 1})["startLine"] > 0
 
 
+def test_sarif_names_files_from_where_it_is_run(twinkle, tmp_path):
+    kernel(tmp_path / "kernels/norm", init="import requests\n")
+    assert twinkle("check", "kernels/norm", "--sarif", "out.sarif").code == 4
+    (run,) = json.loads((tmp_path / "out.sarif").read_text())["runs"]
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    assert all(place["artifactLocation"]["uri"].startswith("kernels/norm/build/") for place in places)
+    assert all((tmp_path / place["artifactLocation"]["uri"]).exists() for place in places)
+
+
 def test_what_is_no_kernel(twinkle, tmp_path):
     assert twinkle("check", tmp_path, "--json").code == 2
     assert twinkle("check", tmp_path / "none", "--json").code == 3

@@ -258,7 +258,7 @@ def test_what_cannot_be_replaced_is_said(project):
         (ADD.format("slow"), 0, "there is no function or layer slow_add"),
         (ADD.format("fast").replace("fast.py:", "gone.py:"), 3, "gone.py"),
         (ADD.format("fast").replace("fast.py:", "fast.py::"), 2, "func_impl"),
-        (ADD.format("fast").replace('"fast.py:fast_add"', '"op:twinkle_pack::no_such"'), 6, "no library has registered"),
+        (ADD.format("fast").replace('"fast.py:fast_add"', '"op:twinkle_pack::no_such"'), 3, 'no operator "'),
         (ADD.format("fast").replace('"fast.py:fast_add"', '"op:nowhere::add"'), 6, "no library has registered"),
     ]:
         (project.folder / "twinkle.toml").write_text("presets = []\n" + manifest)
@@ -284,4 +284,64 @@ def test_a_scripted_function_in_a_trace(twinkle):
     (twinkle.folder / "fast.py").write_text(FAST)
     report = kernelized(twinkle, ADD.format("fast"))
     assert sites(report, "replaced") == ["forward:my_pkg.math_ops.add"]
+    assert_same(twinkle)
+
+
+class Inner(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return gated(torch.cat([x, x], -1))
+
+
+class Mixer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return add(self.inner(x), x, 0.5)
+
+
+class Mixers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+        self.mixers = nn.ModuleList([Mixer(), Mixer()])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.linear(x)
+        for mixer in self.mixers:
+            x = x + mixer(x)
+        return add(x, gated(torch.cat([x, x], -1)))
+
+
+@pytest.mark.parametrize("spoilt", ["", " + 0.1"])
+def test_calls_inside_of_a_replaced_module(twinkle, spoilt):
+    """They are no sites where a layer computes them, and are some again where that layer is put back."""
+    twinkle.model = Mixers().eval()
+    torch.jit.script(twinkle.model).save(twinkle.folder / "model.pt")
+    (twinkle.folder / "fast.py").write_text(FAST)
+    (twinkle.folder / "kernel").mkdir()
+    (twinkle.folder / "kernel/__init__.py").write_text("from . import layers\n")
+    (twinkle.folder / "kernel/layers.py").write_text(f"""import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class FastMixer(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.silu(x) * x + 0.5 * x{spoilt}
+""")
+    layer = '[layers.FastMixer]\nrepo_path = "kernel"\nclasses = ["*.Mixer"]\n'
+    report = kernelized(twinkle, layer + ADD.format("fast") + GATED)
+    own = ["forward:my_pkg.math_ops.add", "forward:my_pkg.math_ops.gated"]
+    mixers = ["mixers.0", "mixers.1"]
+    inside = ["forward:my_pkg.math_ops.add", "inner.forward:my_pkg.math_ops.gated"]
+    if spoilt:
+        assert sites(report, "reverted") == mixers
+        assert sites(report, "replaced") == sorted(own + [f"{mixer}.{name}" for mixer in mixers for name in inside])
+    else:
+        assert sites(report, "replaced") == own + mixers and len(report["sites"]) == 4
+        because = [site["because"] for site in report["sites"] if site["site"] in mixers]
+        assert all(text.endswith("".join(f", with its {name}" for name in inside)) for text in because), because
+    assert all(site["max_error"] <= site["allowed_error"] for site in report["sites"] if site["status"] == "replaced")
     assert_same(twinkle)

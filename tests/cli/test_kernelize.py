@@ -167,7 +167,9 @@ def test_decoders(twinkle, mapping, models, name):
     sites = decoder_sites("" if name == "tiny_llama" else "model.model.")
     gelu = "gelu" in name
     kept = [site for site in sites if gelu and site.endswith("mlp")]
-    expected = {"replaced": [site for site in sites if site not in kept], **({"kept": kept} if kept else {})}
+    acts = [f"{site}.act_fn" for site in kept]  # the preset has a kernel for that
+    replaced = sorted([site for site in sites if site not in kept] + acts)
+    expected = {"replaced": replaced, **({"kept": kept} if kept else {})}
     assert by_status(report) == expected
     assert all("GELU" in site["because"] for site in report["sites"] if site["status"] == "kept")
 
@@ -224,7 +226,9 @@ def test_without_a_manifest_the_bundled_kernels_are_used(twinkle):
     assert not report["verified"] and all(site["max_error"] is None for site in report["sites"])
     # The classes of scripted.pt are not those of the preset: nothing is guessed from a name.
     report = kernelized(twinkle, EXAMPLES / "scripted.pt")
-    assert report["replaced"] == 0 and report["warnings"]
+    assert {site["of"] for site in report["sites"]} == {"torch.nn.modules.activation.SiLU"}
+    assert [warning.split("; ")[0] for warning in report["warnings"]] == [
+        f"{layer} binds no class of this model" for layer in ("RMSNorm", "SwiGLUMLP")]
 
 
 def test_a_kernelized_model_names_its_kernels_and_no_path(twinkle, mapping):
@@ -270,7 +274,9 @@ def test_only_and_exclude(twinkle, mapping):
     report = kernelized(twinkle, EXAMPLES / "scripted.pt", "--map", mapping, "--only", "layers.*", "--exclude", "*.mlp",
                         "--exclude", "layers.1.input_layernorm")
     replaced = ["layers.0.input_layernorm", "layers.0.post_attention_layernorm", "layers.1.post_attention_layernorm"]
-    assert by_status(report) == {"replaced": replaced, "kept": sorted(set(decoder_sites("")) - set(replaced))}
+    acts = ["layers.0.mlp.act_fn", "layers.1.mlp.act_fn"]
+    assert by_status(report) == {"replaced": sorted(replaced + acts),
+                                 "kept": sorted(set(decoder_sites("")) - set(replaced))}
     because = {site["site"]: site["because"] for site in report["sites"]}
     assert because["layers.0.mlp"] == "excluded" and "only" in because["norm"]
     inputs = random_tokens(256, (2, 33))

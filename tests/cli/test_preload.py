@@ -1,13 +1,14 @@
 """Programs that only call torch::jit::load run kernelized models with the preload library, and resolve needs
 no LibTorch at all."""
 
+import json
 import pathlib
 import shutil
 import subprocess
 
 import pytest
 from conftest import PROGRAM, Twinkle, environment
-from kernels_for_tests import (EXAMPLES, PREFIX, RMS_NORM, TORCH_LIB, calling, compiled_kernel, libraries, models,
+from kernels_for_tests import (EXAMPLES, PREFIX, RUNTIME, TORCH_LIB, calling, compiled_kernel, libraries, models,
                                needs_runtime)
 
 pytestmark = needs_runtime
@@ -48,15 +49,18 @@ int main(int argc, char** argv) try {
 """
 
 
+def compile_server(source, output, *options):
+    include = TORCH_LIB.parent / "include"
+    output.with_suffix(".cpp").write_text(source)
+    subprocess.run(["g++", "-std=c++20", "-O0", "-w", *options, f"-I{include}", f"-I{include}/torch/csrc/api/include",
+                    output.with_suffix(".cpp"), "-o", output, f"-L{TORCH_LIB}", f"-Wl,-rpath,{TORCH_LIB}",
+                    "-Wl,--as-needed", "-ltorch", "-ltorch_cpu", "-lc10"], check=True, timeout=300)
+    return output
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("server")
-    (folder / "server.cpp").write_text(SERVER)
-    include = TORCH_LIB.parent / "include"
-    subprocess.run(["g++", "-std=c++20", "-O0", "-w", f"-I{include}", f"-I{include}/torch/csrc/api/include",
-                    folder / "server.cpp", "-o", folder / "server", f"-L{TORCH_LIB}", "-ltorch", "-ltorch_cpu", "-lc10",
-                    f"-Wl,-rpath,{TORCH_LIB}", "-Wl,--no-as-needed"], check=True, timeout=300)
-    return folder / "server"
+    return compile_server(SERVER, tmp_path_factory.mktemp("server") / "server")
 
 
 @pytest.fixture(scope="session")
@@ -158,9 +162,63 @@ def test_a_changed_kernel_is_not_loaded(server, own):
     assert done.returncode == 7 and "not the build that the model was made with" in done.stderr
 
 
+def test_a_kernel_needs_a_library_that_the_program_has_not_loaded(server, twinkle, libraries):
+    needed = subprocess.run(["readelf", "-d", server], capture_output=True, text=True, check=True).stdout
+    assert "[libtorch_cpu.so]" in needed and "[libtorch.so]" not in needed
+    compiled_kernel(twinkle.folder, libraries.get("whole"), source=calling("copy"))
+    assert twinkle("kernelize", EXAMPLES / "scripted.pt", "-o", "fast.pt").code == 0
+    done = serve(server, "path", twinkle.folder / "fast.pt", TWINKLE_KERNELS=twinkle.folder)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
 def test_no_runtime_is_said(server, fast, tmp_path):
     done = serve(server, "path", fast, TWINKLE_LIBEXEC=tmp_path)
     assert done.returncode == 7 and "no runtime for the LibTorch of this process" in done.stderr
+
+
+@pytest.fixture(scope="session")
+def packaged(tmp_path_factory):
+    """The runtime as a package has it: it does not know where LibTorch is; beside it one for another LibTorch."""
+    libexec = tmp_path_factory.mktemp("packaged")
+    for name, changes in (("installed", {}), ("other", {"backend": "cu130"}), ("older", {"torch": "2.6.0"})):
+        folder = libexec / name
+        folder.mkdir()
+        described = {key: value for key, value in RUNTIME.items() if key != "torch_lib"} | changes
+        (folder / "runtime.json").write_text(json.dumps(described))
+        (folder / "libtwinkle.so").write_text("not this one")
+    (libexec / "installed/libtwinkle.so").unlink()
+    (libexec / "installed/libtwinkle.so").symlink_to(next((PREFIX / "libexec/twinkle").glob("*/libtwinkle.so")))
+    return libexec
+
+
+def test_the_runtime_is_chosen_by_version_and_backend(server, fast, expected, packaged):
+    done = serve(server, "path", fast, TWINKLE_LIBEXEC=packaged)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert float(done.stdout) == pytest.approx(expected, rel=1e-5)
+
+
+HOST = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+
+int main(int argc, char** argv) {
+    void* backend = dlopen(argv[1], RTLD_LAZY | RTLD_LOCAL);
+    if (backend == NULL) { fprintf(stderr, "%s\n", dlerror()); return 9; }
+    return ((int (*)(int, char**))dlsym(backend, "backend_main"))(argc - 1, argv + 1);
+}
+"""
+
+
+def test_a_server_whose_backend_is_a_library_of_its_own(fast, expected, packaged, tmp_path):
+    """As Triton opens its PyTorch backend: LibTorch is in no scope that a preloaded library sees."""
+    source = SERVER.replace("int main(", 'extern "C" int backend_main(')
+    compile_server(source, tmp_path / "backend.so", "-shared", "-fPIC")
+    (tmp_path / "host.c").write_text(HOST)
+    subprocess.run(["cc", tmp_path / "host.c", "-o", tmp_path / "host", "-ldl"], check=True)
+    for libexec in ({}, {"TWINKLE_LIBEXEC": packaged}):
+        done = serve(tmp_path / "host", tmp_path / "backend.so", "stream", fast, **libexec)
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+        assert float(done.stdout) == pytest.approx(expected, rel=1e-5)
 
 
 def opened(trace):

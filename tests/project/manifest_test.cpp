@@ -191,6 +191,49 @@ TEST_CASE("every error has file, line and column, and the nearest known key") {
     expect("a = 1\na = 2", "2:5", "not valid TOML");
 }
 
+TEST_CASE("layers that one class is bound to are told apart by conditions") {
+    Project project;
+    const auto manifest = [](const std::string& first, const std::string& second) {
+        return "[layers.A]\nclasses = [\"m.*Norm\", \"m.X\"]\n" + first +
+               "\n[layers.B]\nclasses = [\"m.RMSNorm\"]\n" + second;
+    };
+    const std::string silu = "when_submodule = { act = [\"nn.SiLU\"] }";
+    const std::vector<std::pair<std::string, std::string>> apart = {
+        {"when = { n = 1 }", ""},
+        {"when = { n = 1 }", "when = { n = 2 }"},
+        {silu, "when_submodule = { act = [\"nn.GELU\"] }"},
+        {silu, "when_submodule = { act = [\"nn.SiLU\", \"nn.GELU\"] }"},
+        {"modules = [\"a.*\"]", "modules = [\"b.*\"]"},
+        {"device = \"cuda\"", "device = \"cpu\""},
+        {"mode = \"inference\"", "mode = \"training\""},
+    };
+    for (const auto& [first, second] : apart) {
+        INFO(first << " and " << second);
+        CHECK(project.load(manifest(first, second)).layers.size() == 2);
+    }
+    const std::vector<std::pair<std::string, std::string>> alike = {
+        {"", ""},
+        {"", "when = { n = 1 }"},
+        {"when = { n = 1 }", "when = { n = 1 }"},
+        {"when_submodule = { act = [\"nn.SiLU\", \"nn.GELU\"] }", silu},
+        {"modules = [\"a.*\"]", "modules = [\"a.*\"]"},
+        {"device = \"cpu\"", "device = \"cpu\"\nwhen = { n = 1 }"},
+    };
+    for (const auto& [first, second] : alike) {
+        INFO(first << " and " << second);
+        const auto error = project.fails(manifest(first, second));
+        REQUIRE(error);
+        CHECK(error->code() == ErrorCode::malformed);
+        CHECK(error->details().what.find("m.RMSNorm, and nothing tells them apart") !=
+              std::string::npos);
+        CHECK(error->details().why.find("\"A\" at ") != std::string::npos);
+    }
+    // Another document's binding is one that this one overrules.
+    project.folder.write("more.toml", "[layers.B]\nclasses = [\"m.RMSNorm\"]\n");
+    CHECK(project.load("include = [\"more.toml\"]\n[layers.A]\nclasses = [\"m.RMSNorm\"]\n")
+              .layers.size() == 2);
+}
+
 TEST_CASE("JSON manifests are as strict") {
     Project project;
     const auto error = project.fails("{\"layers\": {\"A\": {\n \"modes\": 1}}}", "m.json");

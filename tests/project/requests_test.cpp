@@ -39,13 +39,13 @@ classes = ["x"]
 [layers.B]
 repo_id = "c/only"
 revision = "abc"
-classes = ["x"]
+classes = ["y"]
 [layers.C]
 repo_id = "c/nowhere"
-classes = ["x"]
+classes = ["z"]
 [layers.D]
 repo_id = "a/old"
-classes = ["x"]
+classes = ["w"]
 [functions.f]
 target_module = "m"
 repo_id = "d/fun"
@@ -80,11 +80,11 @@ TEST_CASE("requests: local kernels by their key, else by their path") {
 mine = { path = "k/mine" }
 [layers.A]
 repo_path = "k/mine"
-classes = ["x"]
+classes = ["u"]
 [layers.B]
 repo_path = "repo"
 package_name = "pack"
-classes = ["x"]
+classes = ["v"]
 )");
     const auto requests = local_requests(manifest);
     REQUIRE(requests.size() == 2);

@@ -1,19 +1,13 @@
-"""Operators for language models on the CPU."""
-
-import torch
+"""Operators for language models on the CPU, with their gradients."""
 
 from . import layers
-from .functions import RMSNormFunction, SiluMulFunction
+from .activations import gelu, gelu_fast, gelu_new, gelu_quick, gelu_tanh, relu, silu
+from .gates import gelu_and_mul, gelu_mul, gelu_tanh_and_mul, gelu_tanh_mul, mul_and_silu, silu_and_mul, silu_mul
+from .norms import add_layer_norm, add_rms_norm, apply_rms_norm, layer_norm, rms_norm
+from .rotary import apply_rotary, apply_rotary_transformers
 
-
-def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
-    """x / sqrt(mean(x²) + eps) over the last dimension in float32, rounded to x's dtype, times weight."""
-    return RMSNormFunction.apply(x, weight, eps)
-
-
-def silu_mul(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
-    """silu(gate) * up."""
-    return SiluMulFunction.apply(gate, up)
-
-
-__all__ = ["layers", "rms_norm", "silu_mul"]
+__all__ = [
+    "layers", "silu", "gelu", "gelu_tanh", "gelu_new", "gelu_fast", "gelu_quick", "relu", "silu_mul", "gelu_mul",
+    "gelu_tanh_mul", "silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul", "mul_and_silu", "rms_norm",
+    "add_rms_norm", "apply_rms_norm", "layer_norm", "add_layer_norm", "apply_rotary", "apply_rotary_transformers",
+]

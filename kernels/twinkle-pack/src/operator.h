@@ -56,7 +56,7 @@ using ParallelFor = void (*)(int64_t end, int64_t grain,
 
 struct Operator {
     const char* name;
-    const char* schema;     // without the name: "(Tensor x) -> Tensor"
+    const char* schema;     // whole, so that who reads the library's strings finds it
     const char* arguments;  // a letter each: t tensor, o optional tensor, f float, b bool
     int results;
     void (*plan)(const char* name, const Inputs& inputs, Plan& plan);

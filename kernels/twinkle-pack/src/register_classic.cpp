@@ -113,7 +113,7 @@ void implement_all(torch::Library& library) {
 TWINKLE_PACK_LIBRARY(TWINKLE_PACK_ID, library) {
     for (int i = 0; i < twinkle_pack::operator_count; ++i) {
         const Operator& op = twinkle_pack::operators()[i];
-        library.def((std::string(op.name) + op.schema).c_str());
+        library.def(op.schema);
     }
 }
 

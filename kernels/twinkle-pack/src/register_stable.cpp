@@ -191,8 +191,7 @@ public:
         check(aoti_torch_library_init_def(id, __FILE__, __LINE__, &libraries_[0]));
         for (int i = 0; i < twinkle_pack::operator_count; ++i) {
             const Operator& op = twinkle_pack::operators()[i];
-            check(
-                aoti_torch_library_def(libraries_[0], (std::string(op.name) + op.schema).c_str()));
+            check(aoti_torch_library_def(libraries_[0], op.schema));
         }
         int used = 1;
         for (const char* key : {"CPU", "Meta"}) {

@@ -129,6 +129,31 @@ bool is_open_already(const MappedKernel& kernel) {
     return any;
 }
 
+// What a kernel needs by name is beside libtorch_cpu.so, also where the program has loaded that one
+// alone; for good, as everything here. False: there is no such file, or it was opened before.
+bool open_beside_libtorch(const std::string& name) {
+    const auto file = loaded_file("libtorch_cpu.so").parent_path() / name;
+    std::error_code ignored;
+    return name.find('/') == std::string::npos && loaded_file(name).empty() &&
+           std::filesystem::is_regular_file(file, ignored) &&
+           ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;
+}
+
+// Why it cannot be opened; empty: it is.
+std::string open_library(const std::string& path) {
+    for (;;) {
+        if (::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) {
+            return "";
+        }
+        const char* why = ::dlerror();
+        const std::string text = why != nullptr ? why : "unknown";
+        // "libtorch.so: cannot open shared object file: …"
+        if (!open_beside_libtorch(text.substr(0, text.find(": cannot open")))) {
+            return text;
+        }
+    }
+}
+
 }  // namespace
 
 void open_op_libraries(const MappedKernel& kernel, std::vector<SealedLibrary> libraries) {
@@ -147,13 +172,11 @@ void open_op_libraries(const MappedKernel& kernel, std::vector<SealedLibrary> li
     provide_python_symbol();
     for (SealedLibrary& library : libraries) {
         const std::string path = "/proc/self/fd/" + std::to_string(library.descriptor.get());
-        if (::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
-            const char* why = ::dlerror();
-            std::string text = why != nullptr ? why : "";
-            if (const auto at = text.find(path); at == 0) {
-                text.replace(0, path.size(), library.path);
+        if (std::string why = open_library(path); !why.empty()) {
+            if (why.starts_with(path)) {
+                why.replace(0, path.size(), library.path);
             }
-            refuse(kernel, "the library of the kernel " + kernel.name + " cannot be loaded", text,
+            refuse(kernel, "the library of the kernel " + kernel.name + " cannot be loaded", why,
                    "`twinkle versions` shows which builds fit this machine");
         }
     }

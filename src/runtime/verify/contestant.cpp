@@ -42,7 +42,7 @@ std::function<void()> contestant(const torch::jit::Module& module, const Calls& 
     };
 }
 
-void share_parameters(const torch::jit::Module& from, torch::jit::Module to) {
+void share_parameters(const torch::jit::Module& from, const torch::jit::Module& to) {
     std::unordered_map<std::string, at::Tensor> known;
     for (const auto& [name, parameter] : from.named_parameters()) {
         known.emplace(name, parameter);

@@ -26,6 +26,6 @@ std::function<void()> contestant(const torch::jit::Module& module, const Calls& 
 
 // Lets the parameters of `to` be those of `from`, where they are alike: of two models in memory one
 // may lie better than the other, and one may push the other out of the cache.
-void share_parameters(const torch::jit::Module& from, torch::jit::Module to);
+void share_parameters(const torch::jit::Module& from, const torch::jit::Module& to);
 
 }  // namespace twinkle::runtime

@@ -23,8 +23,8 @@ struct Avx512Bf16 : Avx512 {
     template <class T>
     static reg rounded(reg value) {
         if constexpr (__is_same(T, BFloat16))
-            return _mm512_castsi512_ps(_mm512_slli_epi32(
-                _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(value)), 16));
+            return _mm512_castsi512_ps(
+                _mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(value)), 16));
         else
             return Avx512::rounded<T>(value);
     }

@@ -64,33 +64,39 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
     if (elements == 0) return;
     const DType dtype = dtype_of(gate);
     for (int i = 0; i < 2; ++i) prefer_huge_pages(results[i], elements * element_size(dtype));
-    const RowShape<5> shape(gate.sizes, plan.order,
-                            {placed(grad), placed(gate), placed(up),
-                             placed(plan.results[0], results[0]),
-                             placed(plan.results[1], results[1])},
-                            true);
+    const RowShape<5> shape(
+        gate.sizes, plan.order,
+        {placed(grad), placed(gate), placed(up), placed(plan.results[0], results[0]),
+         placed(plan.results[1], results[1])},
+        true);
     compute_gated_backward(activation, dtype, shape, parallel);
 }
 
 template <Activation activation>
-constexpr Operator forward(const char* name) {
-    return {name, "(Tensor gate, Tensor up) -> Tensor", "tt", 1, plan, compute<activation>};
+constexpr Operator forward(const char* name, const char* schema) {
+    return {name, schema, "tt", 1, plan, compute<activation>};
 }
 
 template <Activation activation>
-constexpr Operator backward(const char* name) {
-    return {name, "(Tensor grad, Tensor gate, Tensor up) -> (Tensor, Tensor)", "ttt", 2,
-            plan_backward, compute_backward<activation>};
+constexpr Operator backward(const char* name, const char* schema) {
+    return {name, schema, "ttt", 2, plan_backward, compute_backward<activation>};
 }
+
+#define FORWARD(name) name, name "(Tensor gate, Tensor up) -> Tensor"
+#define BACKWARD(name) \
+    name "_backward", name "_backward(Tensor grad, Tensor gate, Tensor up) -> (Tensor, Tensor)"
 
 }  // namespace
 
 OperatorList gated_operators() {
     using A = Activation;
     static constexpr Operator all[] = {
-        forward<A::silu>("silu_mul"),           backward<A::silu>("silu_mul_backward"),
-        forward<A::gelu>("gelu_mul"),           backward<A::gelu>("gelu_mul_backward"),
-        forward<A::gelu_tanh>("gelu_tanh_mul"), backward<A::gelu_tanh>("gelu_tanh_mul_backward"),
+        forward<A::silu>(FORWARD("silu_mul")),
+        backward<A::silu>(BACKWARD("silu_mul")),
+        forward<A::gelu>(FORWARD("gelu_mul")),
+        backward<A::gelu>(BACKWARD("gelu_mul")),
+        forward<A::gelu_tanh>(FORWARD("gelu_tanh_mul")),
+        backward<A::gelu_tanh>(BACKWARD("gelu_tanh_mul")),
     };
     return {all, sizeof all / sizeof *all};
 }

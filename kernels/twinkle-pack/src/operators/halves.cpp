@@ -18,8 +18,8 @@ struct Halves {
 
 void check_even(const char* name, const View& x) {
     if (x.dims == 0 || x.last_size() % 2 != 0)
-        refuse(name, "x must have an even last size, two halves, but has the shape " +
-                         shape_text(x));
+        refuse(name,
+               "x must have an even last size, two halves, but has the shape " + shape_text(x));
 }
 
 void plan(const char* name, const Inputs& in, Plan& plan) {
@@ -69,36 +69,38 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
     const int64_t half = x.last_size() / 2;
     const Halves values(placed(x), half, gate_first);
     const Halves gradients(placed(plan.results[0], results[0]), half, gate_first);
-    const RowShape<5> shape(
-        grad.sizes, plan.order,
-        {placed(grad), values.gate, values.up, gradients.gate, gradients.up}, true);
+    const RowShape<5> shape(grad.sizes, plan.order,
+                            {placed(grad), values.gate, values.up, gradients.gate, gradients.up},
+                            true);
     compute_gated_backward(activation, dtype, shape, parallel);
 }
 
 template <Activation activation, bool gate_first = true>
-constexpr Operator forward(const char* name) {
-    return {name, "(Tensor x) -> Tensor", "t", 1, plan, compute<activation, gate_first>};
+constexpr Operator forward(const char* name, const char* schema) {
+    return {name, schema, "t", 1, plan, compute<activation, gate_first>};
 }
 
 template <Activation activation, bool gate_first = true>
-constexpr Operator backward(const char* name) {
-    return {name, "(Tensor grad, Tensor x) -> Tensor", "tt", 1, plan_backward,
-            compute_backward<activation, gate_first>};
+constexpr Operator backward(const char* name, const char* schema) {
+    return {name, schema, "tt", 1, plan_backward, compute_backward<activation, gate_first>};
 }
+
+#define FORWARD(name) name, name "(Tensor x) -> Tensor"
+#define BACKWARD(name) name "_backward", name "_backward(Tensor grad, Tensor x) -> Tensor"
 
 }  // namespace
 
 OperatorList halves_operators() {
     using A = Activation;
     static constexpr Operator all[] = {
-        forward<A::silu>("silu_and_mul"),
-        backward<A::silu>("silu_and_mul_backward"),
-        forward<A::silu, false>("mul_and_silu"),
-        backward<A::silu, false>("mul_and_silu_backward"),
-        forward<A::gelu>("gelu_and_mul"),
-        backward<A::gelu>("gelu_and_mul_backward"),
-        forward<A::gelu_tanh>("gelu_tanh_and_mul"),
-        backward<A::gelu_tanh>("gelu_tanh_and_mul_backward"),
+        forward<A::silu>(FORWARD("silu_and_mul")),
+        backward<A::silu>(BACKWARD("silu_and_mul")),
+        forward<A::silu, false>(FORWARD("mul_and_silu")),
+        backward<A::silu, false>(BACKWARD("mul_and_silu")),
+        forward<A::gelu>(FORWARD("gelu_and_mul")),
+        backward<A::gelu>(BACKWARD("gelu_and_mul")),
+        forward<A::gelu_tanh>(FORWARD("gelu_tanh_and_mul")),
+        backward<A::gelu_tanh>(BACKWARD("gelu_tanh_and_mul")),
     };
     return {all, sizeof all / sizeof *all};
 }

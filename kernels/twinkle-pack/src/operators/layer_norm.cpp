@@ -106,8 +106,7 @@ void compute_add(const Inputs& in, const Plan& plan, void* const* results, Paral
     const int dtype = static_cast<int>(dtype_of(x));
     const auto row = row_functions().layer_norm[dtype][affine.index];
     const auto add = row_functions().add[dtype];
-    for (int i = 0; i < 2; ++i)
-        prefer_huge_pages(results[i], elements * element_size(dtype_of(x)));
+    for (int i = 0; i < 2; ++i) prefer_huge_pages(results[i], elements * element_size(dtype_of(x)));
     const RowShape<4> shape(x.sizes, plan.order,
                             {placed(x), placed(residual), placed(plan.results[0], results[0]),
                              placed(plan.results[1], results[1])},
@@ -150,14 +149,17 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
 
 OperatorList layer_norm_operators() {
     static constexpr Operator all[] = {
-        {"layer_norm", "(Tensor x, Tensor? weight, Tensor? bias, float eps=1e-05) -> Tensor",
-         "toof", 1, plan, compute},
+        {"layer_norm",
+         "layer_norm(Tensor x, Tensor? weight, Tensor? bias, float eps=1e-05) -> Tensor", "toof", 1,
+         plan, compute},
         {"add_layer_norm",
-         "(Tensor x, Tensor residual, Tensor? weight, Tensor? bias, float eps=1e-05) -> (Tensor, "
+         "add_layer_norm(Tensor x, Tensor residual, Tensor? weight, Tensor? bias, float eps=1e-05) "
+         "-> (Tensor, "
          "Tensor)",
          "ttoof", 2, plan_add, compute_add},
         {"layer_norm_backward",
-         "(Tensor grad, Tensor x, Tensor? weight, float eps=1e-05) -> (Tensor, Tensor, Tensor)",
+         "layer_norm_backward(Tensor grad, Tensor x, Tensor? weight, float eps=1e-05) -> (Tensor, "
+         "Tensor, Tensor)",
          "ttof", 3, plan_backward, compute_backward},
     };
     return {all, sizeof all / sizeof *all};

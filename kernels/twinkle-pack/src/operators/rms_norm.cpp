@@ -105,11 +105,11 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
     prefer_huge_pages(results[0], x.elements() * element_size(result.dtype));
     const RowShape<3> shape(x.sizes, plan.order,
                             {placed(grad), placed(x), placed(result, results[0])}, false);
-    compute_norm_gradients({rows[static_cast<int>(dtype_of(x))][weight_index(weight)],
-                            functions.store_sums[static_cast<int>(plan.results[1].dtype)],
-                            weight.data, numbers.eps, numbers.offset,
-                            weight.is_there() ? results[1] : nullptr, nullptr},
-                           shape, parallel);
+    compute_norm_gradients(
+        {rows[static_cast<int>(dtype_of(x))][weight_index(weight)],
+         functions.store_sums[static_cast<int>(plan.results[1].dtype)], weight.data, numbers.eps,
+         numbers.offset, weight.is_there() ? results[1] : nullptr, nullptr},
+        shape, parallel);
 }
 
 }  // namespace
@@ -117,15 +117,18 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
 OperatorList rms_norm_operators() {
     static constexpr Operator all[] = {
         {"rms_norm",
-         "(Tensor x, Tensor? weight, float eps=1e-06, float offset=0., bool round_last=False) -> "
+         "rms_norm(Tensor x, Tensor? weight, float eps=1e-06, float offset=0., bool "
+         "round_last=False) -> "
          "Tensor",
          "toffb", 1, plan, compute},
         {"add_rms_norm",
-         "(Tensor x, Tensor residual, Tensor? weight, float eps=1e-06, float offset=0., bool "
+         "add_rms_norm(Tensor x, Tensor residual, Tensor? weight, float eps=1e-06, float "
+         "offset=0., bool "
          "round_last=False) -> (Tensor, Tensor)",
          "ttoffb", 2, plan_add, compute_add},
         {"rms_norm_backward",
-         "(Tensor grad, Tensor x, Tensor? weight, float eps=1e-06, float offset=0., bool "
+         "rms_norm_backward(Tensor grad, Tensor x, Tensor? weight, float eps=1e-06, float "
+         "offset=0., bool "
          "round_last=False) -> (Tensor, Tensor)",
          "ttoffb", 2, plan_backward, compute_backward},
     };

@@ -56,8 +56,7 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
     cos_placed.strides = cos_strides;
     sin_placed.strides = sin_strides;
     const RowShape<4> shape(x.sizes, plan.order,
-                            {placed(x), cos_placed, sin_placed, placed(result, results[0])},
-                            false);
+                            {placed(x), cos_placed, sin_placed, placed(result, results[0])}, false);
     const int64_t r = cos.last_size();
     for_each_row(shape, parallel, [&](char* const* at, char* const*) {
         row(at[0], at[1], at[2], at[3], r, shape.n, transposed);
@@ -69,7 +68,8 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
 OperatorList rotary_operators() {
     static constexpr Operator all[] = {
         {"apply_rotary",
-         "(Tensor x, Tensor cos, Tensor sin, bool interleaved=False, bool transposed=False) -> "
+         "apply_rotary(Tensor x, Tensor cos, Tensor sin, bool interleaved=False, bool "
+         "transposed=False) -> "
          "Tensor",
          "tttbb", 1, plan, compute},
     };

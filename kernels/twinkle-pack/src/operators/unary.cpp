@@ -32,8 +32,8 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
     const int64_t bytes = elements * element_size(dtype);
     const bool stream = exceeds_cache(2 * bytes);
     prefer_huge_pages(results[0], bytes);
-    const RowShape<2> shape(x.sizes, plan.order,
-                            {placed(x), placed(plan.results[0], results[0])}, true);
+    const RowShape<2> shape(x.sizes, plan.order, {placed(x), placed(plan.results[0], results[0])},
+                            true);
     for_each_piece(
         shape, parallel, [&](char* const* at, int64_t n) { row(at[0], at[1], n, stream); },
         [&] {
@@ -58,36 +58,38 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
 }
 
 template <Activation activation>
-constexpr Operator forward(const char* name) {
-    return {name, "(Tensor x) -> Tensor", "t", 1, plan, compute<activation>};
+constexpr Operator forward(const char* name, const char* schema) {
+    return {name, schema, "t", 1, plan, compute<activation>};
 }
 
 template <Activation activation>
-constexpr Operator backward(const char* name) {
-    return {name, "(Tensor grad, Tensor x) -> Tensor", "tt", 1, plan_backward,
-            compute_backward<activation>};
+constexpr Operator backward(const char* name, const char* schema) {
+    return {name, schema, "tt", 1, plan_backward, compute_backward<activation>};
 }
+
+#define FORWARD(name) name, name "(Tensor x) -> Tensor"
+#define BACKWARD(name) name "_backward", name "_backward(Tensor grad, Tensor x) -> Tensor"
 
 }  // namespace
 
 OperatorList unary_operators() {
     using A = Activation;
     static constexpr Operator all[] = {
-        forward<A::silu>("silu"),
-        backward<A::silu>("silu_backward"),
-        forward<A::gelu>("gelu"),
-        backward<A::gelu>("gelu_backward"),
-        forward<A::gelu_tanh>("gelu_tanh"),
-        backward<A::gelu_tanh>("gelu_tanh_backward"),
+        forward<A::silu>(FORWARD("silu")),
+        backward<A::silu>(BACKWARD("silu")),
+        forward<A::gelu>(FORWARD("gelu")),
+        backward<A::gelu>(BACKWARD("gelu")),
+        forward<A::gelu_tanh>(FORWARD("gelu_tanh")),
+        backward<A::gelu_tanh>(BACKWARD("gelu_tanh")),
         // transformers' NewGELU is GELUTanh, written out.
-        forward<A::gelu_tanh>("gelu_new"),
-        backward<A::gelu_tanh>("gelu_new_backward"),
-        forward<A::gelu_fast>("gelu_fast"),
-        backward<A::gelu_fast>("gelu_fast_backward"),
-        forward<A::gelu_quick>("gelu_quick"),
-        backward<A::gelu_quick>("gelu_quick_backward"),
-        forward<A::relu>("relu"),
-        backward<A::relu>("relu_backward"),
+        forward<A::gelu_tanh>(FORWARD("gelu_new")),
+        backward<A::gelu_tanh>(BACKWARD("gelu_new")),
+        forward<A::gelu_fast>(FORWARD("gelu_fast")),
+        backward<A::gelu_fast>(BACKWARD("gelu_fast")),
+        forward<A::gelu_quick>(FORWARD("gelu_quick")),
+        backward<A::gelu_quick>(BACKWARD("gelu_quick")),
+        forward<A::relu>(FORWARD("relu")),
+        backward<A::relu>(BACKWARD("relu")),
     };
     return {all, sizeof all / sizeof *all};
 }

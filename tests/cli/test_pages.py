@@ -1,0 +1,64 @@
+"""The pages of docs/: what they show is what happens."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import COMMANDS, PROGRAM, ROOT, environment
+from kernels_for_tests import PREFIX, TORCH_LIB, needs_runtime
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+import pages  # noqa: E402
+
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
+
+
+def reader(folder: pathlib.Path, **changes):
+    """A folder with the examples of the repository, and the programs that a reader has."""
+    (folder / "examples").symlink_to(ROOT / "examples")
+    (folder / "bin").mkdir()
+    (folder / "bin/kernel-builder").symlink_to(pathlib.Path(__file__).with_name("kernel_builder.py"))
+    return environment(PATH=f"{PROGRAM.parent}:{folder}/bin:{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+                       TWINKLE_TORCH=TORCH_LIB.parent, CXXFLAGS="-O0 -w",
+                       HF_HUB_OFFLINE=1, **changes)
+
+
+@needs_runtime
+def test_kernels(tmp_path):
+    assert pages.run_page("docs/kernels.md", tmp_path, reader(tmp_path)) >= 10
+
+
+@needs_runtime
+def test_serving(tmp_path):
+    """Against an installed tree, as its reader has one."""
+    prefix = tmp_path / "installed"
+    for component in ("tool", "runtime", "dev"):
+        subprocess.run(["cmake", "--install", PREFIX, "--prefix", prefix, "--component", component], check=True,
+                       capture_output=True)
+    folder = tmp_path / "reader"
+    folder.mkdir()
+    assert pages.run_page("docs/serving.md", folder, reader(folder, PREFIX=prefix)) >= 9
+
+
+@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *PAGES])
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text()
+    for link in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert ((ROOT / page).parent / link).exists(), link
+
+
+def test_every_page_is_linked_from_the_readme():
+    text = (ROOT / "README.md").read_text()
+    assert PAGES and all(f"({page})" in text for page in PAGES)
+
+
+def test_every_command_that_is_named_is_one():
+    for page in PAGES:
+        for language, _, content in pages.blocks(page):
+            if language in ("sh", "console", "yaml"):
+                named = re.findall(r"^\W*(?:run: )?(?:[A-Z_]+=\S+ )*twinkle (?:--json )?([a-z-]+)", content, re.M)
+                assert set(named) <= set(COMMANDS), f"{page}: {named}"

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Uses an installed twinkle as somebody does who never saw the build; script/test-package runs it.
+#
+#   use.sh without-torch PREFIX EXAMPLES     what works without LibTorch, and what the rest says
+#   use.sh with-torch PREFIX EXAMPLES        TWINKLE_TORCH or VIRTUAL_ENV names a LibTorch
+#   use.sh programs PREFIX EXAMPLES TORCH    C and C++ programs, built with find_package(twinkle); needs cmake and g++
+#
+# Prints a line for everything that was tried; the first that fails ends it.
+set -euo pipefail
+
+what=$1 prefix=$2 examples=$3
+twinkle=$prefix/bin/twinkle
+llama=$examples/tiny-llama
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+ok() { printf 'ok      %s\n' "$*"; }
+fail() {
+    printf 'FAILED  %s\n' "$*"
+    [ ! -e said ] || cat said
+    exit 1
+}
+# expect STATUS TEXT COMMAND…: the exit status, and a text in what it says.
+expect() {
+    local status=$1 text=$2 code=0
+    shift 2
+    "$@" >said 2>&1 || code=$?
+    [ $code = "$status" ] || fail "exit $code, not $status: $*"
+    grep -qF -e "$text" said || fail "'$text' is not said by: $*"
+    ok "$(printf "%s " "${@/#$prefix/PREFIX}" | sed "s,$examples/,,g; s/ $//")"
+}
+
+without_torch() {
+    expect 0 "twinkle 0." "$twinkle" --version
+    expect 0 "Usage: twinkle kernelize" "$twinkle" kernelize --help
+    expect 0 '"runtimes"' "$twinkle" env --json
+    expect 0 "" "$twinkle" resolve --project "$llama" -o twinkle.map.json
+    for command in "run $llama/traced.pt" "kernelize $llama/traced.pt --map twinkle.map.json"; do
+        # shellcheck disable=SC2086  # words
+        expect 3 "pip install torch==" "$twinkle" $command --inputs "$llama/inputs.pt"
+        grep -q "TWINKLE_TORCH=DIR" said || fail "the hint does not name TWINKLE_TORCH"
+    done
+    [ -s "$prefix/share/man/man1/twinkle-kernelize.1" ] || [ -s "$prefix/share/man/man1/twinkle-kernelize.1.gz" ] ||
+        fail "there is no manual page"
+    ok "manual pages"
+    bash -c "source '$prefix/share/bash-completion/completions/twinkle' && complete -p twinkle" >said ||
+        fail "the completion of bash cannot be read"
+    ok "completion of bash"
+}
+
+with_torch() {
+    expect 0 "runtime: torch" "$twinkle" env
+    expect 0 "" "$twinkle" resolve --project "$llama" -o twinkle.map.json
+    expect 0 "7 replaced, 0 kept, 0 put back" "$twinkle" kernelize "$llama/traced.pt" --map twinkle.map.json \
+        --inputs "$llama/inputs.pt" --verify -o fast.pt
+    expect 0 "" "$twinkle" run fast.pt --inputs "$llama/inputs.pt" -o outputs.pt
+    [ -s outputs.pt ] || fail "there are no outputs"
+    expect 0 "twinkle-pack" "$twinkle" inspect fast.pt
+}
+
+programs() {
+    local torch=$1
+    cp -r "$examples" source
+    expect 0 "" cmake -S source -B made -DCMAKE_PREFIX_PATH="$prefix" -DTWINKLE_TORCH="$torch" -DCMAKE_CXX_FLAGS=-O0
+    expect 0 "" cmake --build made
+    "$twinkle" -q resolve --project "$llama" -o twinkle.map.json >said
+    expect 0 "replaced" made/in_memory "$llama/traced.pt" twinkle.map.json
+    expect 0 '"replaced"' made/kernelize_c "$llama/traced.pt" twinkle.map.json fast.pt
+    expect 2 "usage" made/fetch_kernel
+    expect 2 "usage" made/call_kernel
+    # A server that knows nothing of twinkle.
+    g++ -std=c++20 -O0 -w -I"$torch/include" -I"$torch/include/torch/csrc/api/include" source/cpp/plain.cpp -o plain \
+        -L"$torch/lib" -Wl,-rpath,"$torch/lib" -ltorch -ltorch_cpu -lc10
+    expect 0 "[2, 64, 256]" ./plain "$llama/traced.pt"
+    # The loader takes a space for the end of a name.
+    ln -s "$prefix/lib/libtwinkle_preload.so" preload.so
+    expect 0 "$(cut -d ' ' -f 1-3 said)" env LD_PRELOAD="$work/preload.so" ./plain fast.pt
+    bash -c './plain fast.pt; exit' >said 2>&1 && fail "a kernelized model runs without its kernels"
+    ok "without the preload library it is refused"
+}
+
+case $what in
+    without-torch) without_torch ;;
+    with-torch) with_torch ;;
+    programs) programs "$4" ;;
+    *) fail "unknown: $what" ;;
+esac
