@@ -85,7 +85,8 @@ double draw_models(Svg& svg, const Json& report, double y) {
     svg.text(margin, y, "Whole model", "part");
     svg.text(plot_right + 12, y, "median, speedup", "soft");
     const double top = y + 12;
-    draw_axis(svg, axis, top, top + count * row, "time of a run (the mark: its quartiles), speedup over the original");
+    draw_axis(svg, axis, top, top + count * row,
+              "time of a run (the mark: its quartiles), speedup over the original");
     double middle = top + row / 2;
     for (const auto& model : list_of(report, "models")) {
         const auto name = model.is_object() ? text_of(model, "name") : "";

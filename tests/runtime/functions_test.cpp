@@ -230,8 +230,9 @@ TEST_CASE("a C++ function, by its types, and an object with load()") {
 }
 
 TEST_CASE("an operator, and one that writes into a result it is given") {
-    auto model = model_with("def forward(self, x):\n    return gelu(self.a.forward(x)) + gate(self.b.forward(x))\n",
-                            "def forward(self, x):\n    return x\n");
+    auto model = model_with(
+        "def forward(self, x):\n    return gelu(self.a.forward(x)) + gate(self.b.forward(x))\n",
+        "def forward(self, x):\n    return x\n");
     const at::Tensor x = torch::randn({3, 4});
     SECTION("of LibTorch") {
         Registry registry;

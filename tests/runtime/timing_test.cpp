@@ -123,7 +123,8 @@ TEST_CASE("a budget is spent, but there is a least number of turns") {
 }
 
 TEST_CASE("models share the parameters that are alike, and no others") {
-    const torch::jit::Module from = tests::module_of("Shared", "def forward(self, x):\n    return x\n");
+    const torch::jit::Module from =
+        tests::module_of("Shared", "def forward(self, x):\n    return x\n");
     torch::jit::Module alike = from.deepcopy();
     torch::jit::Module other = from.deepcopy();
     torch::NoGradGuard no_grad;

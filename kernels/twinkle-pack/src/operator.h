@@ -72,7 +72,7 @@ bool must_copy(const View& input, const Plan& plan);
 void dense_strides(const View& input, const Plan& plan, int64_t* strides);
 
 constexpr int operator_count = 35;
-const Operator* operators();  // operator_count of them
+const Operator* operators();                      // operator_count of them
 const Operator& find_operator(const char* name);  // std::runtime_error if there is none
 
 }  // namespace twinkle_pack

@@ -24,7 +24,8 @@ struct RowShape {
     };
 
     // `joined`: also the rows themselves, where they follow each other: one long row.
-    RowShape(const int64_t* sizes, const Order& order, const Placed (&tensors)[count], bool joined) {
+    RowShape(const int64_t* sizes, const Order& order, const Placed (&tensors)[count],
+             bool joined) {
         for (int k = 0; k < count; ++k) {
             base[k] = static_cast<const char*>(tensors[k].data);
             element_size[k] = tensors[k].element_size;

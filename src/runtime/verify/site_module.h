@@ -11,6 +11,6 @@ namespace twinkle::runtime {
 // The instance under a path; for a call of a function, a module whose forward is what is called
 // there now. None: the model has no such site (any more).
 std::optional<torch::jit::Module> module_at(const torch::jit::Module& model,
-                                                const std::string& site);
+                                            const std::string& site);
 
 }  // namespace twinkle::runtime

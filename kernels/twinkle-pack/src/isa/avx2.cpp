@@ -39,18 +39,13 @@ struct Avx2 {
             : high(set1(static_cast<float>(value))),
               low(set1(static_cast<float>(value - static_cast<float>(value)))) {}
     };
-    // Each product's rounding error, which fma gives, is carried on: x * scale * weight is rounded
-    // once.
+    // The first product's rounding error, which fma gives, is carried on: x * scale * weight is
+    // rounded once.
     static reg product(reg x, Scale scale, reg weight) {
         const reg normal = mul(x, scale.high);
-        const reg normal_error = fma(x, scale.low, _mm256_fmsub_ps(x, scale.high, normal));
-        const reg result = mul(normal, weight);
-        const reg error = fma(normal_error, weight, _mm256_fmsub_ps(normal, weight, result));
-        // An overflow has no error to add.
-        const reg number = _mm256_cmp_ps(error, error, _CMP_ORD_Q);
-        return _mm256_blendv_ps(result, _mm256_add_ps(result, error), number);
+        const reg error = fma(x, scale.low, _mm256_fmsub_ps(x, scale.high, normal));
+        return fma(normal, weight, mul(error, weight));
     }
-
     // The same for (x + minus_mean) * scale * weight + bias.
     static reg normalized(reg x, Scale minus_mean, Scale scale, reg weight, reg bias) {
         const reg difference = add(x, minus_mean.high);

@@ -27,25 +27,22 @@ struct Avx512 {
             : high(set1(static_cast<float>(value))),
               low(set1(static_cast<float>(value - static_cast<float>(value)))) {}
     };
-    // Each product's rounding error, which fma gives, is carried on: x * scale * weight is rounded
-    // once.
+    // The first product's rounding error, which fma gives, is carried on: x * scale * weight is
+    // rounded once.
     static reg product(reg x, Scale scale, reg weight) {
         const reg normal = mul(x, scale.high);
-        const reg normal_error = fma(x, scale.low, _mm512_fmsub_ps(x, scale.high, normal));
-        const reg result = mul(normal, weight);
-        const reg error = fma(normal_error, weight, _mm512_fmsub_ps(normal, weight, result));
-        // An overflow has no error to add.
-        const __mmask16 number = _mm512_cmp_ps_mask(error, error, _CMP_ORD_Q);
-        return _mm512_mask_add_ps(result, number, result, error);
+        const reg error = fma(x, scale.low, _mm512_fmsub_ps(x, scale.high, normal));
+        return fma(normal, weight, mul(error, weight));
     }
-
     // The same for (x + minus_mean) * scale * weight + bias.
     static reg normalized(reg x, Scale minus_mean, Scale scale, reg weight, reg bias) {
         const reg difference = add(x, minus_mean.high);
         const reg part = _mm512_sub_ps(difference, x);
-        const reg lost = add(_mm512_sub_ps(x, _mm512_sub_ps(difference, part)), _mm512_sub_ps(minus_mean.high, part));
+        const reg lost = add(_mm512_sub_ps(x, _mm512_sub_ps(difference, part)),
+                             _mm512_sub_ps(minus_mean.high, part));
         const reg normal = mul(difference, scale.high);
-        const reg rounding = fma(difference, scale.low, _mm512_fmsub_ps(difference, scale.high, normal));
+        const reg rounding =
+            fma(difference, scale.low, _mm512_fmsub_ps(difference, scale.high, normal));
         const reg error = fma(add(lost, minus_mean.low), scale.high, rounding);
         return fma(normal, weight, fma(error, weight, bias));
     }
@@ -100,9 +97,7 @@ struct Avx512 {
         return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, set1(0), _CMP_NLE_UQ), a);
     }
     static reg swap_pairs(reg a) { return _mm512_permute_ps(a, 0xb1); }
-    static reg pair_signs() {
-        return _mm512_castsi512_ps(_mm512_set1_epi64(0x3f800000bf800000));
-    }
+    static reg pair_signs() { return _mm512_castsi512_ps(_mm512_set1_epi64(0x3f800000bf800000)); }
 
     static void fence() { _mm_sfence(); }
     static void stream(float* to, reg value) { _mm512_stream_ps(to, value); }

@@ -51,8 +51,8 @@ struct Cubic {
 
     static reg value(reg x) {
         const reg c = within(x);
-        const reg inner = V::fma(V::mul(c, c), V::set1(scalar(2 * root * cube)),
-                                 V::set1(scalar(2 * root)));
+        const reg inner =
+            V::fma(V::mul(c, c), V::set1(scalar(2 * root * cube)), V::set1(scalar(2 * root)));
         return V::mul(c, inner);
     }
     static reg derivative(reg x) {
@@ -108,9 +108,9 @@ private:
         const auto above = polynomial<V>(square, 2.2298281757095842e-08, 6.289660452368305e-06,
                                          0.00016891517084650855, 0.004677262153710807,
                                          0.03392766696670562, 0.39894227188712444);
-        const auto below = polynomial<V>(square, 1.1796741954616482e-06, 7.333961830144346e-05,
-                                         0.0018854109996319425, 0.0286767653096221,
-                                         0.2517103765428732, 1.0);
+        const auto below =
+            polynomial<V>(square, 1.1796741954616482e-06, 7.333961830144346e-05,
+                          0.0018854109996319425, 0.0286767653096221, 0.2517103765428732, 1.0);
         return V::mul(c, V::quotient(above, below));
     }
 

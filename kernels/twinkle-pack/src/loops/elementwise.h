@@ -2,27 +2,28 @@
 
 template <class V, class A, class T>
 void unary_row(const void* x, void* result, int64_t n, bool stream) {
-    map_rows<V>(static_cast<T*>(result), n, stream,
-                [](typename V::reg value) { return A::template value<V>(value); },
-                static_cast<const T*>(x));
+    map_rows<V>(
+        static_cast<T*>(result), n, stream,
+        [](typename V::reg value) { return A::template value<V>(value); },
+        static_cast<const T*>(x));
 }
 
 template <class V, class A, class T>
 void unary_backward_row(const void* grad, const void* x, void* grad_x, int64_t n) {
-    map<V, false>(static_cast<T*>(grad_x), n,
-                  [](typename V::reg g, typename V::reg value) {
-                      return V::mul(g, A::template slope<V>(value).derivative);
-                  },
-                  static_cast<const T*>(grad), static_cast<const T*>(x));
+    map<V, false>(
+        static_cast<T*>(grad_x), n,
+        [](typename V::reg g, typename V::reg value) {
+            return V::mul(g, A::template slope<V>(value).derivative);
+        },
+        static_cast<const T*>(grad), static_cast<const T*>(x));
 }
 
 template <class V, class A, class T>
 void gated_row(const void* gate, const void* up, void* result, int64_t n, bool stream) {
-    map_rows<V>(static_cast<T*>(result), n, stream,
-                [](typename V::reg g, typename V::reg u) {
-                    return V::mul(A::template value<V>(g), u);
-                },
-                static_cast<const T*>(gate), static_cast<const T*>(up));
+    map_rows<V>(
+        static_cast<T*>(result), n, stream,
+        [](typename V::reg g, typename V::reg u) { return V::mul(A::template value<V>(g), u); },
+        static_cast<const T*>(gate), static_cast<const T*>(up));
 }
 
 template <class V, class A, class T>
@@ -50,7 +51,7 @@ void gated_backward_row(const void* grad_data, const void* gate_data, const void
 
 template <class V, class T>
 void add_row(const void* a, const void* b, void* sum, int64_t n) {
-    map<V, false>(static_cast<T*>(sum), n,
-                  [](typename V::reg x, typename V::reg y) { return V::add(x, y); },
-                  static_cast<const T*>(a), static_cast<const T*>(b));
+    map<V, false>(
+        static_cast<T*>(sum), n, [](typename V::reg x, typename V::reg y) { return V::add(x, y); },
+        static_cast<const T*>(a), static_cast<const T*>(b));
 }

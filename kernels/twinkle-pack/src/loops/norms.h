@@ -13,9 +13,7 @@ struct Weights {
         : weight(static_cast<const W*>(data)),
           offset(V::set1(static_cast<typename V::scalar>(first))) {}
     reg at(int64_t i) const { return V::add(V::load(weight + i), offset); }
-    reg tail(int64_t i, int64_t n) const {
-        return V::add(load_tail<V>(weight + i, n), offset);
-    }
+    reg tail(int64_t i, int64_t n) const { return V::add(load_tail<V>(weight + i, n), offset); }
 };
 template <class V>
 struct Weights<V, None> {

@@ -3,9 +3,9 @@
 // a * b + c * d: where V's fma is fused, with the error of the second product taken back.
 template <class V>
 inline __attribute__((always_inline)) typename V::reg sum_of_two_products(typename V::reg a,
-                                                                         typename V::reg b,
-                                                                         typename V::reg c,
-                                                                         typename V::reg d) {
+                                                                          typename V::reg b,
+                                                                          typename V::reg c,
+                                                                          typename V::reg d) {
     const auto product = V::mul(c, d);
     const auto lost = V::fma(c, d, V::mul(product, V::set1(-1)));
     return V::add(V::fma(a, b, product), lost);
@@ -74,6 +74,5 @@ void rotary_row(const void* x_data, const void* cos_data, const void* sin_data, 
         rotate_pairs<V>(x, cos, sin, result, r, transposed);
     else
         rotate_halves<V>(x, cos, sin, result, r, transposed);
-    if (r < n)
-        map<V, false>(result + r, n - r, [](typename V::reg value) { return value; }, x + r);
+    if (r < n) map<V, false>(result + r, n - r, [](typename V::reg value) { return value; }, x + r);
 }

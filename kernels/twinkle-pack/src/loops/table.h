@@ -48,14 +48,14 @@ void add_activation(RowFunctions& to) {
     }
 }
 
-// `Back`: the vector of the gradients; more roundings follow each other there.
+// `Back`: the vector of gradients in which many roundings follow each other.
 template <class V, class Back, class T>
 void add_elementwise(RowFunctions& to) {
-    add_activation<V, Back, Activation::silu, Silu, T>(to);
+    add_activation<V, V, Activation::silu, Silu, T>(to);
     add_activation<V, Back, Activation::gelu, Gelu, T>(to);
     add_activation<V, Back, Activation::gelu_tanh, GeluTanh, T>(to);
     add_activation<V, Back, Activation::gelu_fast, GeluFast, T>(to);
-    add_activation<V, Back, Activation::gelu_quick, GeluQuick, T>(to);
+    add_activation<V, V, Activation::gelu_quick, GeluQuick, T>(to);
     add_activation<V, V, Activation::relu, Relu, T>(to);
     to.add[index_of<T>] = add_row<V, T>;
     to.store_sums[index_of<T>] = store_weight_gradient<Back, T>;
