@@ -18,7 +18,10 @@ namespace twinkle {
 namespace detail {
 
 template <class T>
-struct Signature : Signature<decltype(&T::operator())> {};
+struct Signature {};
+template <class T>
+    requires requires { &T::operator(); }
+struct Signature<T> : Signature<decltype(&T::operator())> {};
 template <class R, class... A>
 struct Signature<R (*)(A...)> {
     using Result = R;
