@@ -58,7 +58,6 @@ struct Operator {
     const char* name;
     const char* schema;     // whole, so that who reads the library's strings finds it
     const char* arguments;  // a letter each: t tensor, o optional tensor, f float, b bool
-    int results;
     void (*plan)(const char* name, const Inputs& inputs, Plan& plan);
     // Inputs that are readable, results as planned.
     void (*compute)(const Inputs& inputs, const Plan& plan, void* const* results,

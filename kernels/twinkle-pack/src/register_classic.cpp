@@ -83,7 +83,7 @@ void boxed(const c10::OperatorHandle& handle, c10::Stack* stack) {
     at::Tensor results[twinkle_pack::most_results];
     void* data[twinkle_pack::most_results] = {};
     const bool meta = arguments.tensors[0].is_meta();
-    for (int i = 0; i < op.results; ++i) {
+    for (int i = 0; i < plan.result_count; ++i) {
         const auto& result = plan.results[i];
         const auto dtype = static_cast<at::ScalarType>(twinkle_pack::scalar_type_of(result.dtype));
         const auto dims = static_cast<size_t>(result.dims);
@@ -95,7 +95,7 @@ void boxed(const c10::OperatorHandle& handle, c10::Stack* stack) {
         arguments.make_readable(plan);
         op.compute(arguments.inputs, plan, data, parallel);
     }
-    for (int i = 0; i < op.results; ++i) stack->emplace_back(std::move(results[i]));
+    for (int i = 0; i < plan.result_count; ++i) stack->emplace_back(std::move(results[i]));
 }
 
 void implement_all(torch::Library& library) {

@@ -163,18 +163,18 @@ void call(const Operator& op, StableIValue* stack) {
     Plan plan;
     op.plan(op.name, arguments.inputs, plan);
     Tensor results[twinkle_pack::most_results];
-    for (int i = 0; i < op.results; ++i) {
+    for (int i = 0; i < plan.result_count; ++i) {
         const auto& result = plan.results[i];
         results[i] = Tensor::empty(result.dims, result.sizes, result.strides,
                                    twinkle_pack::scalar_type_of(result.dtype), arguments.device);
     }
     if (!arguments.is_meta) {
         void* data[twinkle_pack::most_results] = {};
-        for (int i = 0; i < op.results; ++i) data[i] = results[i].data();
+        for (int i = 0; i < plan.result_count; ++i) data[i] = results[i].data();
         arguments.make_readable(plan);
         op.compute(arguments.inputs, plan, data, parallel);
     }
-    for (int i = 0; i < op.results; ++i) stack[i] = give_tensor(std::move(results[i]));
+    for (int i = 0; i < plan.result_count; ++i) stack[i] = give_tensor(std::move(results[i]));
 }
 
 // A boxed kernel knows its arguments alone, so each operator has one of its own.

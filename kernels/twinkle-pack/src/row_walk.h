@@ -15,6 +15,14 @@ struct Placed {
     int64_t element_size;
 };
 
+inline Placed placed(const View& view) {
+    return {view.data, view.strides, twinkle_pack::element_size(dtype_of(view))};
+}
+
+inline Placed placed(const Result& result, void* data) {
+    return {data, result.strides, twinkle_pack::element_size(result.dtype)};
+}
+
 // Dimensions in which all tensors go on without a gap are joined.
 template <int count>
 struct RowShape {

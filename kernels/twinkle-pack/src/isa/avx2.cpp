@@ -33,30 +33,14 @@ struct Avx2 {
     static reg mul(reg a, reg b) { return _mm256_mul_ps(a, b); }
     static reg div(reg a, reg b) { return _mm256_div_ps(a, b); }
     static reg fma(reg a, reg b, reg c) { return _mm256_fmadd_ps(a, b, c); }
-    struct Scale {
-        reg high, low;
-        explicit Scale(double value)
-            : high(set1(static_cast<float>(value))),
-              low(set1(static_cast<float>(value - static_cast<float>(value)))) {}
-    };
-    // The first product's rounding error, which fma gives, is carried on: x * scale * weight is
-    // rounded once.
+    static reg sub(reg a, reg b) { return _mm256_sub_ps(a, b); }
+    static reg fmsub(reg a, reg b, reg c) { return _mm256_fmsub_ps(a, b, c); }
+    using Scale = SplitScale<Avx2>;
     static reg product(reg x, Scale scale, reg weight) {
-        const reg normal = mul(x, scale.high);
-        const reg error = fma(x, scale.low, _mm256_fmsub_ps(x, scale.high, normal));
-        return fma(normal, weight, mul(error, weight));
+        return fused_product<Avx2>(x, scale, weight);
     }
-    // The same for (x + minus_mean) * scale * weight + bias.
     static reg normalized(reg x, Scale minus_mean, Scale scale, reg weight, reg bias) {
-        const reg difference = add(x, minus_mean.high);
-        const reg part = _mm256_sub_ps(difference, x);
-        const reg lost = add(_mm256_sub_ps(x, _mm256_sub_ps(difference, part)),
-                             _mm256_sub_ps(minus_mean.high, part));
-        const reg normal = mul(difference, scale.high);
-        const reg rounding =
-            fma(difference, scale.low, _mm256_fmsub_ps(difference, scale.high, normal));
-        const reg error = fma(add(lost, minus_mean.low), scale.high, rounding);
-        return fma(normal, weight, fma(error, weight, bias));
+        return fused_normalized<Avx2>(x, minus_mean, scale, weight, bias);
     }
 
     static double sum(reg a) {
@@ -98,7 +82,6 @@ struct Avx2 {
     }
 
     static reg quotient(reg a, reg b) { return div(a, b); }
-    static reg absolute(reg a) { return _mm256_andnot_ps(set1(-0.0f), a); }
     // max and min give their second operand where one is NaN.
     static reg clamp(reg a, float least, float most) {
         return _mm256_min_ps(set1(most), _mm256_max_ps(set1(least), a));

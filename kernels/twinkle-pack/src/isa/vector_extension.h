@@ -119,7 +119,6 @@ struct VectorExtension {
     }
 
     static reg quotient(reg a, reg b) { return a / b; }
-    static reg absolute(reg a) { return a < 0 ? -a : a; }
     static reg clamp(reg a, Scalar least, Scalar most) {
         a = a > most ? set1(most) : a;
         return a < least ? set1(least) : a;

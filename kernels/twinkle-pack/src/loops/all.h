@@ -2,6 +2,7 @@
 
 // clang-format off
 #include "loops/common.h"
+#include "loops/fused.h"
 #include "loops/activations.h"
 #include "loops/elementwise.h"
 #include "loops/sums.h"

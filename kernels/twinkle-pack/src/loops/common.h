@@ -7,7 +7,7 @@
 //     set1, add, mul, div, fma (a*b+c), fence, load(const T*), store(T*, reg), sum(reg) -> double,
 //     accumulate(double*, reg): adds to sums, exp(reg), rounded<T>(reg): the values that a store as
 //     T and a load would give, Scale: a factor, as `high` and what that lacks to the double;
-//     product(x, scale, weight), rounded once; absolute, clamp(x, least, most), relu: a NaN stays;
+//     product(x, scale, weight), rounded once; clamp(x, least, most), relu: a NaN stays;
 //     if_negative(x, a, b), if_positive(x, a): a where x > 0 or NaN, else 0; swap_pairs(reg),
 //     normalized(x, -mean, scale, weight, bias): (x - mean) * scale * weight + bias, rounded once;
 //     pair_signs(): -1, 1, -1, 1 …, quotient(a, b): a / b for numbers around 1

@@ -7,34 +7,21 @@ constexpr int index_of = __is_same(T, float)      ? 0
                          : __is_same(T, double)   ? 3
                                                   : no_weight;
 
-// The dtype that PyTorch promotes two to.
+template <bool first, class A, class B>
+struct Choose {
+    using type = A;
+};
+template <class A, class B>
+struct Choose<false, A, B> {
+    using type = B;
+};
+
+// The dtype that PyTorch promotes two to; None has no say.
 template <class A, class B>
 struct Promoted {
-    using type = float;
-};
-template <class A>
-struct Promoted<A, A> {
-    using type = A;
-};
-template <class B>
-struct Promoted<double, B> {
-    using type = double;
-};
-template <class A>
-struct Promoted<A, double> {
-    using type = double;
-};
-template <>
-struct Promoted<double, double> {
-    using type = double;
-};
-template <class A>
-struct Promoted<A, None> {
-    using type = A;
-};
-template <>
-struct Promoted<double, None> {
-    using type = double;
+    static constexpr bool same = __is_same(A, B) || __is_same(B, None);
+    static constexpr bool wide = __is_same(A, double) || __is_same(B, double);
+    using type = typename Choose<same, A, typename Choose<wide, double, float>::type>::type;
 };
 
 template <class V, class Back, Activation name, class A, class T>

@@ -1,7 +1,9 @@
 // An activation of one tensor times another.
+#include "memory.h"
 #include "operators/checks.h"
-#include "operators/elementwise.h"
 #include "operators/families.h"
+#include "operators/gate_rows.h"
+#include "row_walk.h"
 
 namespace twinkle_pack {
 
@@ -74,12 +76,12 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
 
 template <Activation activation>
 constexpr Operator forward(const char* name, const char* schema) {
-    return {name, schema, "tt", 1, plan, compute<activation>};
+    return {name, schema, "tt", plan, compute<activation>};
 }
 
 template <Activation activation>
 constexpr Operator backward(const char* name, const char* schema) {
-    return {name, schema, "ttt", 2, plan_backward, compute_backward<activation>};
+    return {name, schema, "ttt", plan_backward, compute_backward<activation>};
 }
 
 #define FORWARD(name) name, name "(Tensor gate, Tensor up) -> Tensor"

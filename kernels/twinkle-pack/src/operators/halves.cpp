@@ -1,7 +1,9 @@
 // An activation of one half of each row times the other half: gate and up in one tensor.
+#include "memory.h"
 #include "operators/checks.h"
-#include "operators/elementwise.h"
 #include "operators/families.h"
+#include "operators/gate_rows.h"
+#include "row_walk.h"
 
 namespace twinkle_pack {
 namespace {
@@ -77,12 +79,12 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
 
 template <Activation activation, bool gate_first = true>
 constexpr Operator forward(const char* name, const char* schema) {
-    return {name, schema, "t", 1, plan, compute<activation, gate_first>};
+    return {name, schema, "t", plan, compute<activation, gate_first>};
 }
 
 template <Activation activation, bool gate_first = true>
 constexpr Operator backward(const char* name, const char* schema) {
-    return {name, schema, "tt", 1, plan_backward, compute_backward<activation, gate_first>};
+    return {name, schema, "tt", plan_backward, compute_backward<activation, gate_first>};
 }
 
 #define FORWARD(name) name, name "(Tensor x) -> Tensor"

@@ -2,10 +2,12 @@
 #include <cstring>
 #include <vector>
 
+#include "isa/functions.h"
+#include "memory.h"
 #include "operators/checks.h"
-#include "operators/elementwise.h"
 #include "operators/families.h"
 #include "operators/norm_gradient.h"
+#include "row_walk.h"
 
 namespace twinkle_pack {
 namespace {
@@ -150,17 +152,17 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
 OperatorList layer_norm_operators() {
     static constexpr Operator all[] = {
         {"layer_norm",
-         "layer_norm(Tensor x, Tensor? weight, Tensor? bias, float eps=1e-05) -> Tensor", "toof", 1,
+         "layer_norm(Tensor x, Tensor? weight, Tensor? bias, float eps=1e-05) -> Tensor", "toof",
          plan, compute},
         {"add_layer_norm",
          "add_layer_norm(Tensor x, Tensor residual, Tensor? weight, Tensor? bias, float eps=1e-05) "
          "-> (Tensor, "
          "Tensor)",
-         "ttoof", 2, plan_add, compute_add},
+         "ttoof", plan_add, compute_add},
         {"layer_norm_backward",
          "layer_norm_backward(Tensor grad, Tensor x, Tensor? weight, float eps=1e-05) -> (Tensor, "
          "Tensor, Tensor)",
-         "ttof", 3, plan_backward, compute_backward},
+         "ttof", plan_backward, compute_backward},
     };
     return {all, sizeof all / sizeof *all};
 }

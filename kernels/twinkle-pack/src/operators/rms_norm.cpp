@@ -1,8 +1,10 @@
 // Root mean square normalization, of x or of x + residual.
+#include "isa/functions.h"
+#include "memory.h"
 #include "operators/checks.h"
-#include "operators/elementwise.h"
 #include "operators/families.h"
 #include "operators/norm_gradient.h"
+#include "row_walk.h"
 
 namespace twinkle_pack {
 namespace {
@@ -120,17 +122,17 @@ OperatorList rms_norm_operators() {
          "rms_norm(Tensor x, Tensor? weight, float eps=1e-06, float offset=0., bool "
          "round_last=False) -> "
          "Tensor",
-         "toffb", 1, plan, compute},
+         "toffb", plan, compute},
         {"add_rms_norm",
          "add_rms_norm(Tensor x, Tensor residual, Tensor? weight, float eps=1e-06, float "
          "offset=0., bool "
          "round_last=False) -> (Tensor, Tensor)",
-         "ttoffb", 2, plan_add, compute_add},
+         "ttoffb", plan_add, compute_add},
         {"rms_norm_backward",
          "rms_norm_backward(Tensor grad, Tensor x, Tensor? weight, float eps=1e-06, float "
          "offset=0., bool "
          "round_last=False) -> (Tensor, Tensor)",
-         "ttoffb", 2, plan_backward, compute_backward},
+         "ttoffb", plan_backward, compute_backward},
     };
     return {all, sizeof all / sizeof *all};
 }

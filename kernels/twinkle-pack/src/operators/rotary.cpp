@@ -1,7 +1,9 @@
 // Rotary position embedding.
+#include "isa/functions.h"
+#include "memory.h"
 #include "operators/checks.h"
-#include "operators/elementwise.h"
 #include "operators/families.h"
+#include "row_walk.h"
 
 namespace twinkle_pack {
 namespace {
@@ -71,7 +73,7 @@ OperatorList rotary_operators() {
          "apply_rotary(Tensor x, Tensor cos, Tensor sin, bool interleaved=False, bool "
          "transposed=False) -> "
          "Tensor",
-         "tttbb", 1, plan, compute},
+         "tttbb", plan, compute},
     };
     return {all, sizeof all / sizeof *all};
 }

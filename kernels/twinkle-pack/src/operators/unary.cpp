@@ -1,7 +1,9 @@
 // Activations of one tensor.
+#include "isa/functions.h"
+#include "memory.h"
 #include "operators/checks.h"
-#include "operators/elementwise.h"
 #include "operators/families.h"
+#include "row_walk.h"
 
 namespace twinkle_pack {
 namespace {
@@ -59,12 +61,12 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
 
 template <Activation activation>
 constexpr Operator forward(const char* name, const char* schema) {
-    return {name, schema, "t", 1, plan, compute<activation>};
+    return {name, schema, "t", plan, compute<activation>};
 }
 
 template <Activation activation>
 constexpr Operator backward(const char* name, const char* schema) {
-    return {name, schema, "tt", 1, plan_backward, compute_backward<activation>};
+    return {name, schema, "tt", plan_backward, compute_backward<activation>};
 }
 
 #define FORWARD(name) name, name "(Tensor x) -> Tensor"
