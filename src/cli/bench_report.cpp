@@ -68,19 +68,6 @@ Table site_table(const Json& report, Notes* notes, const std::string& implied) {
     return table;
 }
 
-std::string sites_text(const Json& report, std::size_t columns, bool color) {
-    Notes notes;
-    std::string implied;
-    auto table = site_table(report, nullptr, {});
-    if (columns > 0 && table.width() > columns) {
-        implied = common_kernel(report);
-        table = site_table(report, &notes, implied);
-    }
-    const std::string sites = table.empty() ? "no site: the mapping binds no class of this model\n"
-                                            : table.render(columns, color);
-    return sites + notes.render(columns) + totals_text(report, implied);
-}
-
 std::string models_text(const Json& report, std::size_t columns, bool color) {
     const auto right = Table::Align::right;
     Table table({{"whole model"},
@@ -161,8 +148,8 @@ std::string machine_text(const Json& report) {
 }
 
 std::string bench_tables(const Json& report, std::size_t columns, bool color) {
-    return sites_text(report, columns, color) + models_text(report, columns, color) + "\n" +
-           machine_text(report) + "\n";
+    return sites_text(report, site_table, columns, color) + models_text(report, columns, color) +
+           "\n" + machine_text(report) + "\n";
 }
 
 }  // namespace twinkle::cli

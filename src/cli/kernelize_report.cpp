@@ -73,16 +73,7 @@ std::string whole_model(const Json& report) {
 }  // namespace
 
 std::string kernelize_table(const Json& report, std::size_t columns, bool color) {
-    Notes notes;
-    std::string implied;
-    auto table = site_table(report, nullptr, {});
-    if (columns > 0 && table.width() > columns) {
-        implied = common_kernel(report);
-        table = site_table(report, &notes, implied);
-    }
-    const std::string sites = table.empty() ? "no site: the mapping binds no class of this model\n"
-                                            : table.render(columns, color);
-    return sites + notes.render(columns) + totals_text(report, implied) + whole_model(report);
+    return sites_text(report, site_table, columns, color) + whole_model(report);
 }
 
 }  // namespace twinkle::cli

@@ -55,23 +55,6 @@ const Json& list_of(const Json& report, const char* key) {
     return found != report.end() && found->is_array() ? *found : none;
 }
 
-std::string common_kernel(const Json& report) {
-    std::string common;
-    for (const auto& site : sites_of(report)) {
-        const auto kernel = shown_text(site, "kernel");
-        const auto end = kernel.find(": ");
-        if (kernel.empty()) {
-            continue;
-        }
-        const auto prefix = end == std::string::npos ? "" : kernel.substr(0, end + 2);
-        if (prefix.empty() || (!common.empty() && prefix != common)) {
-            return {};
-        }
-        common = prefix;
-    }
-    return common;
-}
-
 std::string shown_site(const Json& site) {
     const auto name = shown_text(site, "site");
     return name.empty() ? "(the model)" : name;
@@ -83,20 +66,6 @@ std::size_t count_of(const Json& report, const std::string& status) {
         number += site.is_object() && shown_text(site, "status") == status ? 1 : 0;
     }
     return number;
-}
-
-std::string totals_text(const Json& report, const std::string& implied) {
-    std::string text =
-        fmt::format("\n{} replaced, {} kept, {} put back", count_of(report, "replaced"),
-                    count_of(report, "kept"), count_of(report, "reverted"));
-    if (!implied.empty()) {
-        text += "; every kernel is from " + implied.substr(0, implied.size() - 2);
-    }
-    for (const char* key : {"mode", "device"}) {
-        const auto value = shown_text(report, key);
-        text += value.empty() ? "" : fmt::format("; {} {}", key, value);
-    }
-    return text + "\n";
 }
 
 std::string Notes::number(const std::string& text) {
@@ -117,6 +86,56 @@ std::string Notes::render(std::size_t columns) const {
         text += label + base::wrap(texts_[i], columns, label.size()).substr(label.size()) + "\n";
     }
     return text;
+}
+
+namespace {
+
+// "twinkle-pack: " where every kernel begins with it: it need not be said in every line.
+std::string common_kernel(const Json& report) {
+    std::string common;
+    for (const auto& site : sites_of(report)) {
+        const auto kernel = shown_text(site, "kernel");
+        const auto end = kernel.find(": ");
+        if (kernel.empty()) {
+            continue;
+        }
+        const auto prefix = end == std::string::npos ? "" : kernel.substr(0, end + 2);
+        if (prefix.empty() || (!common.empty() && prefix != common)) {
+            return {};
+        }
+        common = prefix;
+    }
+    return common;
+}
+
+std::string totals_text(const Json& report, const std::string& implied) {
+    std::string text =
+        fmt::format("\n{} replaced, {} kept, {} put back", count_of(report, "replaced"),
+                    count_of(report, "kept"), count_of(report, "reverted"));
+    if (!implied.empty()) {
+        text += "; every kernel is from " + implied.substr(0, implied.size() - 2);
+    }
+    for (const char* key : {"mode", "device"}) {
+        const auto value = shown_text(report, key);
+        text += value.empty() ? "" : fmt::format("; {} {}", key, value);
+    }
+    return text + "\n";
+}
+
+}  // namespace
+
+std::string sites_text(const Json& report, const SiteTable& table_of, std::size_t columns,
+                       bool color) {
+    Notes notes;
+    std::string implied;
+    auto table = table_of(report, nullptr, {});
+    if (columns > 0 && table.width() > columns) {
+        implied = common_kernel(report);
+        table = table_of(report, &notes, implied);
+    }
+    const std::string sites = table.empty() ? "no site: the mapping binds no class of this model\n"
+                                            : table.render(columns, color);
+    return sites + notes.render(columns) + totals_text(report, implied);
 }
 
 }  // namespace twinkle::cli

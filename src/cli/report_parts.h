@@ -3,11 +3,13 @@
 // missing or of another kind.
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "base/table.h"
 #include "base/terminal.h"
 
 namespace twinkle::cli {
@@ -27,12 +29,6 @@ std::string short_name(const std::string& name);      // the last component of a
 std::string shown_site(const base::Json& site);       // its name; the root is "(the model)"
 std::size_t count_of(const base::Json& report, const std::string& status);  // sites
 
-// "twinkle-pack: " where every kernel begins with it: it need not be said in every line.
-std::string common_kernel(const base::Json& report);
-
-// "7 replaced, 0 kept, 0 put back; mode inference; …": the line below the table of sites.
-std::string totals_text(const base::Json& report, const std::string& implied_kernel);
-
 // Reasons that many sites share are said once, below the table.
 class Notes {
 public:
@@ -42,5 +38,15 @@ public:
 private:
     std::vector<std::string> texts_;
 };
+
+// A table of the sites. With notes, reasons are numbers in them and kernels lack the prefix
+// `implied`, which all of them have.
+using SiteTable =
+    std::function<base::Table(const base::Json& report, Notes* notes, const std::string& implied)>;
+
+// That table, with notes where it is too wide for the terminal otherwise, and below it
+// "7 replaced, 0 kept, 0 put back; mode inference; …".
+std::string sites_text(const base::Json& report, const SiteTable& table_of, std::size_t columns,
+                       bool color);
 
 }  // namespace twinkle::cli
