@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Puts a kernel build together in the Hub's layout: sources, library, metadata.json with digest.
 
-    package.py --python DIR --library FILE --id NAMESPACE --output build/VARIANT
+    package.py --python DIR --library FILE --id NAMESPACE [--backend cuda --archs 9.0 12.0+PTX] --output build/VARIANT
 """
 
 import argparse
@@ -40,6 +40,8 @@ def main() -> None:
     parser.add_argument("--python", type=pathlib.Path, required=True, help="the package's Python files")
     parser.add_argument("--library", type=pathlib.Path, required=True, help="the library of operators")
     parser.add_argument("--id", required=True, help="the namespace of its operators")
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--archs", nargs="*", default=[], help="the GPUs that the library has code for")
     parser.add_argument("--output", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
 
@@ -58,7 +60,7 @@ def main() -> None:
         "version": 1,
         "license": "Apache-2.0",
         "python-depends": [],
-        "backend": {"type": "cpu"},
+        "backend": {"type": arguments.backend} | ({"archs": arguments.archs} if arguments.archs else {}),
         "digest": digest_of(scratch),
     }
     (scratch / "metadata.json").write_text(json.dumps(metadata, indent=2) + "\n")

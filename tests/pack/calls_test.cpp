@@ -89,7 +89,7 @@ TEST_CASE("more dimensions than anyone has, and sizes of one") {
     CHECK(call("relu", {at::ones(std::vector<int64_t>(64, 1))})[0].dim() == 64);
 }
 
-TEST_CASE("elements at addresses that their type does not divide") {
+TEST_CASE("elements at addresses that their type does not divide", "[cpu]") {
     at::manual_seed(8);
     for (const Formula& formula : all_formulas())
         for (auto dtype : dtypes()) {
@@ -177,7 +177,7 @@ TEST_CASE("on the meta device shape and dtype are told") {
 }
 
 // The instruction set is chosen once per process, so each has a process of its own.
-TEST_CASE("every instruction set of this CPU is right, and an unknown one is refused") {
+TEST_CASE("every instruction set of this CPU is right, and an unknown one is refused", "[cpu]") {
     const auto run = [](const char* isa, const char* tests, bool streamed = false) {
         const pid_t child = fork();
         if (child == 0) {

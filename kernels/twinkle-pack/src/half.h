@@ -4,6 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
+// A formula that the CPU's loops and CUDA kernels share.
+#ifdef __CUDACC__
+#define PACK_ANYWHERE __host__ __device__
+#else
+#define PACK_ANYWHERE
+#endif
+
 namespace twinkle_pack {
 
 struct BFloat16 {

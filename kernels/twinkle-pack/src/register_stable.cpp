@@ -2,15 +2,28 @@
 // on. TORCH_TARGET_VERSION (set by the build) hides everything newer. The C functions are called
 // directly: the C++ header torch/csrc/stable/library.h needs a newer libstdc++ than manylinux_2_28
 // has.
+//
+// TWINKLE_PACK_CUDA: for CUDA devices too. TWINKLE_PACK_ON_HOST: the CUDA kernels in place of the
+// CPU's, for tests without a GPU.
 #include <torch/csrc/stable/c/shim.h>
 #include <torch/headeronly/version.h>
 
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "operator.h"
+
+#if defined(TWINKLE_PACK_CUDA) || defined(TWINKLE_PACK_ON_HOST)
+#include "cuda/launches.h"
+#endif
+
+#ifdef TWINKLE_PACK_CUDA
+// In LibTorch's headers for builds with a CUDA toolkit only.
+extern "C" AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device, void** stream);
+#endif
 
 namespace {
 
@@ -157,6 +170,74 @@ struct Arguments {
     bool is_meta;
 };
 
+[[maybe_unused]] void compute_on_cpu(const Operator& op, Arguments& arguments, const Plan& plan,
+                                     void* const* results) {
+    arguments.make_readable(plan);
+    op.compute(arguments.inputs, plan, results, parallel);
+}
+
+#if defined(TWINKLE_PACK_CUDA) || defined(TWINKLE_PACK_ON_HOST)
+// Makes a device the current one while it lives.
+class DeviceGuard {
+public:
+    explicit DeviceGuard(std::pair<int32_t, int32_t> device) {
+        if (device.first != aoti_torch_device_type_cpu())
+            check(aoti_torch_create_device_guard(device.second, &guard_));
+    }
+    DeviceGuard(const DeviceGuard&) = delete;
+    DeviceGuard& operator=(const DeviceGuard&) = delete;
+    ~DeviceGuard() {
+        if (guard_) aoti_torch_delete_device_guard(guard_);
+    }
+
+private:
+    DeviceGuardHandle guard_ = nullptr;
+};
+
+// A GPU reads no element at an address that its size does not divide.
+void check_addresses(const Operator& op, const Inputs& inputs) {
+    for (const View& view : inputs.tensors) {
+        if (!view.is_there() || view.elements() == 0) continue;
+        const auto size = twinkle_pack::element_size(twinkle_pack::dtype_of(view));
+        if (reinterpret_cast<uintptr_t>(view.data) % static_cast<uintptr_t>(size) != 0)
+            throw std::runtime_error(std::string("twinkle-pack: ") + op.name +
+                                     ": the elements of a tensor lie at addresses that their "
+                                     "size does not divide; clone() it");
+    }
+}
+
+void compute_on_cuda(const Operator& op, Arguments& arguments, const Plan& plan,
+                     void* const* results) {
+    check_addresses(op, arguments.inputs);
+    const auto& kernel = twinkle_pack::cuda::kernel_of(op.name);
+    const DeviceGuard guard(arguments.device);
+    twinkle_pack::cuda::Queue queue{nullptr, arguments.device.second, nullptr};
+#ifdef TWINKLE_PACK_CUDA
+    check(aoti_torch_get_current_cuda_stream(arguments.device.second, &queue.stream));
+#endif
+    const int64_t bytes = kernel.workspace ? kernel.workspace(arguments.inputs) : 0;
+    Tensor workspace;
+    if (bytes > 0) {
+        const int64_t step = 1;
+        workspace = Tensor::empty(1, &bytes, &step, aoti_torch_dtype_uint8(), arguments.device);
+        queue.workspace = workspace.data();
+    }
+    kernel.launch(arguments.inputs, plan, results, queue);
+}
+
+void compute(const Operator& op, Arguments& arguments, const Plan& plan, void* const* results) {
+#ifdef TWINKLE_PACK_CUDA
+    if (arguments.device.first == aoti_torch_device_type_cpu())
+        return compute_on_cpu(op, arguments, plan, results);
+#endif
+    compute_on_cuda(op, arguments, plan, results);
+}
+#else
+void compute(const Operator& op, Arguments& arguments, const Plan& plan, void* const* results) {
+    compute_on_cpu(op, arguments, plan, results);
+}
+#endif
+
 // On the meta device shape and dtype are told alone.
 void call(const Operator& op, StableIValue* stack) {
     Arguments arguments(op, stack);
@@ -171,8 +252,7 @@ void call(const Operator& op, StableIValue* stack) {
     if (!arguments.is_meta) {
         void* data[twinkle_pack::most_results] = {};
         for (int i = 0; i < plan.result_count; ++i) data[i] = results[i].data();
-        arguments.make_readable(plan);
-        op.compute(arguments.inputs, plan, data, parallel);
+        compute(op, arguments, plan, data);
     }
     for (int i = 0; i < plan.result_count; ++i) stack[i] = give_tensor(std::move(results[i]));
 }
@@ -194,7 +274,7 @@ public:
             check(aoti_torch_library_def(libraries_[0], op.schema));
         }
         int used = 1;
-        for (const char* key : {"CPU", "Meta"}) {
+        for (const char* key : keys) {
             TorchLibraryHandle& library = libraries_[used++];
             check(aoti_torch_library_init_impl(id, key, __FILE__, __LINE__, &library));
             implement_all(library, std::make_integer_sequence<int, twinkle_pack::operator_count>());
@@ -213,7 +293,12 @@ private:
          ...);
     }
 
-    TorchLibraryHandle libraries_[3] = {};
+#ifdef TWINKLE_PACK_CUDA
+    static constexpr const char* keys[] = {"CPU", "CUDA", "Meta"};
+#else
+    static constexpr const char* keys[] = {"CPU", "Meta"};
+#endif
+    TorchLibraryHandle libraries_[1 + std::size(keys)] = {};
 };
 
 const Registration registration;

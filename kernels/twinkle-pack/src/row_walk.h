@@ -36,7 +36,7 @@ struct RowShape {
              bool joined) {
         for (int k = 0; k < count; ++k) {
             base[k] = static_cast<const char*>(tensors[k].data);
-            element_size[k] = tensors[k].element_size;
+            element_size[k] = inner_step[k] = tensors[k].element_size;
         }
         for (int64_t i = 0; i < order.dims; ++i) {
             const int d = order.at[i];
@@ -45,7 +45,9 @@ struct RowShape {
             Dim dim;
             dim.size = sizes[d];
             for (int k = 0; k < count; ++k)
-                dim.step[k] = row ? element_size[k] : tensors[k].strides[d] * element_size[k];
+                dim.step[k] =
+                    sizes[d] == 1 ? element_size[k] : tensors[k].strides[d] * element_size[k];
+            for (int k = 0; row && k < count; ++k) inner_step[k] = dim.step[k];
             if (!row) {
                 rows *= dim.size;
                 add(dim);
@@ -61,6 +63,7 @@ struct RowShape {
     int64_t rows = 1, n = 1;
     const char* base[count];
     int64_t element_size[count];
+    int64_t inner_step[count];  // in a row; that of an element wherever `must_copy` was heeded
     int used = 0;
     Dim dims[most_dims];
 

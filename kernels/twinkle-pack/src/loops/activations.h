@@ -5,38 +5,55 @@ struct Slope {
     typename V::reg value, derivative;
 };
 
+// Whether V has no more digits than the result, and no wider one to compute in.
+template <class V>
+constexpr bool is_narrow = requires { V::narrow; };
+
 // x * sigmoid(p(x)) = x / (1 + exp(-p)). An overflow of exp gives -0; infinity and NaN pass as in
 // PyTorch.
 template <template <class> class Exponent>
 struct Sigmoidal {
     template <class V>
-    static typename V::reg value(typename V::reg x) {
+    PACK_ANYWHERE static typename V::reg value(typename V::reg x) {
         const auto e = V::exp(V::mul(Exponent<V>::value(x), V::set1(-1)));
         return V::div(x, V::add(e, V::set1(1)));
     }
 
     template <class V>
-    static Slope<V> slope(typename V::reg x) {
+    PACK_ANYWHERE static Slope<V> slope(typename V::reg x) {
         const auto one = V::set1(1), minus = V::set1(-1);
         const auto e = V::exp(V::mul(Exponent<V>::value(x), minus));
         const auto s = V::div(one, V::add(e, one));
         const auto value = V::mul(x, s);
-        const auto rest = V::mul(V::fma(s, minus, one), Exponent<V>::derivative(x));
+        const auto rest = V::mul(complement<V>(e, s), Exponent<V>::derivative(x));
         return {value, V::fma(value, rest, s)};
+    }
+
+private:
+    // 1 - s, where s = 1 / (1 + e): near 1, s has lost its digits.
+    template <class V>
+    PACK_ANYWHERE static typename V::reg complement(typename V::reg e, typename V::reg s) {
+        const auto one = V::set1(1), minus = V::set1(-1);
+        const auto difference = V::fma(s, minus, one);
+        if constexpr (is_narrow<V>)
+            return V::if_negative(V::fma(one, minus, e), V::mul(e, s), difference);
+        return difference;
     }
 };
 
 template <class V>
 struct Plain {
-    static typename V::reg value(typename V::reg x) { return x; }
-    static typename V::reg derivative(typename V::reg) { return V::set1(1); }
+    PACK_ANYWHERE static typename V::reg value(typename V::reg x) { return x; }
+    PACK_ANYWHERE static typename V::reg derivative(typename V::reg) { return V::set1(1); }
 };
 
 template <class V>
 struct Quick {
-    static typename V::reg value(typename V::reg x) { return V::mul(x, factor()); }
-    static typename V::reg derivative(typename V::reg) { return factor(); }
-    static typename V::reg factor() { return V::set1(static_cast<typename V::scalar>(1.702)); }
+    PACK_ANYWHERE static typename V::reg value(typename V::reg x) { return V::mul(x, factor()); }
+    PACK_ANYWHERE static typename V::reg derivative(typename V::reg) { return factor(); }
+    PACK_ANYWHERE static typename V::reg factor() {
+        return V::set1(static_cast<typename V::scalar>(1.702));
+    }
 };
 
 // 0.5 * (1 + tanh(a * (x + 0.044715 x³))) = sigmoid(2 a (x + 0.044715 x³)), without the
@@ -49,17 +66,17 @@ struct Cubic {
     static constexpr double root = fast ? 0.7978845608 : 0.79788456080286535588;
     static constexpr double cube = 0.044715;
 
-    static reg value(reg x) {
+    PACK_ANYWHERE static reg value(reg x) {
         const reg c = within(x);
         const reg inner =
             V::fma(V::mul(c, c), V::set1(scalar(2 * root * cube)), V::set1(scalar(2 * root)));
         return V::mul(c, inner);
     }
-    static reg derivative(reg x) {
+    PACK_ANYWHERE static reg derivative(reg x) {
         const reg c = within(x);
         return V::fma(V::mul(c, c), V::set1(scalar(6 * root * cube)), V::set1(scalar(2 * root)));
     }
-    static reg within(reg x) { return V::clamp(x, -50, 50); }
+    PACK_ANYWHERE static reg within(reg x) { return V::clamp(x, -50, 50); }
 };
 template <class V>
 using Tanh = Cubic<V, false>;
@@ -74,14 +91,14 @@ using GeluFast = Sigmoidal<Fast>;
 // x * Phi(x), with the normal distribution's Phi.
 struct Gelu {
     template <class V>
-    static typename V::reg value(typename V::reg x) {
+    PACK_ANYWHERE static typename V::reg value(typename V::reg x) {
         if constexpr (V::precise) return V::mul(x, V::normal_distribution(x));
         const auto half = V::mul(x, V::set1(static_cast<typename V::scalar>(0.5)));
         return saturated<V>(x, V::fma(x, above_half<V>(x), half), x);
     }
 
     template <class V>
-    static Slope<V> slope(typename V::reg x) {
+    PACK_ANYWHERE static Slope<V> slope(typename V::reg x) {
         using scalar = typename V::scalar;
         const auto phi = distribution<V>(x);
         const auto bell = V::exp(V::mul(V::mul(x, x), V::set1(scalar(-0.5))));
@@ -92,7 +109,7 @@ struct Gelu {
 
 private:
     template <class V>
-    static typename V::reg distribution(typename V::reg x) {
+    PACK_ANYWHERE static typename V::reg distribution(typename V::reg x) {
         if constexpr (V::precise) return V::normal_distribution(x);
         const auto half = V::set1(static_cast<typename V::scalar>(0.5));
         return saturated<V>(x, V::add(above_half<V>(x), half), V::set1(1));
@@ -101,7 +118,7 @@ private:
     // Phi(x) - 0.5 = x P(x²) / Q(x²) up to 5.6: P and Q are fitted for the least error relative to
     // it (2.2e-8).
     template <class V>
-    static typename V::reg above_half(typename V::reg x) {
+    PACK_ANYWHERE static typename V::reg above_half(typename V::reg x) {
         using scalar = typename V::scalar;
         const auto c = V::clamp(x, scalar(-5.6), scalar(5.6));
         const auto square = V::mul(c, c);
@@ -116,8 +133,8 @@ private:
 
     // Phi(-5.6) is 1.1e-8, of which float32 leaves no digit.
     template <class V>
-    static typename V::reg saturated(typename V::reg x, typename V::reg value,
-                                     typename V::reg high) {
+    PACK_ANYWHERE static typename V::reg saturated(typename V::reg x, typename V::reg value,
+                                                   typename V::reg high) {
         const auto limit = V::set1(static_cast<typename V::scalar>(5.6));
         const auto upper = V::if_negative(V::fma(x, V::set1(-1), limit), high, value);
         return V::if_negative(V::add(x, limit), V::mul(x, V::set1(0)), upper);
@@ -126,11 +143,11 @@ private:
 
 struct Relu {
     template <class V>
-    static typename V::reg value(typename V::reg x) {
+    PACK_ANYWHERE static typename V::reg value(typename V::reg x) {
         return V::relu(x);
     }
     template <class V>
-    static Slope<V> slope(typename V::reg x) {
+    PACK_ANYWHERE static Slope<V> slope(typename V::reg x) {
         return {V::relu(x), V::if_positive(x, V::set1(1))};
     }
 };

@@ -1,6 +1,7 @@
 // The loops, in the order in which they use each other.
 
 // clang-format off
+#include "loops/half_conversion.h"
 #include "loops/common.h"
 #include "loops/fused.h"
 #include "loops/activations.h"

@@ -70,8 +70,8 @@ inline __attribute__((always_inline)) void map_rows(T* result, int64_t n, bool s
 // The polynomial with these coefficients, the highest power's first; unrolled whatever the compiler
 // thinks of it.
 template <class V, class... Coefficients>
-inline __attribute__((always_inline)) typename V::reg polynomial(typename V::reg x, double first,
-                                                                 Coefficients... others) {
+PACK_ANYWHERE inline __attribute__((always_inline)) typename V::reg polynomial(
+    typename V::reg x, double first, Coefficients... others) {
     using scalar = typename V::scalar;
     auto p = V::set1(static_cast<scalar>(first));
     ((p = V::fma(p, x, V::set1(static_cast<scalar>(others)))), ...);

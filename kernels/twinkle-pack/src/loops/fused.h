@@ -6,26 +6,26 @@ template <class V>
 struct SplitScale {
     typename V::reg high, low;
 
+    SplitScale() = default;
+    PACK_ANYWHERE SplitScale(typename V::reg high_part, typename V::reg low_part)
+        : high(high_part), low(low_part) {}
     explicit SplitScale(double value)
         : high(V::set1(static_cast<float>(value))),
           low(V::set1(static_cast<float>(value - static_cast<float>(value)))) {}
 };
 
 template <class V>
-inline __attribute__((always_inline)) typename V::reg fused_product(typename V::reg x,
-                                                                    SplitScale<V> scale,
-                                                                    typename V::reg weight) {
+PACK_ANYWHERE inline __attribute__((always_inline)) typename V::reg fused_product(
+    typename V::reg x, SplitScale<V> scale, typename V::reg weight) {
     const auto normal = V::mul(x, scale.high);
     const auto error = V::fma(x, scale.low, V::fmsub(x, scale.high, normal));
     return V::fma(normal, weight, V::mul(error, weight));
 }
 
 template <class V>
-inline __attribute__((always_inline)) typename V::reg fused_normalized(typename V::reg x,
-                                                                       SplitScale<V> minus_mean,
-                                                                       SplitScale<V> scale,
-                                                                       typename V::reg weight,
-                                                                       typename V::reg bias) {
+PACK_ANYWHERE inline __attribute__((always_inline)) typename V::reg fused_normalized(
+    typename V::reg x, SplitScale<V> minus_mean, SplitScale<V> scale, typename V::reg weight,
+    typename V::reg bias) {
     const auto difference = V::add(x, minus_mean.high);
     const auto part = V::sub(difference, x);
     const auto lost = V::add(V::sub(x, V::sub(difference, part)), V::sub(minus_mean.high, part));

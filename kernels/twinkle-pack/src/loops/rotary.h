@@ -2,10 +2,8 @@
 
 // a * b + c * d: where V's fma is fused, with the error of the second product taken back.
 template <class V>
-inline __attribute__((always_inline)) typename V::reg sum_of_two_products(typename V::reg a,
-                                                                          typename V::reg b,
-                                                                          typename V::reg c,
-                                                                          typename V::reg d) {
+PACK_ANYWHERE inline __attribute__((always_inline)) typename V::reg sum_of_two_products(
+    typename V::reg a, typename V::reg b, typename V::reg c, typename V::reg d) {
     const auto product = V::mul(c, d);
     const auto lost = V::fma(c, d, V::mul(product, V::set1(-1)));
     return V::add(V::fma(a, b, product), lost);
@@ -16,8 +14,9 @@ struct Rotated {
     typename V::reg first, second;
 
     // x * cos + rotate(x) * sin, where rotate gives (-second, first); transposed: the other way.
-    Rotated(typename V::reg x1, typename V::reg x2, typename V::reg c1, typename V::reg c2,
-            typename V::reg s1, typename V::reg s2, bool transposed) {
+    PACK_ANYWHERE Rotated(typename V::reg x1, typename V::reg x2, typename V::reg c1,
+                          typename V::reg c2, typename V::reg s1, typename V::reg s2,
+                          bool transposed) {
         const auto minus = V::set1(-1);
         if (transposed) {
             first = sum_of_two_products<V>(x1, c1, x2, s2);

@@ -7,6 +7,16 @@
 
 namespace twinkle_pack {
 
+// The two halves of a tensor's rows.
+struct Halves {
+    Placed gate, up;
+
+    Halves(const Placed& whole, int64_t half, bool gate_first) : gate(whole), up(whole) {
+        Placed& second = gate_first ? up : gate;
+        second.data = static_cast<const char*>(second.data) + half * second.element_size;
+    }
+};
+
 // act(gate) * up for all rows, past the cache where the tensors exceed it.
 void compute_gated(Activation activation, DType dtype, const RowShape<3>& gate_up_result,
                    ParallelFor parallel);

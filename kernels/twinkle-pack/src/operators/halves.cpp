@@ -8,16 +8,6 @@
 namespace twinkle_pack {
 namespace {
 
-// The two halves of a tensor's rows.
-struct Halves {
-    Placed gate, up;
-
-    Halves(const Placed& whole, int64_t half, bool gate_first) : gate(whole), up(whole) {
-        Placed& second = gate_first ? up : gate;
-        second.data = static_cast<const char*>(second.data) + half * second.element_size;
-    }
-};
-
 void check_even(const char* name, const View& x) {
     if (x.dims == 0 || x.last_size() % 2 != 0)
         refuse(name,

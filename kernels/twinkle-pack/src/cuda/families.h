@@ -1,0 +1,20 @@
+#pragma once
+// The kernels, family by family, as the operators are in operators/families.h.
+
+#include "cuda/launches.h"
+
+namespace twinkle_pack::cuda {
+
+struct KernelList {
+    const Kernel* first;
+    int count;
+};
+
+KernelList unary_kernels();
+KernelList gated_kernels();
+KernelList rms_norm_kernels();
+KernelList layer_norm_kernels();
+KernelList norm_gradient_kernels();
+KernelList rotary_kernels();
+
+}  // namespace twinkle_pack::cuda

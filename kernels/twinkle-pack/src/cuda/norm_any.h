@@ -1,0 +1,122 @@
+#pragma once
+// Normalization of rows of any length, stride, alignment and mix of dtypes.
+
+#include "cuda/norm_rows.h"
+
+namespace twinkle_pack::cuda {
+namespace {
+
+// The elements of a row that has its place in memory, or of a weight.
+struct Elements {
+    DType dtype;
+    int64_t step;  // in bytes
+
+    template <class Number>
+    __device__ __forceinline__ Number get(const char* row, uint64_t i) const {
+        return load_as<Number>(dtype, row + static_cast<int64_t>(i) * step);
+    }
+};
+
+inline Elements elements_of(const View& view, int64_t stride) {
+    const DType dtype = view.is_there() ? dtype_of(view) : DType::float32;
+    return {dtype, stride * element_size(dtype)};
+}
+
+struct AnyNorm {
+    Elements x, residual, result, sum, weight, bias;
+    uint64_t rows, n;
+    unsigned lanes;
+};
+
+constexpr unsigned any_threads = 256;
+
+inline unsigned any_lanes(int64_t n) {
+    return n > 512                                     ? any_threads
+           : power_up(static_cast<uint64_t>(n)) < warp ? power_up(static_cast<uint64_t>(n))
+                                                       : warp;
+}
+
+template <Norm norm, class Number, bool add>
+__global__ void __launch_bounds__(any_threads)
+    norm_any(Places<row_tensors<add>, uint64_t, all_dims> places, AnyNorm all, Length<Number> size,
+             Affine affine) {
+    using V = Scalar<Number, false>;
+    __shared__ Number first[warp], second[warp], third[warp];
+    const Lane thread(all.lanes);
+    const bool active = thread.row < all.rows;
+    const uint64_t stop = active ? all.n : 0;
+    char* at[row_tensors<add>];
+    places.find_row(active ? thread.row : 0, at);
+    if constexpr (add)
+        for (uint64_t i = thread.lane; i < stop; i += all.lanes)
+            store_as<Number>(all.sum.dtype, at[3] + static_cast<int64_t>(i) * all.sum.step,
+                             all.x.get<Number>(at[0], i) + all.residual.get<Number>(at[1], i));
+    // Each thread reads what it has written itself.
+    const Elements x = add ? all.sum : all.x;
+    const char* const row = add ? at[add ? 3 : 0] : at[0];
+    const auto eps = static_cast<Number>(affine.eps);
+    Number sum = 0, squares = 0;
+    Normal<V> normal;
+    if constexpr (norm == Norm::rms) {
+        for (uint64_t i = thread.lane; i < stop; i += all.lanes) {
+            const Number value = x.get<Number>(row, i);
+            squares = V::fma(value, value, squares);
+        }
+        squares = sum_over_lanes(squares, all.lanes, first);
+        // Where the original's squares overflow float32, its result is zero.
+        if (x.dtype != DType::float64 && squares > static_cast<Number>(3.4028234663852886e38))
+            squares = static_cast<Number>(INFINITY);
+        normal = Normal<V>::root_mean_square(squares, size, eps);
+    } else {
+        for (uint64_t i = thread.lane; i < stop; i += all.lanes) sum += x.get<Number>(row, i);
+        const Number mean = size.template of<V>(sum_over_lanes(sum, all.lanes, first));
+        Number differences = 0;
+        for (uint64_t i = thread.lane; i < stop; i += all.lanes) {
+            const Number difference = x.get<Number>(row, i) - mean;
+            differences += difference;
+            squares = V::fma(difference, difference, squares);
+        }
+        normal = Normal<V>::layer(mean, sum_over_lanes(differences, all.lanes, second),
+                                  sum_over_lanes(squares, all.lanes, third), size, eps);
+    }
+    const bool half = x.dtype == DType::bfloat16 || x.dtype == DType::float16;
+    for (uint64_t i = thread.lane; i < stop; i += all.lanes) {
+        const Number value = x.get<Number>(row, i);
+        const Number weight =
+            affine.weight ? all.weight.get<Number>(static_cast<const char*>(affine.weight), i) +
+                                static_cast<Number>(affine.offset)
+                          : Number(1);
+        Number result;
+        if constexpr (norm == Norm::layer) {
+            const Number bias = affine.bias
+                                    ? all.bias.get<Number>(static_cast<const char*>(affine.bias), i)
+                                    : Number(0);
+            result = V::normalized(value, normal.minus_mean, normal.scale, weight, bias);
+        } else if (half && affine.between) {
+            result = V::mul(rounded_to<Number>(x.dtype, V::mul(value, normal.scale.high)), weight);
+        } else {
+            result = V::product(value, normal.scale, weight);
+        }
+        store_as<Number>(all.result.dtype,
+                         at[add ? 2 : 1] + static_cast<int64_t>(i) * all.result.step, result);
+    }
+}
+
+template <Norm norm, class Number, bool add>
+void launch_norm_any(const RowShape<row_tensors<add>>& shape, AnyNorm all, const Affine& affine,
+                     const Queue& queue) {
+    check_dims(shape);
+    all.rows = static_cast<uint64_t>(shape.rows);
+    all.n = static_cast<uint64_t>(shape.n);
+    all.lanes = any_lanes(shape.n);
+    all.x.step = shape.inner_step[0];
+    all.result.step = shape.inner_step[add ? 2 : 1];
+    if constexpr (add) all.residual.step = shape.inner_step[1], all.sum.step = shape.inner_step[3];
+    const Places<row_tensors<add>, uint64_t, all_dims> places(shape, 1);
+    const Grid grid{quotient_up(all.rows, all.lanes > warp ? 1 : any_threads / all.lanes)};
+    launch(queue.stream, norm_any<norm, Number, add>, grid, any_threads, places, all,
+           Length<Number>(all.n), affine);
+}
+
+}  // namespace
+}  // namespace twinkle_pack::cuda

@@ -1,0 +1,79 @@
+#pragma once
+// What the normalizations compute from a row's sums. V: the number of scalar.h.
+
+#include "cuda/scalar.h"
+
+namespace twinkle_pack::cuda {
+namespace {
+
+// The length of a row, to divide by: without the branches of a division, and as exact.
+template <class Number>
+struct Length {
+    Number n, inverse;
+
+    explicit Length(uint64_t length)
+        : n(static_cast<Number>(length)), inverse(1 / static_cast<Number>(length)) {}
+    template <class V>
+    __device__ Number of(Number sum) const {
+        const Number quotient = sum * inverse;
+        // Of infinity there is nothing left to correct.
+        if (!(quotient - quotient == 0)) return quotient;
+        return V::fma(V::fma(-quotient, n, sum), inverse, quotient);
+    }
+};
+
+// (x - mean) * scale. Where x's digits are all of V's, both are known to more than those.
+template <class V>
+struct Normal {
+    using reg = typename V::reg;
+    typename V::Scale scale, minus_mean;
+
+    // The sum of the squares. Where they overflow, the scale is zero, as the original's.
+    static __device__ Normal root_mean_square(reg squares, Length<reg> n, reg eps) {
+        return {V::inverse_root_of(n.template of<V>(squares) + eps), {0, 0}};
+    }
+    // The sums of x - mean and of its squares, where `mean` is rounded: the first tells by how
+    // much.
+    static __device__ Normal layer(reg mean, reg differences, reg squares, Length<reg> n, reg eps) {
+        const reg lost = n.template of<V>(differences);
+        return {V::inverse_root_of(n.template of<V>(squares - differences * lost) + eps),
+                V::split(-mean, -lost)};
+    }
+
+    __device__ reg difference(reg x) const { return (x + minus_mean.high) + minus_mean.low; }
+};
+
+// grad_x = scale * grad * weight + along * difference + level.
+template <class V>
+struct RowGradient {
+    using reg = typename V::reg;
+    reg scale, along, level;
+
+    __device__ reg of_x(reg grad, reg difference, reg weight) const {
+        return V::fma(V::mul(grad, weight), scale, V::fma(difference, along, level));
+    }
+    __device__ reg of_weight(reg grad, reg difference) const {
+        return V::mul(V::mul(difference, scale), grad);
+    }
+};
+
+// `products`: the sum of grad * weight * difference; `weighted`: of grad * weight.
+template <class V>
+__device__ __forceinline__ RowGradient<V> row_gradient(typename V::reg scale,
+                                                       typename V::reg products,
+                                                       typename V::reg weighted,
+                                                       Length<typename V::reg> n) {
+    return {scale, -scale * scale * scale * n.template of<V>(products),
+            -scale * n.template of<V>(weighted)};
+}
+
+// What row kernels are told beside where the rows lie.
+struct Affine {
+    const void* weight;  // null: ones
+    const void* bias;    // null: zeros
+    double eps, offset;
+    bool between;  // rounded to x's dtype before the weight
+};
+
+}  // namespace
+}  // namespace twinkle_pack::cuda

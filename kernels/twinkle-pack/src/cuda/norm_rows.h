@@ -1,0 +1,203 @@
+#pragma once
+// Normalization of rows that are held in registers.
+
+#include "cuda/launches.h"
+#include "cuda/norm_formulas.h"
+#include "cuda/rows.h"
+
+namespace twinkle_pack::cuda {
+namespace {
+
+enum class Norm { rms, layer };
+
+// The rows of the tensors in this order: x (residual) result (sum).
+template <bool add>
+constexpr int row_tensors = add ? 4 : 2;
+
+template <class Number>
+struct RowsOf {
+    uint64_t rows;
+    unsigned vectors, lanes;
+    Length<Number> length;
+};
+template <class X>
+using NumberOf = typename ComputedIn<X>::type::reg;
+
+// Sums over a row. Vectors that are not the row's hold zeros.
+template <Norm norm, class V, class X, int held, int n>
+__device__ __forceinline__ Normal<V> normal_of(const Pack<X, n> (&x)[held], unsigned mine,
+                                               const RowsOf<typename V::reg>& all,
+                                               const Affine& affine) {
+    using reg = typename V::reg;
+    __shared__ reg first[warp], second[warp], third[warp];
+    const reg eps = static_cast<reg>(affine.eps);
+    reg sum = 0, squares = 0;
+    if constexpr (norm == Norm::rms) {
+#pragma unroll
+        for (int j = 0; j < held; ++j)
+#pragma unroll
+            for (int i = 0; i < n; ++i) {
+                const reg value = to_number(x[j].at[i]);
+                squares = V::fma(value, value, squares);
+            }
+        return Normal<V>::root_mean_square(sum_over_lanes(squares, all.lanes, first), all.length,
+                                           eps);
+    } else {
+#pragma unroll
+        for (int j = 0; j < held; ++j)
+#pragma unroll
+            for (int i = 0; i < n; ++i) sum += to_number(x[j].at[i]);
+        const reg mean = all.length.template of<V>(sum_over_lanes(sum, all.lanes, first));
+        reg differences = 0;
+#pragma unroll
+        for (int j = 0; j < held; ++j)
+#pragma unroll
+            for (int i = 0; i < n; ++i) {
+                // What is not the row's counts for nothing.
+                const reg difference =
+                    static_cast<unsigned>(j) < mine ? to_number(x[j].at[i]) - mean : reg(0);
+                differences += difference;
+                squares = V::fma(difference, difference, squares);
+            }
+        return Normal<V>::layer(mean, sum_over_lanes(differences, all.lanes, second),
+                                sum_over_lanes(squares, all.lanes, third), all.length, eps);
+    }
+}
+
+// One vector of the result.
+template <Norm norm, class X, class R, class W, class V, int n>
+__device__ __forceinline__ Pack<R, n> normalized(const Pack<X, n>& x, const Pack<W, n>& weight,
+                                                 const Pack<W, n>& bias, const Normal<V>& normal,
+                                                 const Affine& affine) {
+    using reg = typename V::reg;
+    reg results[n];
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+        const reg value = to_number(x.at[i]);
+        const reg factor =
+            affine.weight ? to_number(weight.at[i]) + static_cast<reg>(affine.offset) : reg(1);
+        if constexpr (norm == Norm::layer) {
+            const reg shift = affine.bias ? to_number(bias.at[i]) : reg(0);
+            results[i] =
+                sizeof(X) > 2
+                    ? V::normalized(value, normal.minus_mean, normal.scale, factor, shift)
+                    : V::fma(V::mul(normal.difference(value), normal.scale.high), factor, shift);
+        } else if constexpr (sizeof(X) > 2) {
+            results[i] = V::product(value, normal.scale, factor);
+        } else {
+            reg scaled = V::mul(value, normal.scale.high);
+            if (affine.between) scaled = to_number(rounded<X>(scaled));
+            results[i] = V::mul(scaled, factor);
+        }
+    }
+    return packed<R>(results);
+}
+
+// Weights are loaded together with x where there are registers for them.
+template <Norm norm, class X, class W>
+struct Forward {
+    template <int held>
+    struct Held {
+        static constexpr int weights =
+            held * (sizeof(W) > sizeof(X) ? 2 : 1) * (norm == Norm::layer ? 2 : 1);
+        static constexpr bool early = weights <= 8;
+        static constexpr unsigned threads = most_threads_holding(
+            held * vector_bytes / static_cast<int>(sizeof(X)) + 4 * early * weights);
+    };
+};
+
+template <Norm norm, class X, class W, class R, bool add, int held>
+__global__ void __launch_bounds__(Forward<norm, X, W>::template Held<held>::threads)
+    norm_rows(Places<row_tensors<add>, uint32_t, few_dims> places, RowsOf<NumberOf<X>> all,
+              Affine affine) {
+    using V = typename ComputedIn<X>::type;
+    constexpr int n = vector_bytes / sizeof(X), out = add ? 2 : 1;
+    constexpr bool early = Forward<norm, X, W>::template Held<held>::early;
+    const Lane thread(all.lanes);
+    const bool active = thread.row < all.rows;
+    char* at[row_tensors<add>];
+    places.find_row(active ? static_cast<uint32_t>(thread.row) : 0, at);
+
+    Pack<X, n> x[held] = {}, residual[held];
+    Pack<W, n> weight[early ? held : 1], bias[early && norm == Norm::layer ? held : 1];
+    unsigned mine = 0;
+#pragma unroll
+    for (int j = 0; j < held; ++j) {
+        const unsigned i = thread.lane + static_cast<unsigned>(j) * all.lanes;
+        if (!active || i >= all.vectors) continue;
+        mine = static_cast<unsigned>(j) + 1;
+        x[j] = load<X, n>(at[0] + static_cast<uint64_t>(i) * vector_bytes);
+        if constexpr (add)
+            residual[j] = load<X, n>(at[1] + static_cast<uint64_t>(i) * vector_bytes);
+        if constexpr (early) {
+            const uint64_t place = static_cast<uint64_t>(i) * n * sizeof(W);
+            if (affine.weight)
+                weight[j] = load<W, n>(static_cast<const char*>(affine.weight) + place, true);
+            if constexpr (norm == Norm::layer)
+                if (affine.bias)
+                    bias[j] = load<W, n>(static_cast<const char*>(affine.bias) + place, true);
+        }
+    }
+
+    // A sum is normalized as it is rounded.
+    if constexpr (add) {
+#pragma unroll
+        for (int j = 0; j < held; ++j) {
+            if (static_cast<unsigned>(j) >= mine) continue;
+            const unsigned i = thread.lane + static_cast<unsigned>(j) * all.lanes;
+            typename V::reg sums[n];
+#pragma unroll
+            for (int e = 0; e < n; ++e)
+                sums[e] = to_number(x[j].at[e]) + to_number(residual[j].at[e]);
+            x[j] = packed<X>(sums);
+            store(at[3] + static_cast<uint64_t>(i) * vector_bytes, x[j], false);
+        }
+    }
+
+    const Normal<V> normal = normal_of<norm, V, X>(x, mine, all, affine);
+#pragma unroll
+    for (int j = 0; j < held; ++j) {
+        const unsigned i = thread.lane + static_cast<unsigned>(j) * all.lanes;
+        if (static_cast<unsigned>(j) >= mine) continue;
+        const int at_hand = early ? j : 0;
+        const int at_hand_bias = early && norm == Norm::layer ? j : 0;
+        if constexpr (!early) {
+            const uint64_t place = static_cast<uint64_t>(i) * n * sizeof(W);
+            if (affine.weight)
+                weight[0] = load<W, n>(static_cast<const char*>(affine.weight) + place, true);
+            if constexpr (norm == Norm::layer)
+                if (affine.bias)
+                    bias[0] = load<W, n>(static_cast<const char*>(affine.bias) + place, true);
+        }
+        store(
+            at[out] + static_cast<uint64_t>(i) * (n * sizeof(R)),
+            normalized<norm, X, R, W, V>(x[j], weight[at_hand], bias[at_hand_bias], normal, affine),
+            false);
+    }
+}
+
+// False: these rows are not for this kernel.
+template <Norm norm, class X, class W, class R, bool add>
+bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& affine,
+                      const Queue& queue) {
+    constexpr int n = vector_bytes / sizeof(X);
+    if (!has_few(shape) || !has_vectors(shape, n) || !is_aligned(affine.weight) ||
+        !is_aligned(affine.bias))
+        return false;
+    const auto vectors = static_cast<uint64_t>(shape.n / n);
+    const auto rows = static_cast<uint64_t>(shape.rows);
+    const Split split = split_rows<Forward<norm, X, W>::template Held, 8>(
+        rows, vectors, card(queue.device).multiprocessors);
+    if (split.held == 0) return false;
+    const Places<row_tensors<add>, uint32_t, few_dims> places(shape, n);
+    const RowsOf<NumberOf<X>> all{rows, static_cast<unsigned>(vectors), split.lanes,
+                                  Length<NumberOf<X>>(static_cast<uint64_t>(shape.n))};
+    with_held<8>(split.held, [&](auto held) {
+        launch(queue.stream, norm_rows<norm, X, W, R, add, decltype(held)::value>, split.grid,
+               split.threads, places, all, affine);
+    });
+    return true;
+}
+
+}  // namespace
+}  // namespace twinkle_pack::cuda

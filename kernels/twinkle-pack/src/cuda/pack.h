@@ -1,0 +1,122 @@
+#pragma once
+// Several elements that are loaded and stored at once.
+
+#include "cuda/scalar.h"
+
+namespace twinkle_pack::cuda {
+namespace {
+
+constexpr int vector_bytes = 16;  // of the widest load
+
+template <class T, int n>
+struct alignas(n * sizeof(T) < 16 ? n * sizeof(T) : 16) Pack {
+    T at[n];
+};
+
+template <class T, int n>
+__device__ __forceinline__ Pack<T, n> load(const void* from, bool cached = false) {
+    Pack<T, n> pack;
+    if constexpr (sizeof(pack) % 16 == 0) {
+        const uint4* words = static_cast<const uint4*>(from);
+#pragma unroll
+        for (int i = 0; i < static_cast<int>(sizeof(pack) / 16); ++i)
+            reinterpret_cast<uint4*>(&pack)[i] =
+                cached ? load_cached(words + i) : load_once(words + i);
+    } else {
+#pragma unroll
+        for (int i = 0; i < n; ++i) pack.at[i] = static_cast<const T*>(from)[i];
+    }
+    return pack;
+}
+
+template <class T, int n>
+__device__ __forceinline__ void store(void* to, const Pack<T, n>& pack, bool past) {
+    if constexpr (sizeof(pack) % 16 == 0) {
+#pragma unroll
+        for (int i = 0; i < static_cast<int>(sizeof(pack) / 16); ++i)
+            store_wide(static_cast<uint4*>(to) + i, reinterpret_cast<const uint4*>(&pack)[i], past);
+    } else {
+#pragma unroll
+        for (int i = 0; i < n; ++i) static_cast<T*>(to)[i] = pack.at[i];
+    }
+}
+
+__device__ __forceinline__ double to_number(double value) {
+    return value;
+}
+template <class T>
+__device__ __forceinline__ float to_number(T value) {
+    return to_float(value);
+}
+
+template <class T>
+__device__ __forceinline__ T rounded(double value) {
+    if constexpr (sizeof(T) == 8) {
+        return value;
+    } else {
+        T both[2];
+        from_floats(static_cast<float>(value), 0, both);
+        return both[0];
+    }
+}
+template <class T>
+__device__ __forceinline__ T rounded(float value) {
+    if constexpr (sizeof(T) == 8) {
+        return value;
+    } else {
+        T both[2];
+        from_floats(value, 0, both);
+        return both[0];
+    }
+}
+
+template <class T, class Number, int n>
+__device__ __forceinline__ Pack<T, n> packed(const Number (&values)[n]) {
+    Pack<T, n> pack;
+    if constexpr (sizeof(T) == 8 || n % 2 != 0) {
+#pragma unroll
+        for (int i = 0; i < n; ++i) pack.at[i] = rounded<T>(values[i]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < n; i += 2)
+            from_floats(static_cast<float>(values[i]), static_cast<float>(values[i + 1]),
+                        pack.at + i);
+    }
+    return pack;
+}
+
+__device__ __forceinline__ unsigned bytes_of(DType dtype) {
+    return dtype == DType::float64 ? 8 : dtype == DType::float32 ? 4 : 2;
+}
+
+// An element of any dtype.
+template <class Number>
+__device__ __forceinline__ Number load_as(DType dtype, const void* from) {
+    switch (dtype) {
+        case DType::float32: return *static_cast<const float*>(from);
+        case DType::bfloat16: return to_float(*static_cast<const BFloat16*>(from));
+        case DType::float16: return to_float(*static_cast<const Float16*>(from));
+        default: return static_cast<Number>(*static_cast<const double*>(from));
+    }
+}
+template <class Number>
+__device__ __forceinline__ void store_as(DType dtype, void* to, Number value) {
+    switch (dtype) {
+        case DType::float32: *static_cast<float*>(to) = static_cast<float>(value); break;
+        case DType::bfloat16: *static_cast<BFloat16*>(to) = rounded<BFloat16>(value); break;
+        case DType::float16: *static_cast<Float16*>(to) = rounded<Float16>(value); break;
+        default: *static_cast<double*>(to) = value;
+    }
+}
+template <class Number>
+__device__ __forceinline__ Number rounded_to(DType dtype, Number value) {
+    switch (dtype) {
+        case DType::float32: return static_cast<float>(value);
+        case DType::bfloat16: return to_float(rounded<BFloat16>(value));
+        case DType::float16: return to_float(rounded<Float16>(value));
+        default: return value;
+    }
+}
+
+}  // namespace
+}  // namespace twinkle_pack::cuda

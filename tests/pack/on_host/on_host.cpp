@@ -1,0 +1,163 @@
+// The threads of a block, one after another on one CPU thread.
+#include "on_host.h"
+
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <exception>
+#include <memory>
+#include <vector>
+
+namespace twinkle_pack::cuda {
+namespace {
+
+constexpr size_t stack_bytes = 128 << 10;
+constexpr unsigned warp_size = 32, most_threads = 1024;
+
+// How many of a group have come, and how often all have.
+struct Meeting {
+    unsigned members = 0, arrived = 0;
+    uint64_t times = 0;
+};
+
+struct Thread {
+    std::unique_ptr<char[]> stack;
+    ucontext_t start;
+    jmp_buf place;
+    Index3 index;
+    bool started = false, done = false;
+    uint64_t exchanges = 0;
+    uint64_t passed[2] = {};  // of two exchanges in turn: others may not have read the last yet
+};
+
+class Block {
+public:
+    void run(unsigned threads, const std::function<void()>& kernel) {
+        kernel_ = &kernel;
+        error_ = nullptr;
+        if (threads_.size() < threads) threads_.resize(threads);
+        block_ = {threads, 0, 0};
+        warps_.assign((threads + warp_size - 1) / warp_size, Meeting{});
+        for (unsigned i = 0; i < threads; ++i) {
+            begin(i);
+            ++warps_[i / warp_size].members;
+        }
+        unsigned left = threads;
+        while (left > 0) {
+            moved_ = false;
+            for (unsigned i = 0; i < threads; ++i)
+                if (!threads_[i]->done) {
+                    resume(i);
+                    if (threads_[i]->done) --left, moved_ = true;
+                    if (error_) std::rethrow_exception(error_);
+                }
+            if (!moved_) throw std::logic_error("threads wait for others that do not come");
+        }
+    }
+
+    void meet_all() { meet(block_); }
+
+    uint64_t exchange(uint64_t value, unsigned from_lane) {
+        Thread& self = *threads_[current_];
+        const unsigned first = current_ / warp_size * warp_size, slot = self.exchanges++ % 2;
+        self.passed[slot] = value;
+        meet(warps_[current_ / warp_size]);
+        if (first + from_lane >= block_.members)
+            throw std::logic_error("a value of a thread that is not there");
+        return threads_[first + from_lane]->passed[slot];
+    }
+
+private:
+    void begin(unsigned i) {
+        if (!threads_[i]) {
+            threads_[i] = std::make_unique<Thread>();
+            threads_[i]->stack = std::make_unique<char[]>(stack_bytes);
+        }
+        Thread& thread = *threads_[i];
+        thread.index = {i, 0, 0};
+        thread.started = thread.done = false;
+        thread.exchanges = 0;
+    }
+
+    void resume(unsigned i) {
+        Thread& thread = *threads_[i];
+        current_ = i;
+        threadIdx = thread.index;
+        if (_setjmp(scheduler_) != 0) return;
+        if (thread.started) _longjmp(thread.place, 1);
+        thread.started = true;
+        getcontext(&thread.start);
+        thread.start.uc_stack.ss_sp = thread.stack.get();
+        thread.start.uc_stack.ss_size = stack_bytes;
+        thread.start.uc_link = nullptr;
+        makecontext(&thread.start, [] { current_block()->body(); }, 0);
+        setcontext(&thread.start);
+    }
+
+    void body() {
+        try {
+            (*kernel_)();
+        } catch (...) {
+            error_ = std::current_exception();
+        }
+        threads_[current_]->done = true;
+        _longjmp(scheduler_, 1);
+    }
+
+    void pause() {
+        Thread& thread = *threads_[current_];
+        if (_setjmp(thread.place) == 0) _longjmp(scheduler_, 1);
+    }
+
+    void meet(Meeting& meeting) {
+        const uint64_t before = meeting.times;
+        moved_ = true;
+        if (++meeting.arrived == meeting.members) {
+            meeting.arrived = 0;
+            ++meeting.times;
+            return;
+        }
+        while (meeting.times == before) pause();
+    }
+
+public:
+    static Block* current_block() {
+        static thread_local Block block;
+        return &block;
+    }
+
+private:
+    const std::function<void()>* kernel_ = nullptr;
+    std::vector<std::unique_ptr<Thread>> threads_;
+    std::vector<Meeting> warps_;
+    Meeting block_;
+    unsigned current_ = 0;
+    bool moved_ = false;
+    std::exception_ptr error_;
+    jmp_buf scheduler_;
+};
+
+}  // namespace
+
+void __syncthreads() {
+    Block::current_block()->meet_all();
+}
+
+uint64_t exchange(uint64_t value, unsigned from_lane) {
+    return Block::current_block()->exchange(value, from_lane);
+}
+
+void run_grid(Grid grid, unsigned threads, const std::function<void()>& kernel) {
+    if (grid.x == 0 || grid.y == 0 || grid.x >= uint64_t{1} << 31 || grid.y > 65535 ||
+        threads == 0 || threads > most_threads)
+        throw std::logic_error("no such grid");
+    gridDim = {static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), 1};
+    blockDim = {threads, 1, 1};
+    for (unsigned y = 0; y < gridDim.y; ++y)
+        for (unsigned x = 0; x < gridDim.x; ++x) {
+            blockIdx = {x, y, 0};
+            Block::current_block()->run(threads, kernel);
+        }
+}
+
+}  // namespace twinkle_pack::cuda

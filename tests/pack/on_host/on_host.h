@@ -1,0 +1,116 @@
+#pragma once
+// CUDA's names for the kernels of the bundled pack, on the CPU: every thread of a block runs, on a
+// stack of its own, and waits where CUDA's would. What is checked in addition: that wide loads and
+// stores are aligned, that all threads of a warp or block meet where they must, and that only as
+// many threads are asked for as the kernel was compiled for.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "half.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__ static thread_local
+
+namespace twinkle_pack::cuda {
+
+#include "loops/half_conversion.h"
+
+struct Index3 {
+    unsigned x = 0, y = 0, z = 0;
+};
+inline thread_local Index3 threadIdx, blockIdx, blockDim, gridDim;
+
+struct alignas(16) uint4 {
+    uint32_t x, y, z, w;
+};
+
+inline void check_aligned(const void* address) {
+    if (reinterpret_cast<uintptr_t>(address) % 16 != 0)
+        throw std::logic_error("a wide access at an address that 16 does not divide");
+}
+inline uint4 load_once(const uint4* from) {
+    check_aligned(from);
+    return *from;
+}
+inline uint4 load_cached(const uint4* from) {
+    return load_once(from);
+}
+inline void store_wide(uint4* to, uint4 value, bool) {
+    check_aligned(to);
+    *to = value;
+}
+
+inline float exp_approximate(float x) {
+    return std::exp(x);
+}
+inline float quotient_approximate(float a, float b) {
+    return a / b;
+}
+inline float inverse_root(float x) {
+    return 1 / std::sqrt(x);
+}
+inline double inverse_root(double x) {
+    return 1 / std::sqrt(x);
+}
+inline void from_floats(float a, float b, float* to) {
+    to[0] = a, to[1] = b;
+}
+inline void from_floats(float a, float b, BFloat16* to) {
+    to[0] = from_float<BFloat16>(a), to[1] = from_float<BFloat16>(b);
+}
+inline void from_floats(float a, float b, Float16* to) {
+    to[0] = from_float<Float16>(a), to[1] = from_float<Float16>(b);
+}
+inline uint32_t upper_product(uint32_t a, uint32_t b) {
+    return static_cast<uint32_t>(uint64_t{a} * b >> 32);
+}
+inline uint64_t upper_product(uint64_t a, uint64_t b) {
+    __extension__ typedef unsigned __int128 Wide;
+    return static_cast<uint64_t>(Wide{a} * b >> 64);
+}
+
+// Where the threads of a block meet.
+void __syncthreads();
+// What the thread with this number in the warp has passed.
+uint64_t exchange(uint64_t value, unsigned from_lane);
+
+template <class T>
+T shuffle_xor(T value, unsigned mask) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    bits = exchange(bits, (threadIdx.x ^ mask) % 32);
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+struct Grid {
+    uint64_t x = 1, y = 1;
+};
+
+void run_grid(Grid grid, unsigned threads, const std::function<void()>& kernel);
+
+template <class... Parameters>
+void launch(void*, void (*kernel)(Parameters...), Grid grid, unsigned threads,
+            std::type_identity_t<Parameters>... parameters) {
+    run_grid(grid, threads, [&] { kernel(parameters...); });
+}
+
+struct Card {
+    int multiprocessors, cache_bytes;
+};
+// A small one, so that the cases of the tests are large for it too.
+inline Card card(int) {
+    return {2, 1 << 16};
+}
+
+}  // namespace twinkle_pack::cuda
