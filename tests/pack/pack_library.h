@@ -32,6 +32,12 @@ struct Verdict {
 };
 Verdict judge(const Tensor& result, const Tensor& original, const Tensor& exact);
 
+// Where the tests' tensors are: the CPU, or what TWINKLE_PACK_DEVICE names (cuda).
+at::Device device();
+inline Tensor here(const Tensor& tensor) {
+    return tensor.to(device());
+}
+
 const std::vector<at::ScalarType>& dtypes();  // that all operators compute
 Tensor random(at::IntArrayRef shape, at::ScalarType dtype, double scale = 3);
 

@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 
@@ -70,13 +71,18 @@ Verdict judge(const Tensor& result, const Tensor& original, const Tensor& exact)
                        std::to_string(own / largest / epsilon)};
 }
 
+at::Device device() {
+    const char* const name = std::getenv("TWINKLE_PACK_DEVICE");
+    return at::Device(name ? name : "cpu");
+}
+
 const std::vector<at::ScalarType>& dtypes() {
     static const std::vector all{at::kFloat, at::kBFloat16, at::kHalf, at::kDouble};
     return all;
 }
 
 Tensor random(at::IntArrayRef shape, at::ScalarType dtype, double scale) {
-    return (at::randn(shape, at::kDouble) * scale).to(dtype);
+    return here((at::randn(shape, at::kDouble) * scale).to(dtype));
 }
 
 Tensors layouts(int64_t n, at::ScalarType dtype) {

@@ -118,7 +118,7 @@ TEST_CASE("activations over the whole range of their input", "[isa]") {
     for (const Formula& formula : elementwise_formulas())
         for (auto dtype : dtypes()) {
             if (formula.kinds.size() > 1 || formula.even) continue;
-            const Tensor x = at::linspace(-150, 150, 100003, at::kDouble).to(dtype);
+            const Tensor x = here(at::linspace(-150, 150, 100003, at::kDouble).to(dtype));
             check_right(formula, {x});
             check_right(formula, {x * 0.05});
             check_gradients(formula, {x * 0.05}, at::ones_like(x));
@@ -129,7 +129,7 @@ TEST_CASE("activations over the whole range of their input", "[isa]") {
 
 TEST_CASE("silu is right relative to each value") {
     for (auto dtype : dtypes()) {
-        const Tensor x = at::linspace(-120, 120, 100003, at::kDouble).to(dtype);
+        const Tensor x = here(at::linspace(-120, 120, 100003, at::kDouble).to(dtype));
         const Tensor exact = at::silu(x.to(at::kDouble));
         // Where that is a normal number of float32 and of the dtype.
         const double smallest = dtype == at::kHalf ? 6.2e-5 : 1e-36;
@@ -151,7 +151,7 @@ TEST_CASE("values that are no numbers, infinite, huge and tiny are as in PyTorch
         // PyTorch's own gelu of infinity depends on the length of the row.
         std::vector<double> values{0.0, -0.0, -inf, nan, 1e-40, -1e-40, 1e4, -1e4, 6e-8, -88.5};
         for (int i = 0; i < 3; ++i) values.insert(values.end(), values.begin(), values.end());
-        const Tensor x = at::tensor(values, at::kDouble).to(dtype);
+        const Tensor x = here(at::tensor(values, at::kDouble).to(dtype));
         const Tensor half = at::full_like(x, 0.5);
         for (const Formula& formula : elementwise_formulas()) {
             Tensors inputs{x};
@@ -176,8 +176,8 @@ TEST_CASE("values that are no numbers, infinite, huge and tiny are as in PyTorch
         }
     }
     // Squares that overflow float32 give zero there, not infinity or NaN.
-    const Tensor large = at::full({2, 37}, 1e25, at::kFloat);
-    CHECK(call("rms_norm", {large, at::ones({37})})[0].eq(0).all().item<bool>());
+    const Tensor large = here(at::full({2, 37}, 1e25, at::kFloat));
+    CHECK(call("rms_norm", {large, here(at::ones({37}))})[0].eq(0).all().item<bool>());
 }
 
 TEST_CASE("a large mean costs layer_norm no digits", "[isa]") {

@@ -143,10 +143,11 @@ void launch_elementwise(const RowShape<F::inputs + F::outputs>& shape, const Que
         tensors.elements = static_cast<uint64_t>(shape.n);
         const Blocks blocks(tensors.elements / n, at_once<T>, here.multiprocessors);
         launch(queue.stream, dense<F, T>, blocks.grid, blocks.threads, tensors, past);
-    } else if (sizeof(T) < 8 && has_few(shape) && has_vectors(shape, n)) {
+    } else if (sizeof(T) < 8 && has_few(shape, shape.rows * (shape.n / n)) &&
+               has_vectors(shape, n)) {
         if constexpr (sizeof(T) < 8)
             launch_strided<F, T, n, uint32_t, few_dims>(shape, queue, past);
-    } else if (sizeof(T) < 8 && has_few(shape)) {
+    } else if (sizeof(T) < 8 && has_few(shape, shape.rows * shape.n)) {
         if constexpr (sizeof(T) < 8)
             launch_strided<F, T, 1, uint32_t, few_dims>(shape, queue, past);
     } else {

@@ -181,7 +181,7 @@ template <Norm norm, class X, class W, class R, bool add>
 bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& affine,
                       const Queue& queue) {
     constexpr int n = vector_bytes / sizeof(X);
-    if (!has_few(shape) || !has_vectors(shape, n) || !is_aligned(affine.weight) ||
+    if (!has_few(shape, shape.rows) || !has_vectors(shape, n) || !is_aligned(affine.weight) ||
         !is_aligned(affine.bias))
         return false;
     const auto vectors = static_cast<uint64_t>(shape.n / n);

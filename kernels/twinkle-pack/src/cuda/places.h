@@ -80,10 +80,10 @@ struct Places {
     }
 };
 
+// Whether 32 bits count so many items, and few dimensions hold them.
 template <int count>
-bool has_few(const RowShape<count>& shape) {
-    return shape.used <= few_dims &&
-           static_cast<uint64_t>(shape.rows) * static_cast<uint64_t>(shape.n) < few_items;
+bool has_few(const RowShape<count>& shape, int64_t items) {
+    return shape.used <= few_dims && static_cast<uint64_t>(items) < few_items;
 }
 
 inline bool is_aligned(const void* address) {

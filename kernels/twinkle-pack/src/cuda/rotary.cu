@@ -125,7 +125,8 @@ bool launch_vectors(const RotaryShape& shape, int64_t rotated, bool neighbours, 
                     const Queue& queue) {
     constexpr int n = vector_bytes / sizeof(X);
     const int64_t turning = neighbours ? rotated : rotated / 2;
-    if (!has_few(shape) || !has_vectors(shape, n) || turning % n != 0) return false;
+    if (!has_few(shape, shape.rows * (shape.n / n)) || !has_vectors(shape, n) || turning % n != 0)
+        return false;
     Turns turns;
     turns.pairs = static_cast<uint32_t>(turning / n);
     turns.items = static_cast<uint32_t>((shape.n - (neighbours ? 0 : turning)) / n);
