@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Builds the CPU kernels of kernels-community as one library of PyTorch operators, to measure against.
 
-    community_build.py SOURCES [-o build/community/community.so] [--python build/venv/bin/python]
+    community_build.py SOURCES [-o build/community/community.so] [--python build/venv/bin/python] [--cuda 90]
 
 SOURCES is a checkout of https://github.com/huggingface/kernels-community, or a bare repository. Sources and flags are
 those that each kernel's build.toml names for the CPU, optimized as a release; the operators' namespaces are
-community_activation, community_relu, …. Nothing of it becomes part of twinkle.
+community_activation, community_relu, …. Nothing of it becomes part of twinkle. --cuda: its activation for GPUs
+of that architecture instead, by nvcc.
 """
 
 import argparse
@@ -23,6 +24,11 @@ KERNELS = ["activation", "relu", "rmsnorm", "rotary"]
 # What their builder generates, without the entry point for Python.
 REGISTRATION = """#pragma once
 #define TORCH_LIBRARY_EXPAND(NAME, MODULE) TORCH_LIBRARY(NAME, MODULE)
+#define REGISTER_EXTENSION(NAME)
+"""
+STABLE_REGISTRATION = """#pragma once
+#define STABLE_TORCH_LIBRARY_EXPAND(NAME, MODULE) STABLE_TORCH_LIBRARY(NAME, MODULE)
+#define STABLE_TORCH_LIBRARY_IMPL_EXPAND(NAME, KEY, MODULE) STABLE_TORCH_LIBRARY_IMPL(NAME, KEY, MODULE)
 #define REGISTER_EXTENSION(NAME)
 """
 FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "-fPIC", "-fno-gnu-unique", "-w", "-DCPU_KERNEL"]
@@ -83,13 +89,34 @@ def build(sources: pathlib.Path, output: pathlib.Path, python: pathlib.Path) -> 
     return commit
 
 
+def build_for_cuda(sources: pathlib.Path, output: pathlib.Path, python: pathlib.Path, arch: str) -> str:
+    torch = torch_folder(python)
+    folder = output.resolve().parent / "sources"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    commit = unpack(sources, folder)
+    (folder / "registration.h").write_text(STABLE_REGISTRATION)
+    kernel = folder / "activation"
+    subprocess.run(["nvcc", "-std=c++20", "-O3", "-DNDEBUG", f"-arch=sm_{arch}", "--shared", "-Xcompiler=-fPIC", "-w",
+                    "-DCUDA_KERNEL", "-DUSE_CUDA", "-DTORCH_TARGET_VERSION=0x020a000000000000",
+                    "-DTORCH_EXTENSION_NAME=community_activation", f"-I{torch}/include",
+                    f"-I{torch}/include/torch/csrc/api/include", f"-I{folder}", f"-I{kernel / 'torch-ext'}",
+                    f"-I{kernel}", kernel / "activation/activation_kernels.cu", kernel / "torch-ext/torch_binding.cpp",
+                    "-o", output], check=True)
+    return commit
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", type=pathlib.Path)
     parser.add_argument("-o", "--output", type=pathlib.Path, default="build/community/community.so")
     parser.add_argument("--python", type=pathlib.Path, default="build/venv/bin/python", help="one that has torch")
+    parser.add_argument("--cuda", metavar="ARCH", help="for GPUs of this architecture (90), with nvcc")
     options = parser.parse_args()
-    commit = build(options.sources, options.output, options.python)
+    if options.cuda:
+        commit = build_for_cuda(options.sources, options.output, options.python, options.cuda)
+    else:
+        commit = build(options.sources, options.output, options.python)
     options.output.with_suffix(".commit").write_text(commit + "\n")
     print(options.output)
 
