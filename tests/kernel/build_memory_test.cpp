@@ -23,7 +23,7 @@ TEST_CASE("a build is read again only where a file has changed") {
     CHECK(memory.reads() == 1);
     const auto time = std::filesystem::last_write_time(folder / "k/layers.py");
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the clock of the file system
-    folder.write("k/layers.py", "b = 2\n");  // as long as it was, and as old
+    folder.write("k/layers.py", "b = 2\n");                      // as long as it was, and as old
     std::filesystem::last_write_time(folder / "k/layers.py", time);
     CHECK(source("layers.py") == "b = 2\n");
     CHECK(memory.reads() == 2);
