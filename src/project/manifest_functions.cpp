@@ -47,6 +47,9 @@ FunctionBinding read_function(const std::string& name, const Node& value,
     binding.name = name;
     binding.where = reader.where(value);
     binding.target_module = reader.required_string("target_module");
+    if (binding.target_module.empty()) {
+        reader.fail(*reader.find("target_module"), "\"target_module\" is empty");
+    }
     if (const Node* impl = reader.find("func_impl")) {
         if (!set_implementation(binding, reader.as_string(*impl, "func_impl"), place.folder)) {
             reader.fail(*impl, std::string(func_impl_forms));

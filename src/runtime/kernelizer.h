@@ -47,10 +47,15 @@ private:
         Instance instance;
         SiteReport report;
         std::optional<Choice> choice;
-        bool is_call = false;      // of a function, in a method of the instance …
-        bool in_forward = false;   // … which is its forward
-        bool in_function = false;  // … or in another function
-        bool absorbed = false;     // by the layer of a site that holds it
+        bool is_call = false;     // of a function, in a method of the instance …
+        bool in_forward = false;  // … which is its forward
+        const torch::jit::Function* in_function = nullptr;  // … or in this other function
+        bool left_out = false;                              // by the options
+        bool absorbed = false;                // by something around it: nothing else has called it
+        std::optional<Fallback> forbidden{};  // for which it is kept, though that is not allowed
+        std::size_t parts = 0;
+
+        void add_part(const std::string& name);
     };
     // By class, what came of its replacement.
     using Replacements = std::map<const void*, tl::expected<void, KeepReason>>;
@@ -63,6 +68,9 @@ private:
     void select(Site& site, const MappedFunction& function);
     void report_uncalled(const std::set<std::string>& called);
     void keep(Site& site, const KeepReason& reason);
+    void refuse_forbidden(const Site& site) const;
+    void refuse_forbidden_outside();
+    void refuse_kept() const;
     void report_unbound(const std::vector<Instance>& instances);
     void report_unmatched(const std::string& option, const std::vector<std::string>& patterns);
     void report_other_machine();
@@ -73,10 +81,13 @@ private:
     void enter(Site& site, const tl::expected<void, KeepReason>& result);
     void replace(Site& site, Replacements& done);
     std::vector<std::vector<Site*>> chosen_by_depth();
-    void absorb(Site& site);
-    void absorb_calls();
+    Site* layer_around(std::string name, const std::function<bool(const Site&)>& test) const;
+    Site* replaced_around(const std::string& name) const;
+    bool absorb(Site& site);
+    void absorb_uncalled();
     tl::expected<void, KeepReason> replace_class(const Site& example);
     void replace_calls();
+    struct CallReplacer;
     tl::expected<void, KeepReason> replace_call(const Choice& choice, const FunctionCall& call);
     tl::expected<torch::jit::Function*, KeepReason> stand_in(const Choice& choice,
                                                              const FunctionCall& call);
@@ -96,12 +107,14 @@ private:
     SelectionContext context_;
     Report report_;
     std::vector<Site> sites_;
+    std::map<std::string, Site*> layers_;  // the sites of layers, by path
     // By build id: the kernels that get_kernel_dep has asked for.
     std::map<std::string, std::set<const MappedKernel*>> dependencies_;
     // By build id; classes of one model may live in several compilation units.
     std::map<std::pair<std::string, const void*>, std::shared_ptr<Compilation>> compilations_;
     std::optional<PassedParameters> passed_;  // of the model as it came
     std::map<std::string, Implementation> natives_;
+    FunctionUses uses_;  // in the model as it came
     // By compilation unit, what the call passes, and the candidate.
     std::map<std::tuple<const void*, std::string, const FunctionCandidate*>,
              tl::expected<torch::jit::Function*, KeepReason>>

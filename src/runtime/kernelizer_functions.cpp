@@ -82,7 +82,8 @@ void Kernelizer::find_calls() {
         return;
     }
     std::set<std::string> called;
-    for (const FunctionCall& call : function_calls(model_)) {
+    std::map<const void*, std::vector<jit::Function*>> forwards;  // by type
+    for (const FunctionCall& call : function_calls(model_, &uses_)) {
         called.insert(call.function);
         const auto function =
             std::find_if(mapping_.functions.begin(), mapping_.functions.end(),
@@ -92,10 +93,14 @@ void Kernelizer::find_calls() {
         }
         Site site{{call.path, "", call.instance}, {}, std::nullopt};
         site.is_call = true;
-        site.in_function = call.in_function;
-        const auto forwards = forward_methods(call.instance.type());
+        site.in_function = call.in_function ? call.caller : nullptr;
+        const auto type = call.instance.type();
+        auto own = forwards.find(type.get());
+        if (own == forwards.end()) {
+            own = forwards.emplace(type.get(), forward_methods(type)).first;
+        }
         site.in_forward =
-            std::find(forwards.begin(), forwards.end(), call.caller) != forwards.end();
+            std::find(own->second.begin(), own->second.end(), call.caller) != own->second.end();
         site.report.site = call.site;
         site.report.kind = "function";
         site.report.of = call.function;
@@ -142,47 +147,6 @@ void Kernelizer::report_uncalled(const std::set<std::string>& called) {
                                              .hint = "leave out strict to go on without it"});
         }
         report_.warnings.push_back(std::move(text));
-    }
-}
-
-void Kernelizer::replace_calls() {
-    const bool any = std::any_of(sites_.begin(), sites_.end(), [](const Site& site) {
-        return site.is_call && site.choice && !site.absorbed;
-    });
-    if (!any) {
-        return;
-    }
-    std::map<std::string, FunctionCall> calls;  // as the graphs are now
-    for (FunctionCall& call : function_calls(model_)) {
-        calls.emplace(call.site, std::move(call));
-    }
-    // Instances of a class share the call.
-    std::map<const jit::Node*, tl::expected<void, KeepReason>> done;
-    for (Site& site : sites_) {
-        if (!site.is_call || !site.choice || site.absorbed) {
-            continue;
-        }
-        const auto call = calls.find(site.report.site);
-        if (call == calls.end()) {
-            keep(site, {std::nullopt, "nothing that is left calls it"});
-            continue;
-        }
-        auto result = done.find(call->second.node);
-        if (result == done.end()) {
-            result =
-                done.emplace(call->second.node, replace_call(*site.choice, call->second)).first;
-        }
-        enter(site, result->second);
-    }
-    // What stood in a function that is called no longer was replaced in vain.
-    std::set<std::string> left;
-    for (const FunctionCall& call : function_calls(model_)) {
-        left.insert(call.site);
-    }
-    for (Site& site : sites_) {
-        if (site.in_function && site.choice && !left.contains(site.report.site)) {
-            keep(site, {std::nullopt, "nothing that is left calls it"});
-        }
     }
 }
 

@@ -5,7 +5,6 @@
 
 #include <deque>
 #include <map>
-#include <unordered_set>
 
 namespace twinkle::runtime {
 
@@ -19,6 +18,7 @@ constexpr std::string_view own_method = "twinkle_";
 class Finder {
 public:
     std::vector<FunctionCall> found;
+    FunctionUses uses;
 
     void instance(const Instance& one) {
         for (const auto& list :
@@ -81,13 +81,14 @@ private:
         if (one.function.starts_with(own_prefix)) {
             one.function.erase(0, own_prefix.size());
             one.replaced = true;
-        } else {
-            later(type->function());
         }
         one.site = where_ + ":" + one.function;
         const std::size_t count = ++counts_[one.site];
         if (count > 1) {
             one.site += "#" + std::to_string(count);
+        }
+        if (!one.replaced) {
+            later(type->function(), one.site);
         }
         one.path = path_;
         one.instance = module;
@@ -102,22 +103,25 @@ private:
         const auto type = node->input(0)->type()->cast<c10::ClassType>();
         if (type != nullptr && !type->is_module()) {
             if (jit::Function* method = type->findMethod(node->s(c10::attr::name))) {
-                later(method);
+                later(method, "");
             }
         }
     }
 
-    void later(jit::Function* function) {
-        if (seen_.insert(function).second) {
+    void later(jit::Function* function, const std::string& site) {
+        auto& all = uses.of[function];
+        if (all.empty()) {
+            uses.functions.push_back(function);
             pending_.push_back(function);
         }
+        all.push_back(
+            {site, path_, in_function_ ? "" : caller_->name(), in_function_ ? caller_ : nullptr});
     }
 
     std::string where_, path_;
     bool in_function_ = false;
     jit::Function* caller_ = nullptr;
     std::map<std::string, std::size_t> counts_;
-    std::unordered_set<const jit::Function*> seen_;
     std::deque<jit::Function*> pending_;
 };
 
@@ -127,12 +131,15 @@ jit::Function& FunctionCall::callee() const {
     return *node->input(0)->type()->expectRef<c10::FunctionType>().function();
 }
 
-std::vector<FunctionCall> function_calls(const jit::Module& root) {
+std::vector<FunctionCall> function_calls(const jit::Module& root, FunctionUses* uses) {
     Finder finder;
     for (const Instance& instance : instances_of(root)) {
         finder.instance(instance);
     }
     finder.functions(root);
+    if (uses != nullptr) {
+        *uses = std::move(finder.uses);
+    }
     return std::move(finder.found);
 }
 
