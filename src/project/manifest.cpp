@@ -74,9 +74,13 @@ public:
                          .hint = near});
         }
         const std::size_t before = manifest.layers.size();
+        const std::size_t patterns_before = manifest.patterns.size();
         read_file(file, "preset");
         for (std::size_t i = before; i < manifest.layers.size(); ++i) {
             manifest.layers[i].preset = true;
+        }
+        for (std::size_t i = patterns_before; i < manifest.patterns.size(); ++i) {
+            manifest.patterns[i].preset = true;
         }
     }
 
@@ -108,6 +112,10 @@ private:
         if (const Node* table = reader.find("functions")) {
             auto functions = read_functions(*table, place);
             std::move(functions.begin(), functions.end(), std::back_inserter(manifest.functions));
+        }
+        if (const Node* table = reader.find("patterns")) {
+            auto patterns = read_patterns(*table, place);
+            std::move(patterns.begin(), patterns.end(), std::back_inserter(manifest.patterns));
         }
         if (const Node* table = reader.find("targets")) {
             manifest.targets.merge(read_targets(*table, place));

@@ -19,6 +19,11 @@ struct DocumentPlace {
 std::vector<KernelRequest> read_kernels(const base::Node& table, const DocumentPlace& place);
 std::vector<LayerBinding> read_layer_bindings(const base::Node& table, const DocumentPlace& place);
 std::vector<FunctionBinding> read_functions(const base::Node& table, const DocumentPlace& place);
+std::vector<PatternBinding> read_patterns(const base::Node& table, const DocumentPlace& place);
+// What stands for a function or pattern of this name: the keys that both have.
+FunctionBinding read_replacement(base::TableReader& reader, const std::string& name,
+                                 const base::Node& value, const DocumentPlace& place);
+bool is_name(std::string_view text);  // a Python identifier, in ASCII
 // Reads func_impl: "file.py:function", relative to `folder`, or "op:namespace::name". False: it is
 // neither.
 bool set_implementation(FunctionBinding& binding, const std::string& text,

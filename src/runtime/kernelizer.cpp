@@ -136,6 +136,7 @@ void Kernelizer::find_sites() {
     }
     report_unbound(instances);
     find_calls();
+    find_patterns();
     for (std::string& doubt : doubtful_conditions(mapping_, instances)) {
         report_.warnings.push_back(std::move(doubt));
     }
@@ -275,9 +276,10 @@ void Kernelizer::enter(Site& site, const tl::expected<void, KeepReason>& result)
     }
     site.report.status = SiteStatus::replaced;
     const auto& [name, mode] =
-        choice.layer != nullptr
-            ? std::pair(choice.layer->kernel_name, choice.candidate->mode)
-            : std::pair(choice.function->func_name, choice.implementation->mode);
+        choice.layer != nullptr ? std::pair(choice.layer->kernel_name, choice.candidate->mode)
+                                : std::pair(choice.pattern != nullptr ? choice.pattern->name
+                                                                      : choice.function->func_name,
+                                            choice.implementation->mode);
     site.report.because = fmt::format("{}, {} on {}", name, mode, context_.device);
 }
 

@@ -1,11 +1,13 @@
 #pragma once
-// One kernelize of one model: sites found, candidates chosen, classes set apart, forwards and calls
-// of functions replaced, model marked.
+// One kernelize of one model: sites found, candidates chosen, classes set apart, patterns, forwards
+// and calls of functions replaced, model marked.
 
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/patterns/pattern_sites.h"
 #include "runtime/rewrite/function_calls.h"
 #include "runtime/rewrite/own_class.h"
 #include "runtime/rewrite/passed_parameters.h"
+#include "runtime/rewrite/stand_in.h"
 #include "runtime/selection/selection.h"
 #include "runtime/source/package_values.h"
 #include "twinkle/implementation.h"
@@ -47,10 +49,11 @@ private:
         Instance instance;
         SiteReport report;
         std::optional<Choice> choice;
-        bool is_call = false;      // of a function, in a method of the instance …
+        bool is_call = false;      // of a function or pattern, in a method of the instance …
         bool in_forward = false;   // … which is its forward
         bool in_function = false;  // … or in another function
         bool absorbed = false;     // by the layer of a site that holds it
+        std::string place{};       // of a pattern: equal for instances that share their code
     };
     // By class, what came of its replacement.
     using Replacements = std::map<const void*, tl::expected<void, KeepReason>>;
@@ -61,6 +64,16 @@ private:
     void select(Site& site, const std::vector<const MappedLayer*>& bindings);
     void find_calls();
     void select(Site& site, const MappedFunction& function);
+    void find_patterns();
+    void add_pattern(const PatternSite& place, std::vector<bool>& claimed);
+    void report_unfound_patterns();
+    void replace_patterns(bool in_layers);
+    bool is_in_chosen_layer(const Site& site) const;
+    tl::expected<torch::jit::Function*, KeepReason> stand_in(const Choice& choice,
+                                                             const PatternSite& place);
+    tl::expected<torch::jit::Function*, KeepReason> make_stand_in_for(
+        const Choice& choice, const torch::jit::Module& instance, const CallShape& shape,
+        const c10::QualifiedName& name, const std::string& what);
     void report_uncalled(const std::set<std::string>& called);
     void keep(Site& site, const KeepReason& reason);
     void report_unbound(const std::vector<Instance>& instances);
@@ -102,6 +115,10 @@ private:
     std::map<std::pair<std::string, const void*>, std::shared_ptr<Compilation>> compilations_;
     std::optional<PassedParameters> passed_;  // of the model as it came
     std::map<std::string, Implementation> natives_;
+    std::vector<PatternRule> rules_;
+    std::optional<PatternSearch> patterns_;  // in the model with its classes set apart
+    // The originals of patterns, which stand-ins are made after.
+    std::shared_ptr<torch::jit::CompilationUnit> originals_;
     // By compilation unit, what the call passes, and the candidate.
     std::map<std::tuple<const void*, std::string, const FunctionCandidate*>,
              tl::expected<torch::jit::Function*, KeepReason>>

@@ -23,11 +23,15 @@ std::string name_below(const std::string& path, const std::string& site) {
 }  // namespace
 
 void Kernelizer::replace_sites() {
+    replace_patterns(false);
+    const bool patterns = std::any_of(sites_.begin(), sites_.end(), [](const Site& site) {
+        return site.is_call && site.report.status == SiteStatus::replaced;
+    });
     Replacements done;
     const auto levels = chosen_by_depth();
     for (std::size_t depth = 0; depth < levels.size(); ++depth) {
         std::optional<CalledInstances> called;
-        if (depth > 0) {
+        if (depth > 0 || patterns) {
             called.emplace(model_);
         }
         for (Site* site : levels[depth]) {
@@ -40,6 +44,7 @@ void Kernelizer::replace_sites() {
         }
     }
     absorb_calls();
+    replace_patterns(true);
     replace_calls();
 }
 
@@ -66,7 +71,9 @@ std::vector<std::vector<Kernelizer::Site*>> Kernelizer::chosen_by_depth() {
 void Kernelizer::absorb(Site& site) {
     Site* holder = nullptr;
     for (Site& other : sites_) {
-        if (other.report.status == SiteStatus::replaced && !other.is_call &&
+        const bool layer_or_pattern =
+            !other.is_call || (other.choice && other.choice->pattern != nullptr);
+        if (other.report.status == SiteStatus::replaced && layer_or_pattern && !other.in_function &&
             is_inside(site.report.site, other.instance.path)) {
             holder = &other;  // the innermost comes last
         }
@@ -81,23 +88,33 @@ void Kernelizer::absorb(Site& site) {
 void Kernelizer::absorb_calls() {
     std::set<std::string> replaced;  // paths
     for (const Site& site : sites_) {
-        if (site.report.status == SiteStatus::replaced) {
+        if (site.report.status == SiteStatus::replaced && !site.is_call) {
             replaced.insert(site.instance.path);
         }
     }
-    if (replaced.empty()) {
+    const bool any = std::any_of(sites_.begin(), sites_.end(), [](const Site& site) {
+        return site.report.status == SiteStatus::replaced;
+    });
+    if (!any) {
         return;
     }
     const CalledInstances called(model_);
     for (Site& site : sites_) {
-        if (!site.choice || !site.is_call || site.in_function) {
+        // What was found in a pattern's place has been claimed by it.
+        const bool kept_pattern = !site.choice && !site.place.empty();
+        if ((!site.choice && !kept_pattern) || !site.is_call || site.in_function ||
+            site.report.status == SiteStatus::replaced) {
             continue;
         }
         const std::string& path = site.instance.path;
         const std::string name = name_below(path, site.report.site);
         if ((site.in_forward && replaced.contains(path)) ||
             !called.contains(site.instance.module, name.substr(0, name.find(':')))) {
-            absorb(site);
+            if (site.place.empty()) {
+                absorb(site);
+            } else {
+                site.absorbed = true;  // never a site of its own
+            }
         }
     }
 }

@@ -15,6 +15,19 @@ namespace {
 
 constexpr std::string_view own_prefix = "twinkle_functions.";
 constexpr std::string_view own_method = "twinkle_";
+constexpr std::string_view pattern_prefix = "twinkle_patterns.";
+
+// What stands for the second place of a pattern in a method is called "….rms_norm._2": places that
+// are left alone are counted, too.
+std::string take_number(std::string& function) {
+    const auto mark = function.rfind("._");
+    if (!function.starts_with(pattern_prefix) || mark == std::string::npos) {
+        return "";
+    }
+    std::string number = "#" + function.substr(mark + 2);
+    function.erase(mark);
+    return number;
+}
 
 class Finder {
 public:
@@ -84,7 +97,8 @@ private:
         } else {
             later(type->function());
         }
-        one.site = where_ + ":" + one.function;
+        const std::string number = take_number(one.function);
+        one.site = where_ + ":" + one.function + number;
         const std::size_t count = ++counts_[one.site];
         if (count > 1) {
             one.site += "#" + std::to_string(count);
