@@ -270,8 +270,10 @@ private:
         TableReader reader(item, origin_, "a pattern");
         MappedPattern pattern;
         pattern.name = reader.required_string("name");
-        if (!is_identifier(pattern.name)) {
-            reader.fail(item, "the name of a pattern is not an identifier");
+        if (!is_identifier(pattern.name) || pattern.name.starts_with('_') ||
+            (pattern.name.front() >= '0' && pattern.name.front() <= '9')) {
+            reader.fail(item,
+                        "the name of a pattern is not an identifier that begins with a letter");
         }
         pattern.source = reader.required_string("source");
         pattern.file = reader.required_string("file");

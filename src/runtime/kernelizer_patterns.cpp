@@ -47,9 +47,17 @@ void Kernelizer::find_patterns() {
     report_.warnings.insert(report_.warnings.end(), search.warnings.begin(), search.warnings.end());
     // What comes first in the mapping takes what several would match.
     std::vector<bool> claimed(search.graph.nodes.size(), false);
+    const auto first = static_cast<std::ptrdiff_t>(sites_.size());
     for (const PatternSite& place : search.sites) {
         add_pattern(place, claimed);
     }
+    std::map<std::string, std::size_t> order;  // of the model
+    for (const Instance& instance : instances_of(model_)) {
+        order.emplace(instance.path, order.size());
+    }
+    std::stable_sort(sites_.begin() + first, sites_.end(), [&](const Site& a, const Site& b) {
+        return order[a.instance.path] < order[b.instance.path];
+    });
     report_unfound_patterns();
 }
 
@@ -176,7 +184,6 @@ void Kernelizer::replace_patterns(bool in_layers) {
 tl::expected<jit::Function*, KeepReason> Kernelizer::stand_in(const Choice& choice,
                                                               const PatternSite& place) {
     const auto unit = place.instance.module.type()->compilation_unit();
-    const std::string name = pattern_function_name(choice.pattern->name);
     const std::tuple key(static_cast<const void*>(unit.get()),
                          fmt::format("{}|{}", place.shape(), place.number), choice.implementation);
     if (const auto known = stand_ins_.find(key); known != stand_ins_.end()) {
@@ -184,7 +191,7 @@ tl::expected<jit::Function*, KeepReason> Kernelizer::stand_in(const Choice& choi
     }
     const auto make = [&]() -> tl::expected<jit::Function*, KeepReason> {
         const auto original =
-            original_of(patterns_->graph, place, *originals_, numbered(name, place.number));
+            original_of(patterns_->graph, place, *originals_, numbered("", place));
         if (!original) {
             return tl::make_unexpected(KeepReason{Fallback::cannot_compile, original.error()});
         }
@@ -193,8 +200,7 @@ tl::expected<jit::Function*, KeepReason> Kernelizer::stand_in(const Choice& choi
             shape.constants.push_back(parameter.constant);
         }
         return make_stand_in_for(choice, place.instance.module, shape,
-                                 numbered("twinkle_functions." + name, place.number),
-                                 choice.pattern->name);
+                                 numbered("twinkle_functions.", place), choice.pattern->name);
     };
     return stand_ins_.emplace(key, make()).first->second;
 }

@@ -75,7 +75,10 @@ void Kernelizer::absorb(Site& site) {
             !other.is_call || (other.choice && other.choice->pattern != nullptr);
         if (other.report.status == SiteStatus::replaced && layer_or_pattern && !other.in_function &&
             is_inside(site.report.site, other.instance.path)) {
-            holder = &other;  // the innermost comes last
+            // The innermost; of a layer and a pattern in one instance the layer.
+            if (holder == nullptr || other.instance.path.size() > holder->instance.path.size()) {
+                holder = &other;
+            }
         }
     }
     if (holder != nullptr) {

@@ -355,9 +355,10 @@ std::map<const PatternSite*, std::string> put_calls(const FlatGraph& graph, jit:
     return problems;
 }
 
-c10::QualifiedName numbered(const std::string& function, std::size_t number) {
-    return c10::QualifiedName("__torch__." + function +
-                              (number > 1 ? fmt::format("._{}", number) : ""));
+c10::QualifiedName numbered(const std::string& prefix, const PatternSite& site) {
+    const std::string number = site.number > 1 ? fmt::format("_{}.", site.number) : "";
+    return c10::QualifiedName("__torch__." + prefix + pattern_function_name(number) +
+                              site.rule->pattern->name);
 }
 
 void outline_patterns(const jit::Module& model, const Mapping& mapping,
@@ -378,9 +379,7 @@ void outline_patterns(const jit::Module& model, const Mapping& mapping,
             continue;
         }
         auto& unit = *site.instance.module.type()->compilation_unit();
-        const std::string name = pattern_function_name(site.rule->pattern->name);
-        if (const auto original =
-                original_of(search.graph, site, unit, numbered(name, site.number))) {
+        if (const auto original = original_of(search.graph, site, unit, numbered("", site))) {
             calls[site.method].push_back({&site, *original});
         }
     }

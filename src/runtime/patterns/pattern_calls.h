@@ -31,8 +31,9 @@ std::map<const PatternSite*, std::string> put_calls(const FlatGraph& graph,
                                                     torch::jit::Function& method,
                                                     const std::vector<PatternCall>& calls);
 
-// "…add_rms_norm", and "…add_rms_norm._2" for the next in a method.
-c10::QualifiedName numbered(const std::string& function, std::size_t number);
+// "twinkle_patterns.add_rms_norm" behind a prefix, and "twinkle_patterns._2.add_rms_norm" for the
+// next one in a method.
+c10::QualifiedName numbered(const std::string& prefix, const PatternSite& site);
 
 // In a model that is verified, lets these sites be calls of what they compute.
 void outline_patterns(const torch::jit::Module& model, const Mapping& mapping,

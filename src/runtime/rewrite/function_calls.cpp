@@ -17,15 +17,19 @@ constexpr std::string_view own_prefix = "twinkle_functions.";
 constexpr std::string_view own_method = "twinkle_";
 constexpr std::string_view pattern_prefix = "twinkle_patterns.";
 
-// What stands for the second place of a pattern in a method is called "….rms_norm._2": places that
-// are left alone are counted, too.
+// What stands for the second place of a pattern in a method is called "twinkle_patterns._2.norm":
+// places that are left alone are counted, too.
 std::string take_number(std::string& function) {
-    const auto mark = function.rfind("._");
-    if (!function.starts_with(pattern_prefix) || mark == std::string::npos) {
+    const std::size_t begin = pattern_prefix.size();
+    if (!function.starts_with(pattern_prefix) || function.compare(begin, 1, "_") != 0) {
         return "";
     }
-    std::string number = "#" + function.substr(mark + 2);
-    function.erase(mark);
+    const auto end = function.find('.', begin);
+    if (end == std::string::npos) {
+        return "";
+    }
+    std::string number = "#" + function.substr(begin + 1, end - begin - 1);
+    function.erase(begin, end + 1 - begin);
     return number;
 }
 
