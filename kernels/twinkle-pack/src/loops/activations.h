@@ -17,11 +17,14 @@ struct Sigmoidal {
 
     template <class V>
     static Slope<V> slope(typename V::reg x) {
-        const auto one = V::set1(1), minus = V::set1(-1);
-        const auto e = V::exp(V::mul(Exponent<V>::value(x), minus));
+        constexpr auto big =
+            static_cast<typename V::scalar>(sizeof(typename V::scalar) == 4 ? 1e38 : 1e308);
+        const auto one = V::set1(1);
+        const auto e = V::exp(V::mul(Exponent<V>::value(x), V::set1(-1)));
         const auto s = V::div(one, V::add(e, one));
         const auto value = V::mul(x, s);
-        const auto rest = V::mul(V::fma(s, minus, one), Exponent<V>::derivative(x));
+        // 1 - s is e * s, which loses no digit where s is near 1; where e overflows value is 0.
+        const auto rest = V::mul(V::mul(V::clamp(e, 0, big), s), Exponent<V>::derivative(x));
         return {value, V::fma(value, rest, s)};
     }
 };
