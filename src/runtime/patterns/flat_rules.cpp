@@ -112,7 +112,20 @@ Normal dropout(const jit::Node* node, const View& view) {
                                                                         : plain(node);
 }
 
-// Nothing but the dtype may change.
+// Whether an argument of aten::to lets everything but the dtype be as it is.
+bool leaves_the_rest(const std::string& name, const View& view, jit::Value* given) {
+    const c10::IValue* held = constant(view, given);
+    const bool none = held != nullptr && held->isNone();
+    if (name == "copy") {
+        return is_false(view, given);
+    }
+    if (name == "layout" || name == "memory_format") {
+        return none || number(view, given) == 0.0;
+    }
+    // Else it is a device, or another tensor with one.
+    return none || name == "non_blocking" || name == "pin_memory";
+}
+
 Normal cast(const jit::Node* node, const View& view) {
     const auto* schema = node->maybeSchema();
     if (schema == nullptr) {
@@ -121,23 +134,10 @@ Normal cast(const jit::Node* node, const View& view) {
     jit::Value* wanted = nullptr;
     for (std::size_t i = 1; i < node->inputs().size(); ++i) {
         const std::string& name = schema->arguments()[i].name();
-        jit::Value* given = input(node, i);
-        const c10::IValue* held = constant(view, given);
-        const bool none = held != nullptr && held->isNone();
         if (name == "dtype") {
-            wanted = given;
-        } else if (name == "other") {
-            return plain(node);  // of another device, too
-        } else if (name == "copy") {
-            if (!is_false(view, given)) {
-                return plain(node);
-            }
-        } else if (name == "layout" || name == "memory_format") {
-            if (!none && number(view, given) != 0.0) {
-                return plain(node);
-            }
-        } else if (name != "non_blocking" && name != "pin_memory" && !none) {
-            return plain(node);  // to another device
+            wanted = input(node, i);
+        } else if (!leaves_the_rest(name, view, input(node, i))) {
+            return plain(node);
         }
     }
     const c10::IValue* held = wanted == nullptr ? nullptr : constant(view, wanted);

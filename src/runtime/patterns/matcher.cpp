@@ -476,6 +476,9 @@ private:
     }
 
     bool accepts(const c10::Type& type, const FlatInput& given) const {
+        if (given.from == nullptr) {
+            return false;
+        }
         const FlatValue& value = graph_.value(given.value);
         const c10::IValue* held = graph_.constant_of(given.value);
         const c10::TypePtr own = given.from->type();

@@ -361,7 +361,7 @@ c10::QualifiedName numbered(const std::string& prefix, const PatternSite& site) 
                               site.rule->pattern->name);
 }
 
-void outline_patterns(const jit::Module& model, const Mapping& mapping,
+void outline_patterns(const jit::Module& model, const std::vector<PatternRule>& rules,
                       const std::vector<std::string>& sites) {
     const bool any = std::any_of(sites.begin(), sites.end(), [](const std::string& site) {
         return site.find(":" + pattern_function_name("")) != std::string::npos;
@@ -369,7 +369,6 @@ void outline_patterns(const jit::Module& model, const Mapping& mapping,
     if (!any) {
         return;
     }
-    const auto rules = compile_patterns(mapping);
     const PatternSearch search = find_patterns(model, rules);
     const std::set<std::string> wanted(sites.begin(), sites.end());
     std::map<jit::Function*, std::vector<PatternCall>> calls;

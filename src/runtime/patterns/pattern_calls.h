@@ -36,7 +36,7 @@ std::map<const PatternSite*, std::string> put_calls(const FlatGraph& graph,
 c10::QualifiedName numbered(const std::string& prefix, const PatternSite& site);
 
 // In a model that is verified, lets these sites be calls of what they compute.
-void outline_patterns(const torch::jit::Module& model, const Mapping& mapping,
+void outline_patterns(const torch::jit::Module& model, const std::vector<PatternRule>& rules,
                       const std::vector<std::string>& sites);
 
 }  // namespace twinkle::runtime

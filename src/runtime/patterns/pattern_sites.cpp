@@ -63,6 +63,9 @@ public:
                 }
                 for (FormulaMatch& match : *matches) {
                     const auto home = home_of(match);
+                    if (home) {
+                        forget_constants_of_callers(match, *home);
+                    }
                     if (home && places.insert(match.results[0]).second) {
                         found.push_back({std::move(match), &formula, *home});
                     }
@@ -123,6 +126,23 @@ private:
             }
         }
         return home;
+    }
+
+    // What a caller passes may be another constant in another call.
+    void forget_constants_of_callers(FormulaMatch& match, std::int32_t home) const {
+        for (MatchedParameter& parameter : match.parameters) {
+            if (!parameter.constant || parameter.use.value == nothing) {
+                continue;
+            }
+            std::int32_t at = into_.graph.value(parameter.use.value).frame;
+            while (at != home && at != nothing) {
+                at = frame(at).parent;
+            }
+            const bool tensor = parameter.use.from->type()->kind() == c10::TypeKind::TensorType;
+            if (at == nothing && !tensor) {
+                parameter.constant.reset();
+            }
+        }
     }
 
     Key key_of(const Found& found) const {
