@@ -29,8 +29,31 @@ public:
           mapping_(mapping) {}
 
     void add(const FunctionBinding& binding) {
-        const std::string name = binding.target_module + "." + binding.name;
-        decision_ = {"function " + name, std::nullopt, "", {}};
+        put(binding, resolve(binding, "function", binding.target_module + "." + binding.name));
+    }
+
+    void add(const PatternBinding& binding) {
+        const FunctionBinding& replacement = binding.replacement;
+        MappedPattern pattern{replacement.name, "", "", binding.formulas, {}, binding.preset};
+        pattern.source = base::read_file(binding.formula_file, "Python file");
+        pattern.file = binding.formula_file.filename().string();
+        pattern.candidates = resolve(replacement, "pattern", replacement.name);
+        // Candidates for several devices or modes are one pattern, if their formulas are the same.
+        for (MappedPattern& other : mapping_.patterns) {
+            if (other.name == pattern.name && other.source == pattern.source &&
+                other.formulas == pattern.formulas) {
+                std::move(pattern.candidates.begin(), pattern.candidates.end(),
+                          std::back_inserter(other.candidates));
+                return;
+            }
+        }
+        mapping_.patterns.push_back(std::move(pattern));
+    }
+
+private:
+    std::vector<FunctionCandidate> resolve(const FunctionBinding& binding, const std::string& kind,
+                                           const std::string& name) {
+        decision_ = {kind + " " + name, std::nullopt, "", {}};
         doubts_.clear();
         std::vector<FunctionCandidate> found;
         if (devices_of(binding)) {
@@ -40,7 +63,7 @@ public:
         }
         if (found.empty() && rules_.strict) {
             throw Error(ErrorCode::not_found,
-                        {.what = "the function " + name + " has no kernel on the target (" +
+                        {.what = "the " + kind + " " + name + " has no kernel on the target (" +
                                  rules_.target.text() + ")",
                          .where = binding.where,
                          .why = reasons(),
@@ -53,10 +76,9 @@ public:
             decision_.because += "; " + doubt + ", so that the original stays";
         }
         mapping_.decisions.push_back(std::move(decision_));
-        put(binding, std::move(found));
+        return found;
     }
 
-private:
     // The devices of the target that the binding is for.
     bool devices_of(const FunctionBinding& binding) {
         devices_ = rules_.target.devices();
@@ -354,6 +376,9 @@ void add_functions(const Manifest& manifest, const LayerRules& rules, KernelLoca
                    BuildChooser& chooser, Mapping& mapping) {
     FunctionAdder adder(manifest, rules, locator, chooser, mapping);
     for (const FunctionBinding& binding : manifest.functions) {
+        adder.add(binding);
+    }
+    for (const PatternBinding& binding : manifest.patterns) {
         adder.add(binding);
     }
 }

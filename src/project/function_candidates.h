@@ -1,5 +1,5 @@
 #pragma once
-// From the functions of a manifest to those of a mapping.
+// From the functions and patterns of a manifest to those of a mapping.
 
 #include <string>
 #include <vector>

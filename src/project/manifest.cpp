@@ -79,9 +79,13 @@ public:
                          .hint = near});
         }
         const std::size_t before = manifest.layers.size();
+        const std::size_t patterns_before = manifest.patterns.size();
         read_file(file, "preset");
         for (std::size_t i = before; i < manifest.layers.size(); ++i) {
             manifest.layers[i].preset = true;
+        }
+        for (std::size_t i = patterns_before; i < manifest.patterns.size(); ++i) {
+            manifest.patterns[i].preset = true;
         }
     }
 
@@ -112,6 +116,10 @@ private:
         }
         if (const Node* table = reader.find("functions")) {
             add_functions(read_functions(*table, place));
+        }
+        if (const Node* table = reader.find("patterns")) {
+            auto patterns = read_patterns(*table, place);
+            std::move(patterns.begin(), patterns.end(), std::back_inserter(manifest.patterns));
         }
         if (const Node* table = reader.find("targets")) {
             manifest.targets.merge(read_targets(*table, place));

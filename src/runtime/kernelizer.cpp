@@ -126,14 +126,15 @@ void Kernelizer::find_sites() {
     }
     report_unbound(instances);
     find_calls();
+    find_patterns();
     for (std::string& doubt : doubtful_conditions(mapping_, instances)) {
         report_.warnings.push_back(std::move(doubt));
     }
     report_unmatched("only", options_.only);
     report_unmatched("exclude", options_.exclude);
-    for (Site& site : sites_) {
-        if (!site.is_call) {
-            layers_.emplace(site.instance.path, &site);
+    for (Site& site : sites_) {  // layers come first
+        if (!site.is_call || !site.place.empty()) {
+            holders_[site.instance.path].push_back(&site);
         }
     }
 }
@@ -245,10 +246,10 @@ void Kernelizer::refuse_forbidden_outside() {
     const bool any = std::any_of(sites_.begin(), sites_.end(),
                                  [](const Site& site) { return site.choice.has_value(); });
     for (const Site& site : sites_) {
-        const auto is_chosen = [](const Site& layer) { return layer.choice.has_value(); };
+        const auto is_chosen = [](const Site& holder) { return holder.choice.has_value(); };
         const bool inside = site.in_function != nullptr
                                 ? any
-                                : layer_around(site.report.site, is_chosen) != nullptr;
+                                : holder_around(site.report.site, is_chosen) != nullptr;
         if (!inside) {
             refuse_forbidden(site);
         }
@@ -307,9 +308,10 @@ void Kernelizer::enter(Site& site, const tl::expected<void, KeepReason>& result)
     }
     site.report.status = SiteStatus::replaced;
     const auto& [name, mode] =
-        choice.layer != nullptr
-            ? std::pair(choice.layer->kernel_name, choice.candidate->mode)
-            : std::pair(choice.function->func_name, choice.implementation->mode);
+        choice.layer != nullptr ? std::pair(choice.layer->kernel_name, choice.candidate->mode)
+                                : std::pair(choice.pattern != nullptr ? choice.pattern->name
+                                                                      : choice.function->func_name,
+                                            choice.implementation->mode);
     site.report.because = fmt::format("{}, {} on {}", name, mode, context_.device);
 }
 

@@ -162,51 +162,57 @@ tl::expected<void, KeepReason> Kernelizer::replace_call(const Choice& choice,
 
 tl::expected<jit::Function*, KeepReason> Kernelizer::stand_in(const Choice& choice,
                                                               const FunctionCall& call) {
-    const FunctionCandidate& candidate = *choice.implementation;
     const auto unit = call.instance.type()->compilation_unit();
     const CallShape shape = shape_of(*call.node);
-    const std::tuple key(static_cast<const void*>(unit.get()), shape.key(), &candidate);
+    const std::tuple key(static_cast<const void*>(unit.get()), shape.key(), choice.implementation);
     if (const auto known = stand_ins_.find(key); known != stand_ins_.end()) {
         return known->second;
     }
-    const auto make = [&]() -> tl::expected<jit::Function*, KeepReason> {
-        Compilation* compilation = nullptr;
-        if (choice.kernel != nullptr || candidate.op.empty()) {
-            const auto had = loaded(choice, call.instance);
-            if (!had) {
-                return tl::make_unexpected(had.error());
-            }
-            compilation = *had;
+    auto made = make_stand_in_for(choice, call.instance, shape, name_in_place_of(*shape.function),
+                                  call.function);
+    return stand_ins_.emplace(key, std::move(made)).first->second;
+}
+
+// `what` it stands for, for the observer.
+tl::expected<jit::Function*, KeepReason> Kernelizer::make_stand_in_for(
+    const Choice& choice, const jit::Module& instance, const CallShape& shape,
+    const c10::QualifiedName& name, const std::string& what) {
+    const FunctionCandidate& candidate = *choice.implementation;
+    Compilation* compilation = nullptr;
+    if (choice.kernel != nullptr || candidate.op.empty()) {
+        const auto had = loaded(choice, instance);
+        if (!had) {
+            return tl::make_unexpected(had.error());
         }
-        if (options_.observer) {
-            options_.observer("compile", call.function);
-        }
-        const auto native = natives_.find(candidate.op);
-        const auto substitutes =
-            native != natives_.end()
-                ? native_substitutes(candidate.op.substr(candidate.op.find("::") + 2),
-                                     native->second, shape.function->getSchema())
-            : !candidate.op.empty() ? operator_substitutes(candidate.op)
-            : choice.kernel != nullptr
-                ? package_substitutes(*compilation, candidate.function)
-                : package_substitutes(*compilation,
-                                      module_name(candidate.file) + "." + candidate.function);
-        if (!substitutes) {
-            return refused(candidate.op.empty() ? Fallback::cannot_compile : Fallback::cannot_load,
-                           substitutes.error());
-        }
-        const auto made =
-            make_stand_in(*unit, name_in_place_of(*shape.function), shape, *substitutes);
-        if (!made) {
-            return refused(Fallback::cannot_compile, made.error());
-        }
-        auto unfit = wants_training(context_.mode) ? unfit_for_training(**made) : std::nullopt;
-        if (unfit) {
-            return tl::make_unexpected(std::move(*unfit));
-        }
-        return *made;
-    };
-    return stand_ins_.emplace(key, make()).first->second;
+        compilation = *had;
+    }
+    if (options_.observer) {
+        options_.observer("compile", what);
+    }
+    const auto native = natives_.find(candidate.op);
+    const auto substitutes =
+        native != natives_.end()
+            ? native_substitutes(candidate.op.substr(candidate.op.find("::") + 2), native->second,
+                                 shape.function->getSchema())
+        : !candidate.op.empty() ? operator_substitutes(candidate.op)
+        : choice.kernel != nullptr
+            ? package_substitutes(*compilation, candidate.function)
+            : package_substitutes(*compilation,
+                                  module_name(candidate.file) + "." + candidate.function);
+    if (!substitutes) {
+        return refused(candidate.op.empty() ? Fallback::cannot_compile : Fallback::cannot_load,
+                       substitutes.error());
+    }
+    const auto made =
+        make_stand_in(*instance.type()->compilation_unit(), name, shape, *substitutes);
+    if (!made) {
+        return refused(Fallback::cannot_compile, made.error());
+    }
+    auto unfit = wants_training(context_.mode) ? unfit_for_training(**made) : std::nullopt;
+    if (unfit) {
+        return tl::make_unexpected(std::move(*unfit));
+    }
+    return *made;
 }
 
 // Python text is a package with one module, called like its file.

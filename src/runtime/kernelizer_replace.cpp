@@ -34,11 +34,15 @@ void Kernelizer::Site::add_part(const std::string& name) {
 }
 
 void Kernelizer::replace_sites() {
+    replace_patterns(false);
+    const bool patterns = std::any_of(sites_.begin(), sites_.end(), [](const Site& site) {
+        return site.is_call && site.report.status == SiteStatus::replaced;
+    });
     Replacements done;
     const auto levels = chosen_by_depth();
     for (std::size_t depth = 0; depth < levels.size(); ++depth) {
         std::optional<CalledInstances> called;
-        if (depth > 0) {
+        if (depth > 0 || patterns) {
             called.emplace(model_);
         }
         for (Site* site : levels[depth]) {
@@ -49,6 +53,7 @@ void Kernelizer::replace_sites() {
         }
     }
     absorb_uncalled();
+    replace_patterns(true);
     replace_calls();
 }
 
@@ -70,22 +75,28 @@ std::vector<std::vector<Kernelizer::Site*>> Kernelizer::chosen_by_depth() {
     return levels;
 }
 
-// The innermost layer of which this is true and that holds what is called so.
-Kernelizer::Site* Kernelizer::layer_around(std::string name,
-                                           const std::function<bool(const Site&)>& test) const {
+// The innermost layer or pattern of which this is true and that holds what is called so.
+Kernelizer::Site* Kernelizer::holder_around(std::string name,
+                                            const std::function<bool(const Site&)>& test) const {
     name.erase(std::min(name.find(':'), name.size()));
     while (!name.empty()) {
         name.erase(name.find('.') == std::string::npos ? 0 : name.rfind('.'));
-        const auto layer = layers_.find(name);
-        if (layer != layers_.end() && test(*layer->second)) {
-            return layer->second;
+        const auto here = holders_.find(name);
+        if (here == holders_.end()) {
+            continue;
+        }
+        const auto& [path, sites] = *here;
+        const auto holder =
+            std::find_if(sites.begin(), sites.end(), [&](const Site* site) { return test(*site); });
+        if (holder != sites.end()) {
+            return *holder;
         }
     }
     return nullptr;
 }
 
 Kernelizer::Site* Kernelizer::replaced_around(const std::string& name) const {
-    return layer_around(
+    return holder_around(
         name, [](const Site& site) { return site.report.status == SiteStatus::replaced; });
 }
 
@@ -103,11 +114,14 @@ bool Kernelizer::absorb(Site& site) {
 void Kernelizer::absorb_uncalled() {
     std::set<std::string> replaced;  // paths
     for (const Site& site : sites_) {
-        if (site.report.status == SiteStatus::replaced) {
+        if (site.report.status == SiteStatus::replaced && !site.is_call) {
             replaced.insert(site.instance.path);
         }
     }
-    if (replaced.empty()) {
+    const bool any = std::any_of(sites_.begin(), sites_.end(), [](const Site& site) {
+        return site.report.status == SiteStatus::replaced;
+    });
+    if (!any) {
         return;
     }
     const CalledInstances called(model_);
@@ -123,7 +137,11 @@ void Kernelizer::absorb_uncalled() {
     for (Site& site : sites_) {
         if (site.report.status != SiteStatus::replaced && !site.absorbed &&
             site.in_function == nullptr && !is_called(site)) {
-            absorb(site);
+            if (site.place.empty()) {
+                absorb(site);
+            } else {
+                site.absorbed = true;  // in a pattern's place: never a site of its own
+            }
         }
     }
 }

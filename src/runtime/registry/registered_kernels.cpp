@@ -117,11 +117,17 @@ RegisteredKernels::RegisteredKernels(const Registrations& registrations, Mapping
             name_folder(manifest_, project::local_folder(layer.repo_path, layer.package_name));
         }
     }
-    for (const auto& [function, native] : registrations.functions) {
+    const auto name = [&](const FunctionKernel& function) {
         if (!function.repo_path.empty()) {
             name_folder(manifest_,
                         project::local_folder(function.repo_path, function.package_name));
         }
+    };
+    for (const RegisteredFunction& function : registrations.functions) {
+        name(function.kernel);
+    }
+    for (const RegisteredPattern& pattern : registrations.patterns) {
+        name(pattern.replacement.kernel);
     }
 }
 

@@ -14,6 +14,23 @@ namespace {
 
 constexpr std::string_view own_prefix = "twinkle_functions.";
 constexpr std::string_view own_method = "twinkle_";
+constexpr std::string_view pattern_prefix = "twinkle_patterns.";
+
+// What stands for the second place of a pattern in a method is called "twinkle_patterns._2.norm":
+// places that are left alone are counted, too.
+std::string take_number(std::string& function) {
+    const std::size_t begin = pattern_prefix.size();
+    if (!function.starts_with(pattern_prefix) || function.compare(begin, 1, "_") != 0) {
+        return "";
+    }
+    const auto end = function.find('.', begin);
+    if (end == std::string::npos) {
+        return "";
+    }
+    std::string number = "#" + function.substr(begin + 1, end - begin - 1);
+    function.erase(begin, end + 1 - begin);
+    return number;
+}
 
 class Finder {
 public:
@@ -82,7 +99,8 @@ private:
             one.function.erase(0, own_prefix.size());
             one.replaced = true;
         }
-        one.site = where_ + ":" + one.function;
+        const std::string number = take_number(one.function);
+        one.site = where_ + ":" + one.function + number;
         const std::size_t count = ++counts_[one.site];
         if (count > 1) {
             one.site += "#" + std::to_string(count);

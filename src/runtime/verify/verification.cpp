@@ -192,7 +192,14 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
                  const std::vector<std::string>& sites, const Send& send) {
     const torch::NoGradGuard no_grad;
     limit_threads(context);
-    torch::jit::Module recorder = open_model(context.original);
+    const auto opened = [&] {
+        torch::jit::Module model = open_model(context.original);
+        if (context.prepare) {
+            context.prepare(model, sites);
+        }
+        return model;
+    };
+    torch::jit::Module recorder = opened();
     std::map<std::string, std::vector<RecordedCall>> recorded;
     try {
         recorded = record_calls(recorder, sites, calls_per_site, [&](torch::jit::Module& model) {
@@ -202,8 +209,8 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
         send(Json{{"fatal", short_text(error.what())}}.dump());
         return;
     }
-    const torch::jit::Module original = open_model(context.original);
-    torch::jit::Module reference = open_model(context.original);
+    const torch::jit::Module original = opened();
+    torch::jit::Module reference = opened();
     compute_in_double(reference);
     for (const std::string& site : sites) {
         send(Json{{"begin", site}}.dump());
