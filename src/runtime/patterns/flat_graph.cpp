@@ -6,6 +6,8 @@
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/constants.h>
 
+#include <map>
+
 #include <algorithm>
 
 namespace twinkle::runtime {
@@ -354,12 +356,19 @@ private:
             set_constant(id, std::move(*normal.constant));
             return;
         }
+        const auto inputs = inputs_of(normal, frame);
+        ValueId* number =
+            normal.is_number ? &number_of(normal.op, inputs, frame, block_id) : nullptr;
+        if (number != nullptr && *number != nothing) {
+            bind(frame, node->output(), *number);
+            return;
+        }
         const bool writes = is_writing(node);
         writing_ += writes ? 1 : 0;
         settings_ += node->kind() == c10::prim::SetAttr ? 1 : 0;
         FlatNode& made = add(node, frame, block_id, normal.op);
-        for (jit::Value* input : normal.inputs) {
-            take(made, known(frame, input), input);
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            take(made, inputs[i], normal.inputs[i]);
             if (node->kind().is_prim() && value(made.inputs.back().value).parts != nothing) {
                 escape(made.inputs.back().value);
             }
@@ -371,7 +380,35 @@ private:
             made.inputs[0] = inner;
             value(inner.value).users.push_back(static_cast<std::int32_t>(graph.nodes.size()) - 1);
         }
+        if (number != nullptr) {
+            *number = made.outputs[0];
+            value(*number).kind = ValueKind::number;
+        }
         settle(made);
+    }
+
+    c10::SmallVector<ValueId, 5> inputs_of(const Normal& normal, std::int32_t frame) {
+        c10::SmallVector<ValueId, 5> inputs;
+        for (jit::Value* input : normal.inputs) {
+            inputs.push_back(known(frame, input));
+        }
+        for (const auto& [index, constant] : normal.literals) {
+            inputs[index] = fresh(frame, normal.inputs[index]);
+            set_constant(inputs[index], constant);
+        }
+        return inputs;
+    }
+
+    // What a trace computes again for every use is one value. Nothing: not seen yet.
+    ValueId& number_of(c10::Symbol op, const c10::SmallVector<ValueId, 5>& inputs,
+                       std::int32_t frame, std::int32_t block_id) {
+        std::vector<std::int64_t> key{static_cast<c10::unique_t>(op), frame, block_id};
+        for (const ValueId id : inputs) {
+            const c10::IValue* held = graph.constant_of(id);
+            const bool fixed = held != nullptr && held->isInt();
+            key.insert(key.end(), {fixed ? 1 : 0, fixed ? held->toInt() : id});
+        }
+        return numbers_.emplace(std::move(key), nothing).first->second;
     }
 
     static bool is_writing(const jit::Node* node) {
@@ -473,6 +510,7 @@ private:
     std::int32_t blocks_ = 0;
     std::int32_t writing_ = 0;
     std::int32_t settings_ = 0;  // how often an attribute has been set
+    std::map<std::vector<std::int64_t>, ValueId> numbers_;
     struct ReadAttribute {
         std::int32_t settings = 0;
         ValueId value = nothing;

@@ -2,6 +2,9 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
+#include <limits>
+
 namespace twinkle::runtime {
 
 namespace jit = torch::jit;
@@ -108,8 +111,71 @@ Normal contiguous(const jit::Node* node, const View& view) {
 }
 
 Normal dropout(const jit::Node* node, const View& view) {
-    return node->inputs().size() == 3 && is_false(view, input(node, 2)) ? alias(input(node, 0))
-                                                                        : plain(node);
+    return node->inputs().size() == 3 &&
+                   (is_false(view, input(node, 2)) || number(view, input(node, 1)) == 0.0)
+               ? alias(input(node, 0))
+               : plain(node);
+}
+
+// Sizes are numbers that no operator changes; a trace computes with them as tensors.
+Normal arithmetic(const jit::Node* node, const View& view) {
+    Normal normal = plain(node);
+    if (normal.inputs.size() == 3 && number(view, input(node, 2)) == 1.0) {
+        normal.inputs.resize(2);  // alpha
+    }
+    normal.is_number =
+        normal.inputs.size() == 2 &&
+        std::all_of(normal.inputs.begin(), normal.inputs.end(), [&](jit::Value* one) {
+            const auto seen = view(one);
+            return seen.graph.value(seen.id).kind == ValueKind::number;
+        });
+    static const c10::Symbol of_tensors = symbol("aten::floor_divide");
+    static const c10::Symbol of_numbers = symbol("aten::floordiv");
+    if (normal.is_number && normal.op == of_tensors) {
+        normal.op = of_numbers;
+    }
+    return normal;
+}
+
+Normal size(const jit::Node* node, const View&) {
+    Normal normal = plain(node);
+    normal.is_number = normal.inputs.size() == 2;  // else a list
+    return normal;
+}
+
+// With None for "from the start" and "to the end", or with numbers that say so.
+Normal slice(const jit::Node* node, const View& view) {
+    Normal normal = plain(node);
+    if (node->inputs().size() != 5) {
+        return normal;  // of a list
+    }
+    constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
+    const auto is_none = [&](std::size_t i) {
+        const c10::IValue* held = constant(view, input(node, i));
+        return held != nullptr && held->isNone();
+    };
+    if (is_none(2)) {
+        normal.literals.emplace_back(2, std::int64_t{0});
+    }
+    if (is_none(3)) {
+        normal.literals.emplace_back(3, last);
+    }
+    const c10::IValue* end = constant(view, input(node, 3));
+    const bool to_end = is_none(3) || (end != nullptr && end->isInt() && end->toInt() == last);
+    const bool from_start = is_none(2) || number(view, input(node, 2)) == 0.0;
+    return from_start && to_end && number(view, input(node, 4)) == 1.0 ? alias(input(node, 0))
+                                                                       : normal;
+}
+
+// Its dtype says nothing where it is that of its input.
+Normal softmax(const jit::Node* node, const View& view) {
+    Normal normal = plain(node);
+    const auto own = dtype(view, input(node, 0));
+    if (node->inputs().size() == 3 && own != c10::ScalarType::Undefined &&
+        number(view, input(node, 2)) == static_cast<double>(own)) {
+        normal.literals.emplace_back(2, c10::IValue());
+    }
+    return normal;
 }
 
 // Whether an argument of aten::to lets everything but the dtype be as it is.
@@ -200,14 +266,7 @@ Normal product(const jit::Node* node, const View& view) {
         node->inputs().size() == 2 && number(view, input(node, 1)) == 1.0) {
         return alias(input(node, 0));
     }
-    return plain(node);
-}
-
-Normal sum(const jit::Node* node, const View& view) {
-    if (node->inputs().size() == 3 && number(view, input(node, 2)) == 1.0) {
-        return as(node->kind(), {input(node, 0), input(node, 1)});
-    }
-    return plain(node);
+    return arithmetic(node, view);
 }
 
 Normal reversed_difference(const jit::Node* node, const View& view) {
@@ -224,7 +283,14 @@ Normal layer_norm(const jit::Node* node, const View&) {
 }
 
 Normal element(const jit::Node* node, const View& view) {
+    static const c10::Symbol sizes = symbol("aten::size");
+    const jit::Node* list = input(node, 0)->node();
     Normal normal = plain(node);
+    if (list->kind() == sizes && list->inputs().size() == 1) {
+        normal = as(sizes, {input(list, 0), input(node, 1)});
+        normal.is_number = true;
+        return normal;
+    }
     if (const c10::IValue* index = constant(view, input(node, 1));
         index != nullptr && index->isInt()) {
         normal.part = index->toInt();
@@ -252,8 +318,13 @@ const std::unordered_map<c10::Symbol, Rule>& rules() {
         {symbol("aten::pow"), power},
         {symbol("aten::reciprocal"), reciprocal},
         {symbol("aten::mul"), product},
-        {symbol("aten::add"), sum},
-        {symbol("aten::sub"), sum},
+        {symbol("aten::add"), arithmetic},
+        {symbol("aten::sub"), arithmetic},
+        {symbol("aten::floor_divide"), arithmetic},
+        {symbol("aten::floordiv"), arithmetic},
+        {symbol("aten::size"), size},
+        {symbol("aten::slice"), slice},
+        {symbol("aten::softmax"), softmax},
         {symbol("aten::rsub"), reversed_difference},
         {symbol("aten::layer_norm"), layer_norm},
         {symbol("aten::__getitem__"), element},
@@ -285,6 +356,7 @@ const FunctionalOperator* functional_operator(const std::string& name) {
         {"torch.nn.functional.relu", {symbol("aten::relu"), {0}, {1}, {}}},
         {"torch.nn.functional.mish", {symbol("aten::mish"), {0}, {1}, {}}},
         {"torch.nn.functional.softmax", {symbol("aten::softmax"), {0, 1, 3}, {}, {1}}},
+        {"torch.nn.functional.dropout", {symbol("aten::dropout"), {0, 1, 2}, {3}, {}}},
     };
     const auto found = all.find(name);
     return found == all.end() ? nullptr : &found->second;

@@ -19,6 +19,10 @@ struct Normal {
     c10::Symbol op;
     c10::SmallVector<torch::jit::Value*, 4> inputs;
     bool merges_input = false;  // the node of the first input is part of this one
+    // Inputs that stand for another constant than what is written: None, in a slice.
+    std::vector<std::pair<std::size_t, c10::IValue>> literals;
+    // A number of sizes and numbers, be it written as a tensor: the same wherever it is computed.
+    bool is_number = false;
 };
 
 struct NormalView {

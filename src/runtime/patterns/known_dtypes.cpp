@@ -96,9 +96,9 @@ ScalarType if_floating(ScalarType dtype) {
 
 // Numbers do not promote a floating tensor; two tensors only count if they are alike, since one may
 // have no dimensions.
-ScalarType promoted(const FlatGraph& graph, const FlatNode& node) {
+ScalarType promoted(const FlatGraph& graph, const FlatNode& node, std::size_t first = 0) {
     ScalarType dtype = ScalarType::Undefined;
-    for (std::size_t i = 0; i < 2; ++i) {
+    for (std::size_t i = first; i < first + 2; ++i) {
         const FlatValue& value = graph.value(node.inputs[i].value);
         if (value.kind == ValueKind::number) {
             continue;
@@ -149,6 +149,15 @@ ScalarType known_dtype(const FlatGraph& graph, const FlatNode& node) {
     }
     if (floating().contains(node.op)) {
         return if_floating(of(graph, node.inputs[0]));
+    }
+    // Masks are made of these.
+    static const auto where = c10::Symbol::fromQualString("aten::where");
+    static const auto zeros = c10::Symbol::fromQualString("aten::zeros");
+    if (node.op == where && node.inputs.size() == 3) {
+        return promoted(graph, node, 1);
+    }
+    if (node.op == zeros && node.inputs.size() == 5) {
+        return of_constant(graph, node.inputs[1]);
     }
     if (elementwise().contains(node.op) && node.inputs.size() >= 2) {
         return promoted(graph, node);

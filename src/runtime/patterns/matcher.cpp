@@ -259,7 +259,7 @@ private:
         const ValueId id = goal->wanted;
         FlatInput& image = images_[static_cast<std::size_t>(id)];
         if (image.value != nothing) {
-            return image.value == goal->given.value && solve(goal->next);
+            return is_same(image.value, goal->given.value) && solve(goal->next);
         }
         if (const c10::IValue* constant = wanted.constant_of(id)) {
             return is_constant(*constant, id, goal->given.value) && solve(goal->next);
@@ -292,6 +292,13 @@ private:
         }
         images_[static_cast<std::size_t>(goal->wanted)].value = nothing;
         return false;
+    }
+
+    // A constant may be there several times.
+    bool is_same(ValueId one, ValueId other) const {
+        const c10::IValue* held = graph_.constant_of(one);
+        const c10::IValue* held_too = one == other ? nullptr : graph_.constant_of(other);
+        return one == other || (held != nullptr && held_too != nullptr && equal(*held, *held_too));
     }
 
     bool is_constant(const c10::IValue& constant, ValueId id, ValueId given) const {
@@ -540,6 +547,9 @@ private:
                     continue;
                 }
                 const FlatValue& value = graph_.value(output);
+                if (value.kind == ValueKind::number) {
+                    continue;  // stays where it is
+                }
                 if (value.escapes || !std::all_of(value.users.begin(), value.users.end(), inside)) {
                     return fmt::format("what {} computes inside of it is used elsewhere, too",
                                        graph_.node(index).node->kind().toQualString());

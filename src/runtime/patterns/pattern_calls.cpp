@@ -61,7 +61,7 @@ private:
             if (known == nullptr) {
                 return nullptr;
             }
-            inputs[input] = known;
+            inputs[input] = converted(known, *input->type());
         }
         jit::Node* clone = made_->insertNode(
             made_->createClone(node, [&](jit::Value* input) { return inputs.at(input); }));
@@ -72,6 +72,18 @@ private:
             }
         }
         return clone;
+    }
+
+    // A number that a trace keeps as a tensor.
+    jit::Value* converted(jit::Value* value, const c10::Type& wanted) {
+        const bool is_tensor = value->type()->kind() == c10::TypeKind::TensorType;
+        if (wanted.kind() == c10::TypeKind::TensorType &&
+            value->type()->kind() == c10::TypeKind::IntType) {
+            return made_->insertNode(made_->createNumToTensor(value))->output();
+        }
+        return wanted.kind() == c10::TypeKind::IntType && is_tensor
+                   ? made_->insert(c10::aten::Int, {value})
+                   : value;
     }
 
     jit::Value* value_of(jit::Value* value, std::int32_t frame, int depth) {
@@ -304,7 +316,12 @@ private:
                                                     "aten::to",
                                                     "aten::type_as",
                                                     "aten::size"};
-        return kinds.contains(node->kind().toQualString());
+        if (kinds.contains(node->kind().toQualString())) {
+            return true;
+        }
+        const auto* schema = node->kind().is_aten() ? node->maybeSchema() : nullptr;
+        return schema != nullptr && !schema->is_mutable() && !node->hasSideEffects() &&
+               !node->isNondeterministic();
     }
 
     void remove_dead(jit::Block* block) {

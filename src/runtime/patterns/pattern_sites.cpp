@@ -175,7 +175,13 @@ private:
             }
             PatternSite& site = into_.sites[at->second];
             ++occurrences[at->second];
-            site.claimed.insert(site.claimed.end(), one.match.nodes.begin(), one.match.nodes.end());
+            // Numbers may be part of several.
+            std::copy_if(one.match.nodes.begin(), one.match.nodes.end(),
+                         std::back_inserter(site.claimed), [&](std::int32_t node) {
+                             const auto& outputs = into_.graph.node(node).outputs;
+                             return outputs.empty() ||
+                                    into_.graph.value(outputs[0]).kind != ValueKind::number;
+                         });
             if (site.match.problem.empty()) {
                 site.match.problem = one.match.problem;
             }
