@@ -1,11 +1,13 @@
 #pragma once
-// One kernelize of one model: sites found, candidates chosen, classes set apart, forwards and calls
-// of functions replaced, model marked.
+// One kernelize of one model: sites found, candidates chosen, classes set apart, patterns, forwards
+// and calls of functions replaced, model marked.
 
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/patterns/pattern_sites.h"
 #include "runtime/rewrite/function_calls.h"
 #include "runtime/rewrite/own_class.h"
 #include "runtime/rewrite/passed_parameters.h"
+#include "runtime/rewrite/stand_in.h"
 #include "runtime/selection/selection.h"
 #include "runtime/source/package_values.h"
 #include "runtime/traced/binding.h"
@@ -68,11 +70,17 @@ private:
         Instance instance;
         SiteReport report;
         std::optional<Choice> choice;
-        bool is_call = false;      // of a function, in a method of the instance …
-        bool in_forward = false;   // … which is its forward
-        bool in_function = false;  // … or in another function
-        bool absorbed = false;     // by the layer of a site that holds it
+        bool is_call = false;     // of a function or pattern, in a method of the instance …
+        bool in_forward = false;  // … which is its forward
+        const torch::jit::Function* in_function = nullptr;  // … or in this other function
+        bool left_out = false;                              // by the options
+        bool absorbed = false;                // by something around it: nothing else has called it
+        std::optional<Fallback> forbidden{};  // for which it is kept, though that is not allowed
+        std::size_t parts = 0;
         std::optional<Inlined> inlined{};
+        std::string place{};  // of a pattern: equal for instances that share their code
+
+        void add_part(const std::string& name);
     };
     // By class, what came of its replacement.
     using Replacements = std::map<const void*, tl::expected<void, KeepReason>>;
@@ -101,8 +109,21 @@ private:
                                                              const Region& region);
     std::vector<TracedFunction> traced_functions() const;
     void select(Site& site, const MappedFunction& function);
+    void find_patterns();
+    void add_pattern(const PatternSite& place, std::vector<bool>& claimed);
+    void report_unfound_patterns();
+    void replace_patterns(bool in_layers);
+    bool is_in_chosen_layer(const Site& site) const;
+    tl::expected<torch::jit::Function*, KeepReason> stand_in(const Choice& choice,
+                                                             const PatternSite& place);
+    tl::expected<torch::jit::Function*, KeepReason> make_stand_in_for(
+        const Choice& choice, const torch::jit::Module& instance, const CallShape& shape,
+        const c10::QualifiedName& name, const std::string& what);
     void report_uncalled(const std::set<std::string>& called);
     void keep(Site& site, const KeepReason& reason);
+    void refuse_forbidden(const Site& site) const;
+    void refuse_forbidden_outside();
+    void refuse_kept() const;
     void report_unbound(const std::vector<Instance>& instances);
     void report_unmatched(const std::string& option, const std::vector<std::string>& patterns);
     void report_other_machine();
@@ -113,19 +134,23 @@ private:
     void enter(Site& site, const tl::expected<void, KeepReason>& result);
     void replace(Site& site, Replacements& done);
     std::vector<std::vector<Site*>> chosen_by_depth();
-    void absorb(Site& site);
-    void absorb_calls();
+    Site* holder_around(std::string name, const std::function<bool(const Site&)>& test) const;
+    Site* replaced_around(const std::string& name) const;
+    bool absorb(Site& site);
+    void absorb_uncalled();
     tl::expected<void, KeepReason> replace_class(const Site& example);
     void replace_calls();
+    struct CallReplacer;
     tl::expected<void, KeepReason> replace_call(const Choice& choice, const FunctionCall& call);
     tl::expected<torch::jit::Function*, KeepReason> stand_in(const Choice& choice,
                                                              const FunctionCall& call);
     const tl::expected<Substitutes, KeepReason>& substitutes_for(
         const Choice& choice, const torch::jit::Module& module,
-        const c10::FunctionSchema& stands_for);
+        const c10::FunctionSchema& stands_for, const std::string& what);
     tl::expected<Substitutes, KeepReason> make_substitutes(const Choice& choice,
                                                            const torch::jit::Module& module,
-                                                           const c10::FunctionSchema& stands_for);
+                                                           const c10::FunctionSchema& stands_for,
+                                                           const std::string& what);
     std::optional<KeepReason> unfit(torch::jit::Function& stand_in) const;
     tl::expected<Compilation*, KeepReason> loaded(const Choice& choice,
                                                   const torch::jit::Module& module);
@@ -143,12 +168,20 @@ private:
     SelectionContext context_;
     Report report_;
     std::vector<Site> sites_;
+    // Sites that others may become part of, by the path of their instance: its layer before
+    // patterns.
+    std::map<std::string, std::vector<Site*>> holders_;
     // By build id: the kernels that get_kernel_dep has asked for.
     std::map<std::string, std::set<const MappedKernel*>> dependencies_;
     // By build id; classes of one model may live in several compilation units.
     std::map<std::pair<std::string, const void*>, std::shared_ptr<Compilation>> compilations_;
     std::optional<PassedParameters> passed_;  // of the model as it came
     std::map<std::string, Implementation> natives_;
+    FunctionUses uses_;  // in the model as it came
+    std::vector<PatternRule> rules_;
+    std::optional<PatternSearch> patterns_;  // in the model with its classes set apart
+    // The originals of patterns, which stand-ins are made after.
+    std::shared_ptr<torch::jit::CompilationUnit> originals_;
     // By compilation unit, what the call passes, and the candidate.
     std::map<std::tuple<const void*, std::string, const FunctionCandidate*>,
              tl::expected<torch::jit::Function*, KeepReason>>

@@ -39,7 +39,8 @@ void Kernelizer::find_calls() {
         return;
     }
     std::set<std::string> called;
-    for (const FunctionCall& call : function_calls(model_)) {
+    std::map<const void*, std::vector<jit::Function*>> forwards;  // by type
+    for (const FunctionCall& call : function_calls(model_, &uses_)) {
         called.insert(call.function);
         const auto function =
             std::find_if(mapping_.functions.begin(), mapping_.functions.end(),
@@ -49,10 +50,14 @@ void Kernelizer::find_calls() {
         }
         Site site{{call.path, "", call.instance}, {}, std::nullopt};
         site.is_call = true;
-        site.in_function = call.in_function;
-        const auto forwards = forward_methods(call.instance.type());
+        site.in_function = call.in_function ? call.caller : nullptr;
+        const auto type = call.instance.type();
+        auto own = forwards.find(type.get());
+        if (own == forwards.end()) {
+            own = forwards.emplace(type.get(), forward_methods(type)).first;
+        }
         site.in_forward =
-            std::find(forwards.begin(), forwards.end(), call.caller) != forwards.end();
+            std::find(own->second.begin(), own->second.end(), call.caller) != own->second.end();
         site.report.site = call.site;
         site.report.kind = "function";
         site.report.of = call.function;
@@ -99,48 +104,6 @@ void Kernelizer::report_uncalled(const std::set<std::string>& called) {
     }
 }
 
-void Kernelizer::replace_calls() {
-    replace_inlined();
-    const bool any = std::any_of(sites_.begin(), sites_.end(), [](const Site& site) {
-        return site.is_call && site.choice && !site.absorbed && !site.inlined;
-    });
-    if (!any) {
-        return;
-    }
-    std::map<std::string, FunctionCall> calls;  // as the graphs are now
-    for (FunctionCall& call : function_calls(model_)) {
-        calls.emplace(call.site, std::move(call));
-    }
-    // Instances of a class share the call.
-    std::map<const jit::Node*, tl::expected<void, KeepReason>> done;
-    for (Site& site : sites_) {
-        if (!site.is_call || !site.choice || site.absorbed || site.inlined) {
-            continue;
-        }
-        const auto call = calls.find(site.report.site);
-        if (call == calls.end()) {
-            keep(site, {std::nullopt, "nothing that is left calls it"});
-            continue;
-        }
-        auto result = done.find(call->second.node);
-        if (result == done.end()) {
-            result =
-                done.emplace(call->second.node, replace_call(*site.choice, call->second)).first;
-        }
-        enter(site, result->second);
-    }
-    // What stood in a function that is called no longer was replaced in vain.
-    std::set<std::string> left;
-    for (const FunctionCall& call : function_calls(model_)) {
-        left.insert(call.site);
-    }
-    for (Site& site : sites_) {
-        if (site.in_function && site.choice && !left.contains(site.report.site)) {
-            keep(site, {std::nullopt, "nothing that is left calls it"});
-        }
-    }
-}
-
 tl::expected<void, KeepReason> Kernelizer::replace_call(const Choice& choice,
                                                         const FunctionCall& call) {
     const auto function = stand_in(choice, call);
@@ -153,30 +116,34 @@ tl::expected<void, KeepReason> Kernelizer::replace_call(const Choice& choice,
 
 tl::expected<jit::Function*, KeepReason> Kernelizer::stand_in(const Choice& choice,
                                                               const FunctionCall& call) {
-    const FunctionCandidate& candidate = *choice.implementation;
     const auto unit = call.instance.type()->compilation_unit();
     const CallShape shape = shape_of(*call.node);
-    const std::tuple key(static_cast<const void*>(unit.get()), shape.key(), &candidate);
+    const std::tuple key(static_cast<const void*>(unit.get()), shape.key(), choice.implementation);
     if (const auto known = stand_ins_.find(key); known != stand_ins_.end()) {
         return known->second;
     }
-    const auto make = [&]() -> tl::expected<jit::Function*, KeepReason> {
-        const auto& substitutes =
-            substitutes_for(choice, call.instance, shape.function->getSchema());
-        if (!substitutes) {
-            return tl::make_unexpected(substitutes.error());
-        }
-        const auto made =
-            make_stand_in(*unit, name_in_place_of(*shape.function), shape, *substitutes);
-        if (!made) {
-            return refused(Fallback::cannot_compile, made.error());
-        }
-        if (auto reason = unfit(**made)) {
-            return tl::make_unexpected(*std::move(reason));
-        }
-        return *made;
-    };
-    return stand_ins_.emplace(key, make()).first->second;
+    auto made = make_stand_in_for(choice, call.instance, shape, name_in_place_of(*shape.function),
+                                  call.function);
+    return stand_ins_.emplace(key, std::move(made)).first->second;
+}
+
+// `what` it stands for, for the observer.
+tl::expected<jit::Function*, KeepReason> Kernelizer::make_stand_in_for(
+    const Choice& choice, const jit::Module& instance, const CallShape& shape,
+    const c10::QualifiedName& name, const std::string& what) {
+    const auto& substitutes = substitutes_for(choice, instance, shape.function->getSchema(), what);
+    if (!substitutes) {
+        return tl::make_unexpected(substitutes.error());
+    }
+    const auto made =
+        make_stand_in(*instance.type()->compilation_unit(), name, shape, *substitutes);
+    if (!made) {
+        return refused(Fallback::cannot_compile, made.error());
+    }
+    if (auto reason = unfit(**made)) {
+        return tl::make_unexpected(*std::move(reason));
+    }
+    return *made;
 }
 
 std::optional<KeepReason> Kernelizer::unfit(jit::Function& stand_in) const {
@@ -184,19 +151,21 @@ std::optional<KeepReason> Kernelizer::unfit(jit::Function& stand_in) const {
 }
 
 const tl::expected<Substitutes, KeepReason>& Kernelizer::substitutes_for(
-    const Choice& choice, const jit::Module& module, const c10::FunctionSchema& stands_for) {
+    const Choice& choice, const jit::Module& module, const c10::FunctionSchema& stands_for,
+    const std::string& what) {
     const bool native = natives_.contains(choice.implementation->op);
     const std::tuple key(static_cast<const void*>(module.type()->compilation_unit().get()),
                          choice.implementation, native ? c10::str(stands_for) : "");
     auto known = substitutes_.find(key);
     if (known == substitutes_.end()) {
-        known = substitutes_.emplace(key, make_substitutes(choice, module, stands_for)).first;
+        known = substitutes_.emplace(key, make_substitutes(choice, module, stands_for, what)).first;
     }
     return known->second;
 }
 
 tl::expected<Substitutes, KeepReason> Kernelizer::make_substitutes(
-    const Choice& choice, const jit::Module& module, const c10::FunctionSchema& stands_for) {
+    const Choice& choice, const jit::Module& module, const c10::FunctionSchema& stands_for,
+    const std::string& what) {
     const FunctionCandidate& candidate = *choice.implementation;
     Compilation* compilation = nullptr;
     if (choice.kernel != nullptr || candidate.op.empty()) {
@@ -207,7 +176,7 @@ tl::expected<Substitutes, KeepReason> Kernelizer::make_substitutes(
         compilation = *had;
     }
     if (options_.observer) {
-        options_.observer("compile", choice.function->full_name());
+        options_.observer("compile", what);
     }
     const auto native = natives_.find(candidate.op);
     auto substitutes = native != natives_.end()

@@ -103,7 +103,7 @@ tl::expected<jit::Function*, KeepReason> Kernelizer::stand_in(const Site& site,
                                                               const Region& region) {
     const auto& binding = site.inlined->binding;
     const auto& substitutes =
-        substitutes_for(*site.choice, site.instance.module, call_schema(region));
+        substitutes_for(*site.choice, site.instance.module, call_schema(region), site.report.of);
     if (!substitutes) {
         return tl::make_unexpected(substitutes.error());
     }

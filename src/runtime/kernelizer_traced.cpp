@@ -150,7 +150,8 @@ std::optional<Question> Kernelizer::question_about(InlinedGraph& graph, const Tr
             like = regions.back() ? call_schema(*regions.back()) : like;
         }
     }
-    const auto& substitutes = substitutes_for(*choice, graph.instances.front().module, like);
+    const auto& substitutes = substitutes_for(*choice, graph.instances.front().module, like,
+                                              mapping_.functions[run.function].full_name());
     if (!substitutes) {
         unusable_.emplace(choice->implementation, substitutes.error());
         return std::nullopt;

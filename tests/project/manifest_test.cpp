@@ -178,6 +178,10 @@ TEST_CASE("every error has file, line and column, and the nearest known key") {
     expect("[kernels]\n\"o/n\" = true", "2:9", "a version is");
     expect("[functions.f]\nfunc_impl = \"x\"", "1:1", "\"target_module\" is missing");
     expect("[functions.f]\ntarget_module = \"m\"", "1:1", "exactly one");
+    expect("[functions.f]\ntarget_module = \"\"\nfunc_name = \"g\"", "2:17", "is empty");
+    expect("[[functions.f]]\ntarget_module = \"m\"\nfunc_name = \"g\"\n"
+           "[[functions.f]]\ntarget_module = \"m\"\nfunc_name = \"h\"",
+           "4:1", "bound twice");
     for (const char* text :
          {"f", "f.py", "f.py:", "f.py:1a", "op:f", "op:a::b::c", "op:::f", "f.txt:f"}) {
         expect("[functions.f]\ntarget_module = \"m\"\nfunc_impl = \"" + std::string(text) + "\"",

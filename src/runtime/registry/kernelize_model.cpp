@@ -103,6 +103,7 @@ Report kernelize_by(runtime::Registrations registrations, torch::jit::Module& mo
         // Nothing is looked for then; every site is kept, and says why.
         registrations.layers.clear();
         registrations.functions.clear();
+        registrations.patterns.clear();
     }
     const auto registered =
         runtime::mapping_for(registrations, classes_of(model), functions_of(model, registrations),
@@ -153,6 +154,7 @@ std::vector<std::string> apply_function_kernel(torch::jit::Module& model,
     runtime::Registrations registrations = registered_in(options.registry);
     registrations.layers.clear();
     registrations.external.clear();
+    registrations.patterns.clear();
     std::erase_if(registrations.functions, [&](const runtime::RegisteredFunction& one) {
         const auto other = [](const std::string& asked, const std::string& name) {
             return !asked.empty() && asked != name;
@@ -180,6 +182,7 @@ Report kernelize_model(std::nullopt_t, const ModelOptions& options) {
     runtime::Registrations registrations = registered_in(options.registry);
     registrations.layers.clear();
     registrations.external.clear();
+    registrations.patterns.clear();
     Report report;
     report.mode = mode_of(options).value_or("");
     report.device = options.device.value_or("");

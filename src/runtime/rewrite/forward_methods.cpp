@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 namespace twinkle::runtime {
 
@@ -109,13 +110,27 @@ std::set<std::string> written_values(jit::Function& method) {
 
 namespace {
 
-constexpr int deepest_call = 32;
+// Deeper calls are taken to write into all that they are given.
+constexpr int deepest_call = 64;
 
 using Known = std::vector<std::optional<c10::IValue>>;
 
+// What a function writes into of its inputs, by the function and the flags that are known: one that
+// is called at many places is looked at once.
+using Written = std::map<std::pair<const jit::Function*, std::string>, std::set<std::size_t>>;
+
+std::string flags_of(const Known& known) {
+    std::string flags;
+    for (const auto& one : known) {
+        flags += !one || !one->isBool() ? '-' : one->toBool() ? '1' : '0';
+    }
+    return flags;
+}
+
 class WrittenRoots {
 public:
-    explicit WrittenRoots(const Known& known, int depth = 0) : known_(known), depth_(depth) {}
+    WrittenRoots(const Known& known, Written& written, int depth = 0)
+        : known_(known), written_(written), depth_(depth) {}
 
     void block(const jit::Block* block) {
         for (const jit::Node* node : block->nodes()) {
@@ -153,21 +168,39 @@ private:
     void call(const jit::Node* node) {
         const auto type = node->input(0)->type()->cast<c10::FunctionType>();
         auto* callee = type ? jit::tryToGraphFunction(*type->function()) : nullptr;
-        if (callee == nullptr || depth_ >= deepest_call) {
+        if (callee == nullptr) {
             return;
         }
         Known arguments;
         for (const jit::Value* argument : node->inputs().slice(1)) {
             arguments.push_back(jit::toIValue(argument));
         }
-        WrittenRoots inner(arguments, depth_ + 1);
-        const auto graph = callee->graph();
+        for (const std::size_t input : inputs_written_by(*callee, arguments)) {
+            roots.insert(view_root(node->input(input + 1)));
+        }
+    }
+
+    std::set<std::size_t> inputs_written_by(jit::GraphFunction& function, const Known& arguments) {
+        const std::pair key(static_cast<const jit::Function*>(&function), flags_of(arguments));
+        if (const auto found = written_.find(key); found != written_.end()) {
+            return found->second;
+        }
+        std::set<std::size_t> inputs;
+        const auto graph = function.graph();
+        if (depth_ >= deepest_call) {
+            for (std::size_t i = 0; i < arguments.size(); ++i) {
+                inputs.insert(i);
+            }
+            return inputs;
+        }
+        WrittenRoots inner(arguments, written_, depth_ + 1);
         inner.block(graph->block());
         for (const jit::Value* root : inner.roots) {
             if (root->node() == graph->param_node() && root->offset() < arguments.size()) {
-                roots.insert(view_root(node->input(root->offset() + 1)));
+                inputs.insert(root->offset());
             }
         }
+        return written_.emplace(key, std::move(inputs)).first->second;
     }
 
     void operation(const jit::Node* node) {
@@ -184,6 +217,7 @@ private:
     }
 
     const Known& known_;
+    Written& written_;
     int depth_;
 };
 
@@ -191,14 +225,16 @@ private:
 
 std::set<const jit::Value*> written_roots(const jit::Block* block) {
     const Known nothing;
-    WrittenRoots found(nothing);
+    Written written;
+    WrittenRoots found(nothing, written);
     found.block(block);
     return std::move(found.roots);
 }
 
 std::set<std::size_t> written_inputs(jit::Function& function, const Known& known) {
     std::set<std::size_t> inputs;
-    WrittenRoots found(known);
+    Written written;
+    WrittenRoots found(known, written);
     found.block(body(function));
     for (const jit::Value* root : found.roots) {
         if (root->node() == root->owningGraph()->param_node()) {

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <deque>
 #include <map>
-#include <unordered_set>
 
 namespace twinkle::runtime {
 
@@ -56,9 +55,28 @@ std::optional<Callee> callee_of(const jit::Node* call) {
     return callee;
 }
 
+constexpr std::string_view pattern_prefix = "twinkle_patterns.";
+
+// What stands for the second place of a pattern in a method is called "twinkle_patterns._2.norm":
+// places that are left alone are counted, too.
+std::string take_number(std::string& function) {
+    const std::size_t begin = pattern_prefix.size();
+    if (!function.starts_with(pattern_prefix) || function.compare(begin, 1, "_") != 0) {
+        return "";
+    }
+    const auto end = function.find('.', begin);
+    if (end == std::string::npos) {
+        return "";
+    }
+    std::string number = "#" + function.substr(begin + 1, end - begin - 1);
+    function.erase(begin, end + 1 - begin);
+    return number;
+}
+
 class Finder {
 public:
     std::vector<FunctionCall> found;
+    FunctionUses uses;
 
     void instance(const Instance& one) {
         for (const auto& list :
@@ -120,12 +138,13 @@ private:
         one.function = std::move(callee->function);
         one.replaced = callee->replaced;
         one.inlined = callee->inlined;
-        if (!one.replaced) {
-            later(node->input(0)->type()->expectRef<c10::FunctionType>().function());
-        }
+        const std::string number = take_number(one.function);
+        const std::string place = one.function + number;
         one.site = site_of_call(
-            where_, one.function,
-            one.inlined ? one.inlined->number : ++counts_[where_ + ":" + one.function]);
+            where_, place, one.inlined ? one.inlined->number : ++counts_[where_ + ":" + place]);
+        if (!one.replaced) {
+            later(node->input(0)->type()->expectRef<c10::FunctionType>().function(), one.site);
+        }
         one.path = path_;
         one.instance = module;
         one.caller = caller_;
@@ -139,22 +158,25 @@ private:
         const auto type = node->input(0)->type()->cast<c10::ClassType>();
         if (type != nullptr && !type->is_module()) {
             if (jit::Function* method = type->findMethod(node->s(c10::attr::name))) {
-                later(method);
+                later(method, "");
             }
         }
     }
 
-    void later(jit::Function* function) {
-        if (seen_.insert(function).second) {
+    void later(jit::Function* function, const std::string& site) {
+        auto& all = uses.of[function];
+        if (all.empty()) {
+            uses.functions.push_back(function);
             pending_.push_back(function);
         }
+        all.push_back(
+            {site, path_, in_function_ ? "" : caller_->name(), in_function_ ? caller_ : nullptr});
     }
 
     std::string where_, path_;
     bool in_function_ = false;
     jit::Function* caller_ = nullptr;
     std::map<std::string, std::size_t> counts_;
-    std::unordered_set<const jit::Function*> seen_;
     std::deque<jit::Function*> pending_;
 };
 
@@ -164,12 +186,15 @@ jit::Function& FunctionCall::callee() const {
     return *node->input(0)->type()->expectRef<c10::FunctionType>().function();
 }
 
-std::vector<FunctionCall> function_calls(const jit::Module& root) {
+std::vector<FunctionCall> function_calls(const jit::Module& root, FunctionUses* uses) {
     Finder finder;
     for (const Instance& instance : instances_of(root)) {
         finder.instance(instance);
     }
     finder.functions(root);
+    if (uses != nullptr) {
+        *uses = std::move(finder.uses);
+    }
     return std::move(finder.found);
 }
 

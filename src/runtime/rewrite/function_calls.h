@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace twinkle::runtime {
@@ -36,9 +37,23 @@ struct FunctionCall {
     torch::jit::Function& callee() const;
 };
 
+// Where a function is called, or a method of a class that is no module.
+struct FunctionUse {
+    std::string site;                                // of the call; "" for a method of a class
+    std::string path;                                // of the instance …
+    std::string method;                              // … in whose method it is called,
+    const torch::jit::Function* function = nullptr;  // or the function in which it is
+};
+
+struct FunctionUses {
+    std::vector<const torch::jit::Function*> functions;  // as they were found
+    std::unordered_map<const torch::jit::Function*, std::vector<FunctionUse>> of;
+};
+
 // Of every method and hook of every instance, in the order of the module tree, then those in the
 // functions and classes that are called. An instance that shares its code has calls of its own.
-std::vector<FunctionCall> function_calls(const torch::jit::Module& root);
+std::vector<FunctionCall> function_calls(const torch::jit::Module& root,
+                                         FunctionUses* uses = nullptr);
 
 // Functions that stand for others are called "twinkle_functions." and the name of the other, so
 // that a call keeps its site.

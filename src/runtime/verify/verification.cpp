@@ -207,7 +207,14 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
                  const std::vector<std::string>& sites, const Send& send) {
     const torch::NoGradGuard no_grad;
     limit_threads(context);
-    torch::jit::Module recorder = open_model(context.original);
+    const auto opened = [&] {
+        torch::jit::Module model = open_model(context.original);
+        if (context.prepare) {
+            context.prepare(model, sites);
+        }
+        return model;
+    };
+    torch::jit::Module recorder = opened();
     std::map<std::string, std::vector<RecordedCall>> recorded;
     try {
         const auto run = [&](torch::jit::Module& model) {
@@ -219,8 +226,8 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
         send(Json{{"fatal", run_error(error.what())}}.dump());
         return;
     }
-    const torch::jit::Module original = open_model(context.original);
-    torch::jit::Module reference = open_model(context.original);
+    const torch::jit::Module original = opened();
+    torch::jit::Module reference = opened();
     const InlinedSites inlined = inlined_sites(kernelized, original, sites);
     const InlinedSites inlined_reference = inlined_sites(kernelized, reference, sites);
     compute_in_double(reference);
