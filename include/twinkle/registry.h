@@ -268,6 +268,8 @@ struct ModelOptions {
     std::vector<std::string> only{};  // globs over sites; empty: all
     std::vector<std::string> exclude{};
     const Registry* registry = nullptr;  // none: that of the process
+    // What forward is called with: proves how to replace functions that a trace has inlined.
+    std::vector<c10::IValue> inputs{};
 };
 
 // What of them a kernelize with a mapping takes too.
@@ -286,6 +288,7 @@ struct FunctionOptions {
     UseFallback use_fallback = true;
     bool strict = false;  // a registration that replaces nothing is Error(refused)
     const Registry* registry = nullptr;
+    std::vector<c10::IValue> inputs{};  // as of a model
 };
 
 // The functions alone, in place. Returns "module.function" for each of which a call was replaced,

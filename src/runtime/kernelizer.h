@@ -10,6 +10,7 @@
 #include "runtime/rewrite/stand_in.h"
 #include "runtime/selection/selection.h"
 #include "runtime/source/package_values.h"
+#include "runtime/traced/binding.h"
 #include "twinkle/implementation.h"
 #include "twinkle/kernelize.h"
 
@@ -19,9 +20,21 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_set>
 #include <vector>
 
 namespace twinkle::runtime {
+
+class InlinedCode;
+struct Answer;
+struct InlinedCall;
+struct InlinedGraph;
+struct Question;
+struct Region;
+struct RunPart;
+struct TracedFunction;
+struct TracedRun;
+class TracedCalls;
 
 // Where the sources and operators of a kernel come from: load_kernel, or declare_kernel where
 // nothing of it may run.
@@ -45,6 +58,14 @@ public:
     Report examine();
 
 private:
+    // A call that a trace has inlined.
+    struct Inlined {
+        std::string method;
+        std::size_t function = 0;  // of the mapping
+        InlinedPlace place;
+        std::size_t nodes = 0;  // of its run
+        CallBinding binding;
+    };
     struct Site {
         Instance instance;
         SiteReport report;
@@ -56,6 +77,7 @@ private:
         bool absorbed = false;                // by something around it: nothing else has called it
         std::optional<Fallback> forbidden{};  // for which it is kept, though that is not allowed
         std::size_t parts = 0;
+        std::optional<Inlined> inlined{};
         std::string place{};  // of a pattern: equal for instances that share their code
 
         void add_part(const std::string& name);
@@ -68,6 +90,24 @@ private:
     bool is_left_out(Site& site);
     void select(Site& site, const std::vector<const MappedLayer*>& bindings);
     void find_calls();
+    void find_inlined(std::set<std::string>& called);
+    std::vector<InlinedGraph> inlined_graphs(TracedCalls& calls);
+    std::map<const TracedRun*, Answer> prove(std::vector<InlinedGraph>& graphs);
+    std::optional<Question> question_about(InlinedGraph& graph, const TracedRun& run);
+    void run_model();
+    void add_inlined(const InlinedGraph& graph, const std::map<const TracedRun*, Answer>& answers,
+                     std::set<std::string>& called);
+    Site inlined_site(const InlinedGraph& graph, const Instance& instance, const TracedRun& run,
+                      const RunPart& part, std::size_t& number) const;
+    void decide(Site& site, const tl::expected<CallBinding, std::string>* proved);
+    void replace_inlined();
+    void replace_inlined(torch::jit::Function& method, const std::vector<Site*>& sites);
+    tl::expected<void, KeepReason> replace_inlined(
+        const Site& site, InlinedCode& code, std::optional<InlinedCall>& call,
+        std::unordered_set<const torch::jit::Node*>& gone);
+    tl::expected<torch::jit::Function*, KeepReason> stand_in(const Site& site,
+                                                             const Region& region);
+    std::vector<TracedFunction> traced_functions() const;
     void select(Site& site, const MappedFunction& function);
     void find_patterns();
     void add_pattern(const PatternSite& place, std::vector<bool>& claimed);
@@ -104,6 +144,14 @@ private:
     tl::expected<void, KeepReason> replace_call(const Choice& choice, const FunctionCall& call);
     tl::expected<torch::jit::Function*, KeepReason> stand_in(const Choice& choice,
                                                              const FunctionCall& call);
+    const tl::expected<Substitutes, KeepReason>& substitutes_for(
+        const Choice& choice, const torch::jit::Module& module,
+        const c10::FunctionSchema& stands_for, const std::string& what);
+    tl::expected<Substitutes, KeepReason> make_substitutes(const Choice& choice,
+                                                           const torch::jit::Module& module,
+                                                           const c10::FunctionSchema& stands_for,
+                                                           const std::string& what);
+    std::optional<KeepReason> unfit(torch::jit::Function& stand_in) const;
     tl::expected<Compilation*, KeepReason> loaded(const Choice& choice,
                                                   const torch::jit::Module& module);
     std::map<std::string, PassedInputs> passed_inputs(const torch::jit::Module& instance);
@@ -138,6 +186,13 @@ private:
     std::map<std::tuple<const void*, std::string, const FunctionCandidate*>,
              tl::expected<torch::jit::Function*, KeepReason>>
         stand_ins_;
+    // By compilation unit, candidate, and for a C++ function the types of its arguments.
+    std::map<std::tuple<const void*, const FunctionCandidate*, std::string>,
+             tl::expected<Substitutes, KeepReason>>
+        substitutes_;
+    std::map<const FunctionCandidate*, KeepReason> unusable_;  // for calls that are inlined
+    // Of inlined calls, by compilation unit, name and code.
+    std::map<std::tuple<const void*, std::string, std::string>, torch::jit::Function*> in_place_;
 };
 
 }  // namespace twinkle::runtime

@@ -29,7 +29,7 @@ struct Kernelizer::CallReplacer {
             instances.emplace(instance.path, std::move(instance.module));
         }
         for (Site& site : in.sites_) {
-            if (site.is_call && site.place.empty()) {
+            if (site.is_call && site.place.empty() && !site.inlined) {
                 sites.emplace(site.report.site, &site);
                 in_functions[site.in_function].push_back(&site);
             }
@@ -163,8 +163,9 @@ private:
 };
 
 void Kernelizer::replace_calls() {
+    replace_inlined();
     const bool any = std::any_of(sites_.begin(), sites_.end(), [](const Site& site) {
-        return site.is_call && site.place.empty() && !site.absorbed;
+        return site.is_call && site.place.empty() && !site.absorbed && !site.inlined;
     });
     if (any) {
         CallReplacer(*this).run();

@@ -4,9 +4,8 @@
 #include "runtime/kernelizer.h"
 
 #include "base/text.h"
-#include "runtime/inspect/stack_frames.h"
 #include "runtime/rewrite/forward_methods.h"
-#include "runtime/rewrite/sites.h"
+#include "runtime/rewrite/region_call.h"
 #include "runtime/rewrite/stand_in.h"
 #include "runtime/rewrite/training_check.h"
 #include "runtime/selection/modes.h"
@@ -31,48 +30,6 @@ std::string module_name(const std::string& file) {
         return std::isalnum(c) != 0 || c == '_';
     });
     return plain ? stem : "source";
-}
-
-// Whether a trace went through this function and has left no call of it. The path of its file is
-// that of the machine that traced.
-bool traced_through(const jit::Module& model, const MappedFunction& function) {
-    std::string path = "/" + function.target_module;
-    std::replace(path.begin(), path.end(), '.', '/');
-    StackReader stacks;
-    const auto of_function = [&](const StackFrame& frame) {
-        return frame.function == function.func_name &&
-               (("/" + frame.file).ends_with(path + ".py") ||
-                ("/" + frame.file).ends_with(path + "/__init__.py"));
-    };
-    for (const Instance& instance : instances_of(model)) {
-        for (jit::Function* method : instance.module.type()->methods()) {
-            auto* compiled = jit::tryToGraphFunction(*method);
-            if (compiled == nullptr) {
-                continue;
-            }
-            for (const jit::Node* node : compiled->graph()->nodes()) {
-                const auto frames = stacks.functions_around(node);
-                if (std::any_of(frames.begin(), frames.end(), of_function)) {
-                    return true;
-                }
-            }
-        }
-    }
-    return false;
-}
-
-// As Graph::insertFunctionCall writes it.
-void call_instead(jit::Node* call, jit::Function* function) {
-    jit::Graph& graph = *call->owningGraph();
-    const jit::WithInsertPoint before(call);
-    jit::Value* constant = graph.insertNode(graph.create(c10::prim::Constant))->output();
-    constant->node()->s_(c10::attr::name, function->name());
-    constant->setType(c10::FunctionType::create(function));
-    jit::Node* old = call->input(0)->node();
-    call->replaceInput(0, constant);
-    if (!old->hasUses()) {
-        old->destroy();
-    }
 }
 
 }  // namespace
@@ -113,6 +70,7 @@ void Kernelizer::find_calls() {
         }
         sites_.push_back(std::move(site));
     }
+    find_inlined(called);
     report_uncalled(called);
 }
 
@@ -133,11 +91,7 @@ void Kernelizer::report_uncalled(const std::set<std::string>& called) {
             continue;
         }
         std::string text = "no call of the function " + base::printable(name) + " is in this model";
-        if (traced_through(model_, function)) {
-            text +=
-                ": a trace has inlined it, and only what is still a call is replaced; script it "
-                "before the model is traced, or replace the module that calls it";
-        } else if (const auto near = base::nearest(name, names)) {
+        if (const auto near = base::nearest(name, names)) {
             text += "; the nearest is " + base::printable(*near);
         }
         if (options_.strict && !mapping_disabled()) {
@@ -177,10 +131,45 @@ tl::expected<jit::Function*, KeepReason> Kernelizer::stand_in(const Choice& choi
 tl::expected<jit::Function*, KeepReason> Kernelizer::make_stand_in_for(
     const Choice& choice, const jit::Module& instance, const CallShape& shape,
     const c10::QualifiedName& name, const std::string& what) {
+    const auto& substitutes = substitutes_for(choice, instance, shape.function->getSchema(), what);
+    if (!substitutes) {
+        return tl::make_unexpected(substitutes.error());
+    }
+    const auto made =
+        make_stand_in(*instance.type()->compilation_unit(), name, shape, *substitutes);
+    if (!made) {
+        return refused(Fallback::cannot_compile, made.error());
+    }
+    if (auto reason = unfit(**made)) {
+        return tl::make_unexpected(*std::move(reason));
+    }
+    return *made;
+}
+
+std::optional<KeepReason> Kernelizer::unfit(jit::Function& stand_in) const {
+    return wants_training(context_.mode) ? unfit_for_training(stand_in) : std::nullopt;
+}
+
+const tl::expected<Substitutes, KeepReason>& Kernelizer::substitutes_for(
+    const Choice& choice, const jit::Module& module, const c10::FunctionSchema& stands_for,
+    const std::string& what) {
+    const bool native = natives_.contains(choice.implementation->op);
+    const std::tuple key(static_cast<const void*>(module.type()->compilation_unit().get()),
+                         choice.implementation, native ? c10::str(stands_for) : "");
+    auto known = substitutes_.find(key);
+    if (known == substitutes_.end()) {
+        known = substitutes_.emplace(key, make_substitutes(choice, module, stands_for, what)).first;
+    }
+    return known->second;
+}
+
+tl::expected<Substitutes, KeepReason> Kernelizer::make_substitutes(
+    const Choice& choice, const jit::Module& module, const c10::FunctionSchema& stands_for,
+    const std::string& what) {
     const FunctionCandidate& candidate = *choice.implementation;
     Compilation* compilation = nullptr;
     if (choice.kernel != nullptr || candidate.op.empty()) {
-        const auto had = loaded(choice, instance);
+        const auto had = loaded(choice, module);
         if (!had) {
             return tl::make_unexpected(had.error());
         }
@@ -190,29 +179,19 @@ tl::expected<jit::Function*, KeepReason> Kernelizer::make_stand_in_for(
         options_.observer("compile", what);
     }
     const auto native = natives_.find(candidate.op);
-    const auto substitutes =
-        native != natives_.end()
-            ? native_substitutes(candidate.op.substr(candidate.op.find("::") + 2), native->second,
-                                 shape.function->getSchema())
-        : !candidate.op.empty() ? operator_substitutes(candidate.op)
-        : choice.kernel != nullptr
-            ? package_substitutes(*compilation, candidate.function)
-            : package_substitutes(*compilation,
-                                  module_name(candidate.file) + "." + candidate.function);
+    auto substitutes = native != natives_.end()
+                           ? native_substitutes(candidate.op.substr(candidate.op.find("::") + 2),
+                                                native->second, stands_for)
+                       : !candidate.op.empty() ? operator_substitutes(candidate.op)
+                       : choice.kernel != nullptr
+                           ? package_substitutes(*compilation, candidate.function)
+                           : package_substitutes(*compilation, module_name(candidate.file) + "." +
+                                                                   candidate.function);
     if (!substitutes) {
         return refused(candidate.op.empty() ? Fallback::cannot_compile : Fallback::cannot_load,
                        substitutes.error());
     }
-    const auto made =
-        make_stand_in(*instance.type()->compilation_unit(), name, shape, *substitutes);
-    if (!made) {
-        return refused(Fallback::cannot_compile, made.error());
-    }
-    auto unfit = wants_training(context_.mode) ? unfit_for_training(**made) : std::nullopt;
-    if (unfit) {
-        return tl::make_unexpected(std::move(*unfit));
-    }
-    return *made;
+    return *std::move(substitutes);
 }
 
 // Python text is a package with one module, called like its file.

@@ -35,6 +35,12 @@ Kernelizing::Kernelizing(const Request& request, const Channel& channel)
     options_.only = request.only;
     options_.exclude = request.exclude;
     options_.fallback = parse_fallbacks(request.fallback);
+    if (request.inputs) {
+        runtime::Inputs inputs = runtime::read_inputs(*request.inputs);
+        options_.inputs = std::move(inputs.positional);
+        options_.named_inputs = std::move(inputs.named);
+        options_.prove_in_child = true;
+    }
     options_.observer = [this](const std::string& stage, const std::string& what) {
         observe(stage, what);
     };

@@ -235,22 +235,6 @@ def test_inspect_says_what_could_be_replaced(project):
     assert "fast.py: fast_add" in shown
 
 
-def test_a_trace_that_went_through_the_function_is_kept(twinkle):
-    class Traced(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = nn.Linear(16, 16)
-
-        def forward(self, x):
-            return add(self.linear(x), x, 0.5)
-
-    torch.jit.trace(Traced().eval(), torch.randn(2, 5, 16)).save(twinkle.folder / "model.pt")
-    (twinkle.folder / "fast.py").write_text(FAST)
-    manifest = ADD.format("fast").replace("my_pkg.math_ops", "cli.test_functions")
-    report = kernelized(twinkle, manifest)
-    assert report["sites"] == [] and "a trace has inlined it" in report["warnings"][0]
-
-
 def test_what_cannot_be_replaced_is_said(project):
     missing = ADD.format("fast").replace("add]", "ad]")
     report = kernelized(project, missing)

@@ -47,8 +47,15 @@ std::vector<c10::Symbol> operators_of(jit::Function& method) {
     return kinds;
 }
 
-// What a view is a view of.
-const jit::Value* viewed(const jit::Value* value) {
+bool is_numbered_forward(const std::string& name) {
+    return name.starts_with("forward") && name != "forward" &&
+           std::all_of(name.begin() + 7, name.end(),
+                       [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+}  // namespace
+
+const jit::Value* view_root(const jit::Value* value) {
     static const std::set<std::string> views = {
         "aten::view",   "aten::slice",     "aten::select",  "aten::unsqueeze", "aten::squeeze",
         "aten::narrow", "aten::transpose", "aten::permute", "aten::expand",    "aten::t",
@@ -58,14 +65,6 @@ const jit::Value* viewed(const jit::Value* value) {
     }
     return value;
 }
-
-bool is_numbered_forward(const std::string& name) {
-    return name.starts_with("forward") && name != "forward" &&
-           std::all_of(name.begin() + 7, name.end(),
-                       [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
-}  // namespace
 
 std::vector<jit::Function*> forward_methods(const c10::ClassTypePtr& type) {
     std::vector<jit::Function*> found;
@@ -98,7 +97,7 @@ std::set<std::string> written_values(jit::Function& method) {
             if (alias == nullptr || !alias->isWrite()) {
                 continue;
             }
-            const jit::Node* from = viewed(node->input(i))->node();
+            const jit::Node* from = view_root(node->input(i))->node();
             if (from->kind() == c10::prim::GetAttr) {
                 names.insert(from->s(c10::attr::name));
             } else if (from->kind() == c10::prim::Param) {
@@ -177,7 +176,7 @@ private:
             arguments.push_back(jit::toIValue(argument));
         }
         for (const std::size_t input : inputs_written_by(*callee, arguments)) {
-            roots.insert(viewed(node->input(input + 1)));
+            roots.insert(view_root(node->input(input + 1)));
         }
     }
 
@@ -212,7 +211,7 @@ private:
         for (std::size_t i = 0; i < schema->arguments().size() && i < node->inputs().size(); ++i) {
             const auto* alias = schema->arguments()[i].alias_info();
             if (alias != nullptr && alias->isWrite()) {
-                roots.insert(viewed(node->input(i)));
+                roots.insert(view_root(node->input(i)));
             }
         }
     }
