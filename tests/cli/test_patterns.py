@@ -12,17 +12,17 @@ pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarn
 
 # What the preset "patterns" alone replaces in the models of tests/models.
 FOUND = {
-    "llama": {"add_rms_norm": 2, "rms_norm": 3, "silu_mul": 2},
-    "llama_float16": {"add_rms_norm": 2, "rms_norm": 3, "silu_mul": 2},
-    "gemma_bfloat16": {"add_rms_norm": 2, "rms_norm": 3, "gelu_tanh_mul": 2},
-    "phi3_float16": {"add_rms_norm": 2, "rms_norm": 3, "silu_and_mul": 2},
+    "llama": {"add_rms_norm": 2, "rms_norm": 3, "silu_mul": 2, "rotary": 4},
+    "llama_float16": {"add_rms_norm": 2, "rms_norm": 3, "silu_mul": 2, "rotary": 4},
+    "gemma_bfloat16": {"add_rms_norm": 2, "rms_norm": 3, "gelu_tanh_mul": 2, "rotary": 4},
+    "phi3_float16": {"add_rms_norm": 2, "rms_norm": 3, "silu_and_mul": 2, "partial_rotary": 4},
     "t5_float16": {"rms_norm": 12},
     "gpt2": {"add_layer_norm": 2, "gelu_new": 2},
     "bert": {"add_layer_norm": 5},
 }
 # … and with the preset "transformers" before it: layers are more than what patterns find in them.
 WITH_LAYERS = {
-    "llama_float16": ({"add_rms_norm": 2}, {"LlamaRMSNorm": 3, "LlamaMLP": 2}),
+    "llama_float16": ({"add_rms_norm": 2, "rotary": 4}, {"LlamaRMSNorm": 3, "LlamaMLP": 2}),
     "gpt2": ({"add_layer_norm": 2}, {"LayerNorm": 3, "NewGELUActivation": 2}),
 }
 
@@ -82,7 +82,7 @@ def test_layers_and_patterns_together(project, name):
     patterns, layers = WITH_LAYERS[name]
     assert counts(report, "pattern") == patterns and counts(report, "layer") == layers
     # What a pattern has taken in is no site any more.
-    across = [site for site in report["sites"] if site["kind"] == "pattern"]
+    across = [site for site in report["sites"] if site["of"].startswith("add_")]
     assert all("with its " in site["because"] for site in across)
     again = project("kernelize", "fast.pt", "--dry-run", "--json")
     sites = by_site(again.json)
