@@ -152,6 +152,17 @@ void Kernelizer::report_unmatched(const std::string& option,
     }
 }
 
+// Of what was asked for by name.
+void Kernelizer::report_nowhere(std::string text) {
+    if (options_.strict && !mapping_disabled()) {
+        throw Error(ErrorCode::refused, {.what = std::move(text),
+                                         .where = "",
+                                         .why = "",
+                                         .hint = "leave out strict to go on without it"});
+    }
+    report_.warnings.push_back(std::move(text));
+}
+
 // A mapping may well be for another machine; but then it is said.
 void Kernelizer::report_other_machine() {
     const auto torch = mapping_.target.find("torch");

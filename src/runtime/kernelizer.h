@@ -126,6 +126,7 @@ private:
     void refuse_kept() const;
     void report_unbound(const std::vector<Instance>& instances);
     void report_unmatched(const std::string& option, const std::vector<std::string>& patterns);
+    void report_nowhere(std::string text);
     void report_other_machine();
     void set_classes_apart();
     std::optional<NotSeparable> separate();

@@ -94,13 +94,7 @@ void Kernelizer::report_uncalled(const std::set<std::string>& called) {
         if (const auto near = base::nearest(name, names)) {
             text += "; the nearest is " + base::printable(*near);
         }
-        if (options_.strict && !mapping_disabled()) {
-            throw Error(ErrorCode::refused, {.what = text,
-                                             .where = "",
-                                             .why = "",
-                                             .hint = "leave out strict to go on without it"});
-        }
-        report_.warnings.push_back(std::move(text));
+        report_nowhere(std::move(text));
     }
 }
 

@@ -99,14 +99,7 @@ void Kernelizer::report_unfound_patterns() {
         if (found || pattern.preset) {
             continue;
         }
-        std::string text = "the pattern " + pattern.name + " is nowhere in this model";
-        if (options_.strict && !mapping_disabled()) {
-            throw Error(ErrorCode::refused, {.what = text,
-                                             .where = "",
-                                             .why = "",
-                                             .hint = "leave out strict to go on without it"});
-        }
-        report_.warnings.push_back(std::move(text));
+        report_nowhere("the pattern " + pattern.name + " is nowhere in this model");
     }
 }
 

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 from conftest import Twinkle
 from kernels_for_tests import made_models, needs_runtime
-from test_models import Case, family, kernelized, sites_of
+from test_models import Case, family, kernelized, outputs, sites_of
 
 torch = pytest.importorskip("torch")
 pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -50,16 +50,6 @@ def counts(report, status="replaced"):
         if site["of"] in MINE:
             found[site["of"]] = found.get(site["of"], 0) + 1
     return found
-
-
-def outputs(twinkle, case):
-    results = []
-    for inputs in case.inputs:
-        torch.save(tuple(inputs), twinkle.folder / "in.pt")
-        done = twinkle("run", "fast.pt", "--inputs", "in.pt", "-o", "out.pt", "--json")
-        assert done.code == 0, done.err
-        results.append(torch.load(twinkle.folder / "out.pt", weights_only=True))
-    return results
 
 
 @pytest.mark.parametrize("name", [f"{name}_eager" for name in EXPECTED] +
