@@ -5,7 +5,8 @@
                    [--model NAME]… [--dtype NAME]… [--tokens N]… [--no-compile]
 
 A model like Llama (hidden 1024, 8 layers) and one like BERT-base, from transformers' configurations with random
-weights, traced. All but torch.compile run in C++ (model_runner). The contestants take turns, sample by sample; the
+weights, traced: each with the attention operator and with attention written out. Kernelized by layers alone, and with
+patterns as well. All but torch.compile run in C++ (model_runner). The contestants take turns, sample by sample; the
 two processes wait for each other. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON. What torch.compile has compiled
 is forgotten afterwards, unless TORCHINDUCTOR_CACHE_DIR names a folder for it.
 """
@@ -26,10 +27,13 @@ import machine
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = HERE.parent / "build/venv/bin/python"
 MODELS = {"llama": "Llama-like: hidden 1024, 8 layers, intermediate 2816, 16 heads",
-          "bert": "BERT-base-like: hidden 768, 12 layers, 12 heads"}
+          "bert": "BERT-base-like: hidden 768, 12 layers, 12 heads",
+          "llama-eager": "The same Llama with its attention written out",
+          "bert-eager": "The same BERT with its attention written out"}
 TOKENS = [1, 16, 512]
 # How a contestant is kernelized: a manifest. Each is measured as it is and frozen.
-MANIFESTS = {"kernelized": 'presets = ["transformers"]\n'}
+MANIFESTS = {"kernelized": 'presets = ["transformers"]\n',
+             "patterns": 'presets = ["transformers", "patterns"]\n'}
 PLAIN, COMPILED = ["plain", "frozen"], "torch.compile"
 SAMPLE_SECONDS, LEAST_ROUNDS = 0.05, 5
 # Idle threads of the process that was just asked spin for a while.
@@ -63,8 +67,18 @@ def kernelize(build: pathlib.Path, folder: pathlib.Path, name: str, manifest: st
     return json.loads(done.stdout)
 
 
+def pattern_search(build: pathlib.Path, folder: pathlib.Path) -> dict:
+    """What looking for the patterns costs."""
+    project = folder / "patterns"
+    subprocess.run([build / "bin/twinkle", "resolve", "-o", "twinkle.map.json"], cwd=project, check=True,
+                   stdout=subprocess.DEVNULL)
+    command = [build / "bench/pattern_search", project / "twinkle.map.json", folder / "plain.pt"]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout)
+
+
 def replaced(report: dict) -> dict[str, int]:
-    """How many sites of each class."""
+    """How many sites of each class or pattern."""
     counts: dict[str, int] = {}
     for site in report["sites"]:
         if site["status"] == "replaced":
@@ -113,9 +127,10 @@ def measure_model(options: argparse.Namespace, model: str, dtype: str) -> list[d
         if options.compile:
             runners[COMPILED] = Runner([PYTHON, HERE / "models.py", "run", model, dtype],
                                        folder, stack)
+        search = pattern_search(options.build, folder)
         results = []
         for tokens in options.tokens or TOKENS:
-            row = {"model": model, "dtype": dtype, "tokens": tokens,
+            row = {"model": model, "dtype": dtype, "tokens": tokens, "search": search,
                    "replaced": {name: replaced(report) for name, report in reports.items()},
                    "contestants": measure(runners, tokens, options.seconds)}
             print(model, dtype, tokens, {name: f"{1000 * statistics.median(one['samples']):.2f} ms"
@@ -130,13 +145,20 @@ def table(head: list[str], rows: list[list[str]]) -> list[str]:
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(row) + " |" for row in rows)]
 
 
+def compared_pairs(names: list[str]) -> list[tuple[str, str]]:
+    """What is divided by what: others by the kernelized, and the kernelized without patterns by those with."""
+    others = [name for name in names if name not in variants()]
+    pairs = [(other, name) for name in variants() for other in others]
+    return pairs + [("kernelized" + how, "patterns" + how) for how in ("", ",frozen")]
+
+
 def variants() -> list[str]:
     return [name + how for name in MANIFESTS for how in ("", ",frozen")]
 
 
 def report_model(rows: list[dict]) -> list[str]:
     names = list(rows[0]["contestants"])
-    others = [name for name in names if name not in variants()]
+    pairs = compared_pairs(names)
     compared = [name for name in (*MANIFESTS, COMPILED) if name in names]
     times, ratios = [], []
     for row in rows:
@@ -144,11 +166,11 @@ def report_model(rows: list[dict]) -> list[str]:
         title = [row["dtype"], str(row["tokens"])]
         times.append([*title, *(f"{1000 * median:.2f}" for median in medians.values()),
                       *(f"{row['contestants'][name]['differs']:.1e}" for name in compared)])
-        ratios.append([*title, *(f"{medians[other] / medians[name]:.2f}" for name in variants() for other in others)])
+        ratios.append([*title, *(f"{medians[other] / medians[name]:.2f}" for other, name in pairs)])
     return ["Median, ms, and the relative difference to the plain model's result:", "",
             *table(["dtype", "tokens", *names, *(f"{name} differs" for name in compared)], times), "",
             "How many times as fast as the others a kernelized model is:", "",
-            *table(["dtype", "tokens", *(f"{other} / {name}" for name in variants() for other in others)], ratios), ""]
+            *table(["dtype", "tokens", *(f"{other} / {name}" for other, name in pairs)], ratios), ""]
 
 
 def report(result: dict) -> str:
@@ -163,6 +185,13 @@ def report(result: dict) -> str:
                       *(f"Replaced in {name}: " + (", ".join(f"{count} × {layer}" for layer, count in sites.items())
                                                    or "nothing") + "." for name, sites in counts.items()), "",
                       *report_model(own)]
+    searches = [row["search"] for row in rows]
+    if searches:
+        sizes = [one["operations"] for one in searches]
+        each = [1000 * one["search"][1] / (one["operations"] / 1000) for one in searches]
+        lines += [f"Looking for all patterns in these models of {min(sizes)} to {max(sizes)} operations takes "
+                  f"{min(each):.2f} to {max(each):.2f} ms per 1,000 operations, and to compile the formulas "
+                  f"{1000 * min(one['compile'] for one in searches):.1f} ms.", ""]
     first = [row["contestants"][COMPILED]["first"] for row in rows if COMPILED in row["contestants"]]
     if first:
         lines.append(f"The first call of each size took torch.compile (static shapes) {min(first):.1f} to "

@@ -2,6 +2,8 @@
 
     models.py make MODEL DTYPE FILE       traced and saved
     models.py run MODEL DTYPE             answers what model_bench.py asks, as model_runner does
+
+MODEL-eager: with attention written out, as transformers does by attn_implementation="eager".
 """
 
 import os
@@ -43,7 +45,10 @@ def bert() -> nn.Module:
 def build(name: str, dtype: str) -> nn.Module:
     hf.logging.set_verbosity_error()
     torch.manual_seed(1)
-    return {"llama": llama, "bert": bert}[name]().to(getattr(torch, dtype)).eval()
+    kind, _, attention = name.partition("-")
+    model = {"llama": llama, "bert": bert}[kind]()
+    model.model.set_attn_implementation(attention or "sdpa")
+    return model.to(getattr(torch, dtype)).eval()
 
 
 def tokens(count: int) -> torch.Tensor:

@@ -82,6 +82,7 @@ message(STATUS "LibTorch ${TWINKLE_TORCH_VERSION} (${TWINKLE_TORCH_BACKEND}) in 
 add_library(twinkle_torch INTERFACE)
 target_include_directories(twinkle_torch SYSTEM INTERFACE
     ${TWINKLE_TORCH}/include ${TWINKLE_TORCH}/include/torch/csrc/api/include)
+target_compile_options(twinkle_torch INTERFACE ${TWINKLE_TORCH_CXX_FLAGS})  # e.g. -O0, as script/compat says
 target_compile_definitions(twinkle_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=${TWINKLE_TORCH_CXX11})
 if(NOT TWINKLE_TORCH_CXX11)
     # For everything: what sees LibTorch and what does not pass each other strings.

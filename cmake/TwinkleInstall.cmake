@@ -52,7 +52,8 @@ if(TWINKLE_RUNTIME)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/twinkle DESTINATION include COMPONENT dev)
 else()
     # kernels/ is not built then; but resolve, for another machine, still binds layers by the presets.
-    file(GLOB presets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/presets/*.toml)
+    file(GLOB presets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/presets/*.toml
+         ${PROJECT_SOURCE_DIR}/kernels/presets/*.py)
     foreach(preset ${presets})
         get_filename_component(name ${preset} NAME)
         configure_file(${preset} ${TWINKLE_SHARE_DIR}/presets/${name} COPYONLY)

@@ -116,7 +116,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l graph -r -x -d '
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l kernels -r -x -a '(__fish_complete_directories)' -d 'Look for the model\'s kernels there first; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -F
 
-complete -c twinkle -n '__fish_seen_subcommand_from check' -l model -r -F -d 'Check the layers against the classes of this model, too'
+complete -c twinkle -n '__fish_seen_subcommand_from check' -l model -r -F -d 'Check layers and functions against this model, too'
 complete -c twinkle -n '__fish_seen_subcommand_from check' -l sarif -r -F -d 'Write the findings as SARIF 2.1.0, too'
 complete -c twinkle -n '__fish_seen_subcommand_from check' -l for -r -x -a 'hub here' -d 'hub: for every machine; here: for this one alone'
 complete -c twinkle -n '__fish_seen_subcommand_from check' -x -a '(__fish_complete_directories)'

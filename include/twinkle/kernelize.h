@@ -22,6 +22,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace twinkle {
@@ -50,6 +51,13 @@ struct KernelizeOptions {
     std::vector<std::string> exclude{};
     FallbackSet fallback = default_fallbacks();
     bool strict = false;  // a site that is bound but kept is Error(refused)
+    // What forward is called with. A call that a trace has inlined is replaced only where a run of
+    // the model on these proves how: its kernel runs for that.
+    std::vector<c10::IValue> inputs{};
+    std::unordered_map<std::string, c10::IValue> named_inputs{};
+    // Prove in a child process, so that a kernel that crashes takes nothing else down. Not in a
+    // process that has run models: a child has none of its threads.
+    bool prove_in_child = false;
     // Asked of every site that a binding fits: a reason keeps the original.
     std::function<std::optional<std::string>(const MappedLayer& layer, const std::string& site,
                                              const torch::jit::Module& instance)>

@@ -91,6 +91,17 @@ struct TWINKLE_API MappedFunction {
     std::string full_name() const;  // "my_pkg.math_ops.add"
 };
 
+// Formulas that are replaced wherever the graphs of a model compute them, whatever their classes
+// and functions are called.
+struct MappedPattern {
+    std::string name;                   // "add_rms_norm"
+    std::string source;                 // the text of the Python file with the formulas …
+    std::string file;                   // … and what it is called in messages
+    std::vector<std::string> formulas;  // functions in it, with the same parameters
+    std::vector<FunctionCandidate> candidates;
+    bool preset = false;  // from a preset, most of whose formulas no model has
+};
+
 struct Rejection {
     std::string name;
     std::string because;
@@ -108,6 +119,7 @@ struct TWINKLE_API Mapping {
     std::vector<MappedKernel> kernels;
     std::vector<MappedLayer> layers;
     std::vector<MappedFunction> functions;
+    std::vector<MappedPattern> patterns;  // what comes first takes what several would match
     std::vector<Decision> decisions;
 
     // Reads and validates; relative paths become absolute. Throws Error(malformed | not_found).

@@ -111,11 +111,31 @@ struct FunctionKernel {
     std::filesystem::path lockfile{};
 };
 
+// What stands for a formula wherever a model computes it, whatever its classes and functions are
+// called: sources as of a function. A formula is a Python function in TorchScript's subset, with
+// the parameters and results of what stands for it.
+struct PatternKernel {
+    std::string name;                    // "add_rms_norm"
+    std::vector<std::string> pattern{};  // "formulas.py:add_rms_norm"; several are of one file
+    FunctionImplementation func_impl{};
+    std::shared_ptr<FunctionRepository> repo{};
+    std::string repo_id{};
+    std::optional<KernelVersion> version{};
+    std::string revision{};
+    std::filesystem::path repo_path{};
+    std::string package_name{};
+    std::string kernel_func_name{};  // function or layer of the kernel; empty: name
+    std::string device{};            // empty: every device
+    std::string mode{};              // as of a layer
+    std::filesystem::path lockfile{};
+};
+
 // Registrations as data: the tables of a manifest, or built in code.
 struct TWINKLE_API Config {
     std::vector<LayerKernel> layers{};
     std::vector<FunctionKernel> functions{};
-    std::vector<std::string> notes{};  // what of a file this version cannot use
+    std::vector<PatternKernel> patterns{};  // what comes first takes what several would match
+    std::vector<std::string> notes{};       // what of a file this version cannot use
 
     // A twinkle.toml, a pyproject.toml or the same keys as JSON, with its includes and presets; the
     // lock beside it holds. Throws Error(malformed | not_found).
@@ -162,6 +182,9 @@ public:
     // Replaces what stands under the same module, name, device and mode. Throws Error(malformed):
     // no source or several, an unknown device or mode.
     void register_function_kernel(FunctionKernel function);
+    // Replaces what stands under the same name, device and mode. The file of the formulas is read.
+    // Throws Error(malformed | not_found).
+    void register_pattern_kernel(PatternKernel pattern);
     // Replaces what stands under the same name, device and range, in all modes. Without
     // `inherit_mapping` everything registered before is gone.
     void register_kernel_mapping(const KernelMapping& mapping, bool inherit_mapping = true);
@@ -183,6 +206,7 @@ TWINKLE_API void register_external_layer(const std::string& class_name,
                                          const std::string& kernel_name,
                                          InstanceCondition condition = {});
 TWINKLE_API void register_function_kernel(FunctionKernel function);
+TWINKLE_API void register_pattern_kernel(PatternKernel pattern);
 TWINKLE_API void register_kernel_mapping(const KernelMapping& mapping, bool inherit_mapping = true);
 TWINKLE_API void register_kernels(const Config& config);
 
@@ -244,6 +268,8 @@ struct ModelOptions {
     std::vector<std::string> only{};  // globs over sites; empty: all
     std::vector<std::string> exclude{};
     const Registry* registry = nullptr;  // none: that of the process
+    // What forward is called with: proves how to replace functions that a trace has inlined.
+    std::vector<c10::IValue> inputs{};
 };
 
 // What of them a kernelize with a mapping takes too.
@@ -262,6 +288,7 @@ struct FunctionOptions {
     UseFallback use_fallback = true;
     bool strict = false;  // a registration that replaces nothing is Error(refused)
     const Registry* registry = nullptr;
+    std::vector<c10::IValue> inputs{};  // as of a model
 };
 
 // The functions alone, in place. Returns "module.function" for each of which a call was replaced,

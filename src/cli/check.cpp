@@ -71,28 +71,34 @@ std::optional<kernel::Audience> audience(const Arguments& arguments) {
                  : std::optional(*text == "hub" ? kernel::Audience::hub : kernel::Audience::here);
 }
 
-// Layers that do not fit the classes that they are bound to, as violations of their own.
+// Layers and functions that do not fit what they are bound to, as violations of their own.
 Json add_model_fits(const std::string& kernel, const std::string& model,
                     operations::CheckReport& report, Console& console) {
     Json fits = Json::array();
     for (const LayerFit& fit : check_model(kernel, model, console)) {
-        fits.push_back({{"layer", fit.layer},
-                        {"class", fit.model_class.empty() ? Json() : Json(fit.model_class)},
+        const char* kind = fit.is_function ? "function" : "layer";
+        fits.push_back({{"kind", kind},
+                        {kind, fit.layer},
+                        {fit.is_function ? "of" : "class",
+                         fit.model_class.empty() ? Json() : Json(fit.model_class)},
                         {"by_name", fit.by_name},
                         {"sites", fit.sites},
                         {"fits", fit.fits},
                         {"because", fit.because},
-                        {"example", fit.example},
-                        {"lost", fit.lost}});
+                        {"example", fit.example}});
+        if (!fit.is_function) {
+            fits.back()["lost"] = fit.lost;
+        }
         if (fit.because.empty()) {
             continue;
         }
         const auto colon = fit.where.rfind(':');
-        const std::string text = "the layer " + fit.layer + " fits " + std::to_string(fit.fits) +
-                                 " of " + std::to_string(fit.sites) + " instances of " +
+        const std::string text = std::string("the ") + kind + " " + fit.layer + " fits " +
+                                 std::to_string(fit.fits) + " of " + std::to_string(fit.sites) +
+                                 (fit.is_function ? " calls of " : " instances of ") +
                                  fit.model_class + ": " + fit.because;
         report.findings.push_back(
-            {"layer/model",
+            {fit.is_function ? "function/model" : "layer/model",
              fit.by_name || fit.model_class.empty() ? Severity::note : Severity::error, text,
              fit.where.substr(0, colon),
              colon == std::string::npos ? 0 : std::atoi(fit.where.c_str() + colon + 1)});
@@ -160,7 +166,7 @@ Command check_command() {
                        .kind = ValueKind::folder}},
         .options = {{.names = "--model",
                      .value = "MODEL",
-                     .help = "Check the layers against the classes of this model, too",
+                     .help = "Check layers and functions against this model, too",
                      .kind = ValueKind::file},
                     {.names = "--sarif",
                      .value = "FILE",

@@ -9,6 +9,7 @@
 #include "kernel/layers.h"
 #include "kernel/versions.h"
 #include "project/find_project.h"
+#include "project/function_candidates.h"
 #include "project/manifest.h"
 #include "target/runtime.h"
 #include "target/target.h"
@@ -58,20 +59,58 @@ MappedKernel mapped(const kernel::Build& build) {
     return result;
 }
 
+struct Known {
+    std::vector<project::LayerBinding> layers;
+    std::vector<project::FunctionBinding> functions;
+};
+
 // What the project and the installed presets bind.
-std::vector<project::LayerBinding> known_bindings(Console& console) {
+Known known_bindings(Console& console) {
     const auto presets = target::installation(target::this_machine()).presets;
-    auto bindings = project::all_preset_layers(presets);
+    Known known{project::all_preset_layers(presets), {}};
     try {
         if (const auto found =
                 project::find_project(console.globals().project, fs::current_path())) {
-            auto own = project::load_manifest(found->manifest, presets).layers;
-            bindings.insert(bindings.begin(), own.begin(), own.end());
+            auto own = project::load_manifest(found->manifest, presets);
+            known.layers.insert(known.layers.begin(), own.layers.begin(), own.layers.end());
+            known.functions = std::move(own.functions);
         }
     } catch (const Error& error) {
         console.warn("the manifest's bindings are not checked: " + error.details().what);
     }
-    return bindings;
+    return known;
+}
+
+// The bindings of functions that name what this kernel has: a function or layer of its package, or
+// an operator.
+std::vector<MappedFunction> functions_of(const kernel::Build& build, const MappedKernel& kernel,
+                                         const std::vector<project::FunctionBinding>& bindings) {
+    const auto offered = kernel::read_functions(build.sources).functions;
+    std::vector<MappedFunction> result;
+    for (const auto& binding : bindings) {
+        FunctionCandidate one;
+        one.kernel = kernel.name;
+        one.device = "any";
+        one.mode = "fallback";
+        one.can_torch_compile = true;
+        const auto colons = binding.op.find("::");
+        const auto has = [&](const auto& list, const std::string& name) {
+            return std::any_of(list.begin(), list.end(), [&](const auto& other) {
+                return other.name.substr(0, other.name.find('.')) == name;
+            });
+        };
+        if (!binding.op.empty() &&
+            project::names_kernel(binding.op.substr(0, colons), kernel.name) &&
+            has(kernel.operators, binding.op.substr(colons + 2))) {
+            one.op = kernel.op_namespace + "::" + binding.op.substr(colons + 2);
+        } else if (binding.func_impl.empty() && has(offered, binding.func_name)) {
+            one.function = binding.func_name;
+        } else {
+            continue;
+        }
+        result.push_back({binding.target_module, binding.name, {std::move(one)}});
+    }
+    return result;
 }
 
 std::vector<MappedLayer> layers_of(const kernel::LayerSource& source, const std::string& kernel,
@@ -104,9 +143,8 @@ std::vector<MappedLayer> layers_of(const kernel::LayerSource& source, const std:
     return result;
 }
 
-void add_fits(const std::string& layer, const Json& one, std::vector<LayerFit>& fits) {
-    LayerFit fit;
-    fit.layer = layer;
+void add_fits(const LayerFit& of, const Json& one, std::vector<LayerFit>& fits) {
+    LayerFit fit = of;
     fit.model_class = text_of(one, "class");
     fit.by_name = text_of(one, "by") == "name";
     fit.sites = one.value("sites", std::size_t{0});
@@ -138,9 +176,10 @@ std::vector<LayerFit> check_model(const fs::path& kernel, const fs::path& model,
     Mapping mapping;
     mapping.kernels.push_back(mapped(build));
     for (const auto& source : kernel::read_layers(build.sources).layers) {
-        auto layers = layers_of(source, mapping.kernels.front().name, bindings);
+        auto layers = layers_of(source, mapping.kernels.front().name, bindings.layers);
         mapping.layers.insert(mapping.layers.end(), layers.begin(), layers.end());
     }
+    mapping.functions = functions_of(build, mapping.kernels.front(), bindings.functions);
     auto request = new_request("check", console);
     request["model"] = file.string();
     request["map"] = base::parse_json(mapping.to_json(), "mapping");
@@ -148,16 +187,19 @@ std::vector<LayerFit> check_model(const fs::path& kernel, const fs::path& model,
     const auto result = run_worker(worker, request, console);
 
     std::vector<LayerFit> fits;
-    for (const auto& one : result.value("layers", Json::array())) {
-        const auto layer = text_of(one, "layer");
-        const auto classes = one.value("classes", Json::array());
-        if (classes.empty()) {
-            LayerFit unbound;
-            unbound.layer = layer;
-            fits.push_back(std::move(unbound));
-        }
-        for (const auto& found : classes) {
-            add_fits(layer, found, fits);
+    for (const bool functions : {false, true}) {
+        const char* list = functions ? "functions" : "layers";
+        for (const auto& one : result.value(list, Json::array())) {
+            LayerFit fit;
+            fit.is_function = functions;
+            fit.layer = text_of(one, functions ? "function" : "layer");
+            const auto found = one.value(functions ? "functions" : "classes", Json::array());
+            if (found.empty()) {
+                fits.push_back(fit);
+            }
+            for (const auto& of_model : found) {
+                add_fits(fit, of_model, fits);
+            }
         }
     }
     return fits;

@@ -1,7 +1,7 @@
 #pragma once
-// check --model: the layers of a kernel against the classes of a model that they are bound to, by
-// the manifest, by a preset or by their name. The worker compiles them as kernelize would; nothing
-// of the kernel runs.
+// check --model: the layers and functions of a kernel against the classes and functions of a model
+// that they are bound to, by the manifest, by a preset or by their name. The worker compiles them
+// as kernelize would; nothing of the kernel runs.
 
 #include <cstddef>
 #include <filesystem>
@@ -12,9 +12,10 @@
 
 namespace twinkle::cli {
 
-// One layer and one class of the model. A layer that no class is bound to has one entry without a
-// class; a class whose sites differ has one for each reason.
+// One layer and one class of the model, or a function and one of the model's. A layer that no class
+// is bound to has one entry without a class; a class whose sites differ has one for each reason.
 struct LayerFit {
+    bool is_function = false;  // and so is what it stands for, called at `sites`
     std::string layer;
     std::string model_class;
     bool by_name = false;  // no binding has the class: it only has the layer's name

@@ -42,6 +42,21 @@ std::vector<project::ClassFound> classes_in(const base::Json& inspection) {
     return classes;
 }
 
+std::vector<project::FunctionFound> functions_in(const base::Json& inspection) {
+    std::vector<project::FunctionFound> functions;
+    for (const auto& binding : inspection.value("bindings", base::Json::array())) {
+        if (text_of(binding, "kind") != "function") {
+            continue;
+        }
+        const auto fits = binding.value("fits", std::size_t{0});
+        if (fits > 0) {
+            functions.push_back({text_of(binding, "class"), text_of(binding, "kernel"), fits,
+                                 text_of(binding, "by") != "name"});
+        }
+    }
+    return functions;
+}
+
 fs::path manifest_file(const Console& console, bool force) {
     const fs::path folder = console.globals().project.value_or(".");
     std::error_code error;
@@ -65,10 +80,13 @@ int run(const Arguments& arguments, Console& console) {
     const fs::path file = manifest_file(console, arguments.flag("force"));
     const auto model = arguments.text("MODEL");
     std::vector<project::ClassFound> classes;
+    std::vector<project::FunctionFound> functions;
     if (model) {
-        classes = classes_in(inspection_of({.model = *model, .graph = {}}, console));
+        const auto inspection = inspection_of({.model = *model, .graph = {}}, console);
+        classes = classes_in(inspection);
+        functions = functions_in(inspection);
     }
-    const std::string text = project::new_manifest(model.value_or(""), classes);
+    const std::string text = project::new_manifest(model.value_or(""), classes, functions);
     {
         const InterruptDelay whole_file;
         base::write_file_atomically(file, text);
@@ -82,7 +100,15 @@ int run(const Arguments& arguments, Console& console) {
                             {"instances", found.instances},
                             {"bound", found.in_preset}});
         }
-        console.result("init", {{"manifest", file.string()}, {"classes", list}});
+        base::Json called = base::Json::array();
+        for (const auto& found : functions) {
+            called.push_back({{"function", found.name},
+                              {"kernel", found.kernel},
+                              {"calls", found.calls},
+                              {"bound", found.bound}});
+        }
+        console.result("init",
+                       {{"manifest", file.string()}, {"classes", list}, {"functions", called}});
     } else {
         console.note("wrote " + base::display_path(file));
     }
@@ -98,8 +124,9 @@ Command init_command() {
         .description =
             "Writes a commented manifest into this folder, or that of --project. With a model, its "
             "classes are looked at: those that a preset names are bound by it; those whose name "
-            "and attributes fit a layer are proposed in comments, since a name does not say what a "
-            "class computes. kernelize --verify compares the values.",
+            "and attributes fit a layer are proposed in comments, and so are functions that it "
+            "calls and a kernel has by that name, since a name does not say what is computed. "
+            "kernelize --verify compares the values.",
         .arguments = {{.name = "MODEL",
                        .help = "A TorchScript model (needs a runtime)",
                        .required = false}},

@@ -85,16 +85,13 @@ Command kernelize_command() {
         .name = "kernelize",
         .summary = "Put kernels into a saved model",
         .description =
-            "Replaces layers and functions of a TorchScript model by kernels, as the mapping says, "
-            "and writes "
-            "the result "
-            "as a new model; the original is not touched. Prints every site: the kernel that took "
-            "it, or "
-            "why it was kept.\n\nWith --verify every replaced site runs on the inputs that it "
-            "really sees, "
-            "next to a double-precision run of the original; a site whose error is larger than it "
-            "may be is "
-            "put back.",
+            "Replaces layers, functions and formulas of a TorchScript model by kernels, as the "
+            "mapping says, and writes the result as a new model; the original is not touched. "
+            "Prints every site: the kernel that took it, or why it was kept.\n\nA function whose "
+            "calls a trace has inlined needs --inputs: a run on them finds out what it was called "
+            "with, and proves what stands for it.\n\nWith --verify every replaced site runs on "
+            "the inputs that it really sees, next to a double-precision run of the original; a "
+            "site whose error is larger than it may be is put back.",
         .arguments = {{.name = "MODEL", .help = "A model that torch.jit.save wrote"}},
         .options =
             {{.names = "-o,--output",

@@ -10,6 +10,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/json_fields.h"
+#include "project/new_manifest.h"
 
 namespace twinkle::cli {
 namespace {
@@ -227,14 +228,21 @@ std::string facts(const Json& inspection) {
 
 std::string next_steps(const Json& inspection) {
     std::string text;
+    std::vector<project::FunctionFound> functions;
     for (const auto& binding : list_of(inspection, "bindings")) {
-        if (shown_text(binding, "by") == "name" && number_of(binding, "fits") > 0) {
-            text += fmt::format(
-                "[layers.{}]\nclasses = [\"{}\"]\n",
-                shown_text(binding, "kernel").substr(shown_text(binding, "kernel").rfind(' ') + 1),
-                shown_text(binding, "class"));
+        const auto kernel = shown_text(binding, "kernel");
+        if (shown_text(binding, "by") != "name" || number_of(binding, "fits") == 0) {
+            continue;
+        }
+        if (shown_text(binding, "kind") == "function") {
+            functions.push_back(
+                {shown_text(binding, "class"), kernel, number_of(binding, "fits"), false});
+        } else {
+            text += fmt::format("[layers.{}]\nclasses = [\"{}\"]\n",
+                                kernel.substr(kernel.rfind(' ') + 1), shown_text(binding, "class"));
         }
     }
+    text += project::function_tables(functions);
     return text.empty()
                ? ""
                : "\nIf these are what their names say (kernelize --verify compares the values), "

@@ -54,6 +54,8 @@ constexpr std::array all_rules{
          "write what is named in a way that TorchScript has"},
     Rule{"layer/model", "A layer fits the classes that it is bound to",
          "take the same parameters, and read attributes that the class has"},
+    Rule{"function/model", "A function fits the calls of what it is bound to",
+         "take the same parameters in the same order, and return the same"},
     Rule{"project/build-toml", "build.toml has its keys in their form",
          "`kernel-builder update-build` brings an older file up to date"},
     Rule{"project/files", "The files that build.toml names are there", "correct its list"},

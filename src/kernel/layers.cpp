@@ -100,6 +100,22 @@ void read_flags(const PackageModule& module, FunctionSource& function) {
     }
 }
 
+FunctionSource read_function(PackageModules& modules, const std::string& name,
+                             const Definition& found, const python::FunctionDef& node) {
+    FunctionSource function;
+    function.name = name;
+    function.file = found.module->file;
+    function.symbol = node.name;
+    function.line = static_cast<int>(node.span.line);
+    function.parameters = read_parameters(*found.module, node.args);
+    function.returns = source_text(*found.module, node.returns.get());
+    for (const auto& decorator : node.decorator_list) {
+        function.decorators.push_back(source_text(*found.module, decorator.get()));
+    }
+    function.usage = UsageReader(modules).read(*found.module, node, "");
+    return function;
+}
+
 }  // namespace
 
 FunctionList read_functions(const PackageSources& package) {
@@ -108,23 +124,38 @@ FunctionList read_functions(const PackageSources& package) {
     if (const auto* module = modules.module("__init__.py")) {
         for (const auto& name : modules.public_names(*module)) {
             const auto found = modules.find(*module, name);
-            const auto* node = found ? python::as<python::FunctionDef>(found->node) : nullptr;
-            if (!node) {
-                continue;
+            if (const auto* node = found ? python::as<python::FunctionDef>(found->node) : nullptr) {
+                out.functions.push_back(read_function(modules, name, *found, *node));
+                read_flags(*found->module, out.functions.back());
             }
-            FunctionSource function;
-            function.name = name;
-            function.file = found->module->file;
-            function.symbol = node->name;
-            function.line = static_cast<int>(node->span.line);
-            function.parameters = read_parameters(*found->module, node->args);
-            function.returns = source_text(*found->module, node->returns.get());
-            for (const auto& decorator : node->decorator_list) {
-                function.decorators.push_back(source_text(*found->module, decorator.get()));
+        }
+    }
+    out.problems = modules.problems();
+    return out;
+}
+
+NamedSource read_named(const PackageSources& package, const std::string& file,
+                       const std::string& name) {
+    NamedSource out;
+    PackageModules modules(package);
+    if (const auto* module = modules.module(file)) {
+        LayerReader reader(modules);
+        const auto found = modules.find(*module, name);
+        if (const auto* node = found ? python::as<python::FunctionDef>(found->node) : nullptr) {
+            out.function = read_function(modules, name, *found, *node);
+            out.function->can_torch_compile = true;
+            read_flags(*found->module, *out.function);
+        } else if (found) {
+            out.layer = reader.read(name, *found);
+        }
+        const bool known = out.function || out.layer;
+        for (const auto& offered :
+             known ? std::vector<std::string>() : modules.public_names(*module)) {
+            const auto other = modules.find(*module, offered);
+            if (other && (python::as<python::FunctionDef>(other->node) != nullptr ||
+                          reader.read(offered, *other))) {
+                out.names.push_back(offered);
             }
-            read_flags(*found->module, function);
-            function.usage = UsageReader(modules).read(*found->module, *node, "");
-            out.functions.push_back(std::move(function));
         }
     }
     out.problems = modules.problems();

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -97,5 +98,15 @@ struct FunctionList {
 
 // The functions that `__init__.py` offers: its own, and those it imports from its package.
 FunctionList read_functions(const PackageSources& package);
+
+// What one name of a file stands for: a function, a layer, or neither.
+struct NamedSource {
+    std::optional<FunctionSource> function;  // can_torch_compile is true where nothing is said
+    std::optional<LayerSource> layer;
+    std::vector<std::string> names;  // where it is neither: what the file offers
+    std::vector<Problem> problems;   // a syntax error: then there is nothing else
+};
+NamedSource read_named(const PackageSources& package, const std::string& file,
+                       const std::string& name);
 
 }  // namespace twinkle::kernel

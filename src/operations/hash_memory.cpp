@@ -1,8 +1,7 @@
 #include "operations/hash_memory.h"
 
-#include <sys/stat.h>
-
 #include "base/file.h"
+#include "base/file_identity.h"
 #include "base/hex.h"
 #include "base/json.h"
 #include "twinkle/error.h"
@@ -17,15 +16,8 @@ constexpr std::size_t most_entries = 100'000;
 
 // Empty: there is no such file.
 std::string identity_of(const fs::path& file) {
-    struct stat facts{};
-    if (stat(file.c_str(), &facts) != 0) {
-        return {};
-    }
-    const auto time = [](const timespec& at) {
-        return std::to_string(at.tv_sec) + "." + std::to_string(at.tv_nsec);
-    };
-    return std::to_string(facts.st_dev) + ":" + std::to_string(facts.st_ino) + ":" +
-           std::to_string(facts.st_size) + ":" + time(facts.st_mtim) + ":" + time(facts.st_ctim);
+    const auto identity = base::identity_of(file);
+    return identity ? identity->text : std::string();
 }
 
 std::string hex_of(const base::Json& entry, const char* key, std::size_t digits) {

@@ -115,9 +115,13 @@ project::Lock need_lock(const Workplace& place, const Project& project, std::str
 
 LockReport lock_project(Workplace& place, const LockOptions& options) {
     const auto project = place.need_project(why_project);
-    auto files = project::lock_files(project.manifest, std::nullopt);
-    if (place.options().lockfile) {
-        files.lock = *place.options().lockfile;
+    const auto files = project::lock_files(project.manifest, place.options().lockfile);
+    if (files.named && files.lock.filename() == "kernels.lock") {
+        throw Error(ErrorCode::malformed,
+                    {.what = "a lock of twinkle cannot be called kernels.lock",
+                     .where = base::display_path(files.lock),
+                     .why = "the Python tools expect a file of their own there",
+                     .hint = "without --lockfile, the project's kernels.lock is kept up to date"});
     }
     const auto before = earlier_lock(place, files);
     const auto requests = requests_of(place, project);

@@ -163,7 +163,7 @@ const BuildChooser::Loaded& BuildChooser::load(const KernelSource& source,
         return found->second;
     }
     const LockedVariant* locked = locked_variant(source, choice, folder);
-    Loaded loaded{kernel::read_build(folder), {}, {}};
+    Loaded loaded{read_(folder), {}, {}};
     if (locked != nullptr) {
         check_files(source, *locked, loaded.build);
     }
@@ -176,11 +176,6 @@ const BuildChooser::Loaded& BuildChooser::load(const KernelSource& source,
     }
     if (metadata && !metadata->digest) {
         warnings_.push_back(name + " has no digest: its files were hashed as they are");
-    }
-    if (metadata && !metadata->kernel_depends.empty()) {
-        warnings_.push_back(name + " depends on other kernels (" +
-                            metadata->kernel_depends.front().repo_id +
-                            ", …); layers that use them are kept as they are");
     }
     return loaded_.emplace(folder, std::move(loaded)).first->second;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Chooses one build per kernel and device, reads it once, and writes down why.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,8 +26,11 @@ struct ChosenBuild {
 
 class BuildChooser {
 public:
-    BuildChooser(const target::Target& target, KernelLocator& locator, Mapping& mapping)
-        : target_(target), locator_(locator), mapping_(mapping) {}
+    using Read = std::function<kernel::Build(const std::filesystem::path&)>;
+
+    BuildChooser(const target::Target& target, KernelLocator& locator, Mapping& mapping,
+                 Read read = kernel::read_build)
+        : target_(target), locator_(locator), mapping_(mapping), read_(std::move(read)) {}
 
     // None: no build for this device; the decision says why. The first answer for a kernel and
     // device is added to the mapping, with all that the build depends on. Throws Error(not_found)
@@ -63,6 +67,7 @@ private:
     const target::Target& target_;
     KernelLocator& locator_;
     Mapping& mapping_;
+    Read read_;
     std::vector<std::string> chain_;  // the kernels whose dependencies are being chosen
     std::map<std::pair<std::string, std::string>, std::unique_ptr<ChosenBuild>> chosen_;
     std::map<std::filesystem::path, Loaded> loaded_;

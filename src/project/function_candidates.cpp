@@ -4,6 +4,9 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "kernel/layers.h"
+#include "kernel/verdict.h"
+#include "python/parser.h"
 #include "twinkle/error.h"
 
 namespace twinkle::project {
@@ -13,15 +16,6 @@ constexpr std::string_view pack_namespace = "twinkle_pack";
 
 std::string short_place(const std::string& where) {
     return where.substr(where.rfind('/') + 1);
-}
-
-// "org/activation-cpu@1" → "activation_cpu": what an operator's namespace is written as, since that
-// of a build changes with it.
-std::string namespace_of(const std::string& kernel) {
-    std::string name = kernel.substr(kernel.rfind('/') + 1);
-    name = name.substr(0, name.find('@'));
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
 }
 
 class FunctionAdder {
@@ -35,8 +29,32 @@ public:
           mapping_(mapping) {}
 
     void add(const FunctionBinding& binding) {
-        const std::string name = binding.target_module + "." + binding.name;
-        decision_ = {"function " + name, std::nullopt, "", {}};
+        put(binding, resolve(binding, "function", binding.target_module + "." + binding.name));
+    }
+
+    void add(const PatternBinding& binding) {
+        const FunctionBinding& replacement = binding.replacement;
+        MappedPattern pattern{replacement.name, "", "", binding.formulas, {}, binding.preset};
+        pattern.source = base::read_file(binding.formula_file, "Python file");
+        pattern.file = binding.formula_file.filename().string();
+        pattern.candidates = resolve(replacement, "pattern", replacement.name);
+        // Candidates for several devices or modes are one pattern, if their formulas are the same.
+        for (MappedPattern& other : mapping_.patterns) {
+            if (other.name == pattern.name && other.source == pattern.source &&
+                other.formulas == pattern.formulas) {
+                std::move(pattern.candidates.begin(), pattern.candidates.end(),
+                          std::back_inserter(other.candidates));
+                return;
+            }
+        }
+        mapping_.patterns.push_back(std::move(pattern));
+    }
+
+private:
+    std::vector<FunctionCandidate> resolve(const FunctionBinding& binding, const std::string& kind,
+                                           const std::string& name) {
+        decision_ = {kind + " " + name, std::nullopt, "", {}};
+        doubts_.clear();
         std::vector<FunctionCandidate> found;
         if (devices_of(binding)) {
             found = !binding.op.empty()            ? of_operator(binding)
@@ -45,7 +63,7 @@ public:
         }
         if (found.empty() && rules_.strict) {
             throw Error(ErrorCode::not_found,
-                        {.what = "the function " + name + " has no kernel on the target (" +
+                        {.what = "the " + kind + " " + name + " has no kernel on the target (" +
                                  rules_.target.text() + ")",
                          .where = binding.where,
                          .why = reasons(),
@@ -54,11 +72,13 @@ public:
         decision_.because = found.empty()
                                 ? "nothing fits the target: " + reasons()
                                 : "bound in " + short_place(binding.where) + decision_.because;
+        for (const std::string& doubt : doubts_) {
+            decision_.because += "; " + doubt + ", so that the original stays";
+        }
         mapping_.decisions.push_back(std::move(decision_));
-        put(binding, std::move(found));
+        return found;
     }
 
-private:
     // The devices of the target that the binding is for.
     bool devices_of(const FunctionBinding& binding) {
         devices_ = rules_.target.devices();
@@ -107,20 +127,105 @@ private:
         decision_.chosen = decision_.chosen ? *decision_.chosen + ", " + text : text;
     }
 
+    // Whether it can be used without Python, by the judgement that `twinkle inspect` shows; which
+    // types a model calls it with may still decide.
+    void note_verdict(const std::string& what, const kernel::Verdict& verdict,
+                      const FunctionBinding& binding) {
+        if (verdict.usable != kernel::Usability::needs_python) {
+            return;
+        }
+        const std::string text = kernel::verdict_text(verdict);
+        if (rules_.strict) {
+            throw Error(ErrorCode::refused, {.what = what + " cannot be used without Python",
+                                             .where = binding.where,
+                                             .why = text,
+                                             .hint = "leave --strict out to go on without it"});
+        }
+        if (std::find(doubts_.begin(), doubts_.end(), what + " " + text) == doubts_.end()) {
+            doubts_.push_back(what + " " + text);
+        }
+    }
+
+    // Takes over the flags, and says no where they exclude what it is bound for.
+    template <typename Source>
+    bool serves(const std::string& what, const Source& source, const FunctionBinding& binding,
+                FunctionCandidate& one) {
+        one.has_backward = source.has_backward;
+        one.can_torch_compile = source.can_torch_compile;
+        const char* flag = one.mode.starts_with("training") && !one.has_backward ? "has_backward"
+                           : one.mode.ends_with("+compile") && !one.can_torch_compile
+                               ? "can_torch_compile"
+                               : nullptr;
+        if (flag == nullptr) {
+            return true;
+        }
+        const std::string why =
+            std::string(flag) + " is false at " + source.file + ":" + std::to_string(source.line);
+        if (rules_.strict) {
+            throw Error(ErrorCode::malformed,
+                        {.what = what + " is bound for " + binding.mode + ", which it excludes",
+                         .where = binding.where,
+                         .why = why,
+                         .hint = "bind it for another mode"});
+        }
+        decision_.rejected.push_back(
+            {what, "it is bound for " + binding.mode + ", which it excludes: " + why});
+        return false;
+    }
+
     std::vector<FunctionCandidate> of_source(const FunctionBinding& binding) {
         FunctionCandidate one = candidate(binding);
-        one.source = base::read_file(binding.source_file, "Python file");
+        one.source = base::read_file(binding.source_file, "Python file", python::kMaxSourceSize);
         one.file = binding.source_file.filename().string();
         one.function = binding.source_function;
-        chosen(one.file + ": " + one.function, one);
+        const std::string what = one.file + ": " + one.function;
+        const auto found = kernel::read_named({{one.file, one.source}}, one.file, one.function);
+        bool served = false;
+        if (found.function) {
+            served = serves(what, *found.function, binding, one);
+            note_verdict(what, kernel::judge(found.function->usage, {}), binding);
+        } else if (found.layer) {
+            served = serves(what, *found.layer, binding, one);
+            note_verdict(what, kernel::judge(*found.layer, {}), binding);
+        } else {
+            not_in_file(binding, found);
+        }
+        if (!served) {
+            return {};
+        }
+        chosen(what, one);
         return {one};
     }
 
-    // One candidate per device with a build; `each` completes it from the build.
+    [[noreturn]] static void not_in_file(const FunctionBinding& binding,
+                                         const kernel::NamedSource& found) {
+        const std::string file = base::display_path(binding.source_file);
+        if (!found.problems.empty()) {
+            const kernel::Problem& problem = found.problems.front();
+            throw Error(ErrorCode::malformed,
+                        {.what = "the Python file of a function cannot be read",
+                         .where = file + ":" + std::to_string(problem.line),
+                         .why = base::printable(problem.text),
+                         .hint = "it is named at " + binding.where});
+        }
+        std::vector<std::string> names;
+        for (const std::string& name : found.names) {
+            names.push_back(base::printable(name));
+        }
+        throw Error(
+            ErrorCode::not_found,
+            {.what = "there is no function or layer " + binding.source_function + " in " + file,
+             .where = binding.where,
+             .why = names.empty() ? "it has none" : "there are: " + base::join(names, ", "),
+             .hint = base::suggestion(binding.source_function, names)});
+    }
+
+    // One candidate per device with a build; `each` completes it from the build, if that serves.
     template <typename Each>
     std::vector<FunctionCandidate> per_device(const FunctionBinding& binding,
                                               const KernelSource& source, const Each& each) {
         std::vector<FunctionCandidate> all;
+        bool any = false;
         for (const std::string& device : devices_) {
             const ChosenBuild* build = chooser_.choose(source, device);
             if (build == nullptr) {
@@ -131,13 +236,15 @@ private:
             FunctionCandidate one = candidate(binding);
             one.device = everywhere ? "any" : device;
             one.kernel = source.name;
-            each(*build, one);
-            all.push_back(std::move(one));
+            any = true;
+            if (each(*build, one)) {
+                all.push_back(std::move(one));
+            }
             if (everywhere) {
                 break;
             }
         }
-        if (all.empty()) {
+        if (!any) {
             chooser_.fail(source, devices_, binding.where);
         }
         return all;
@@ -157,26 +264,33 @@ private:
     std::vector<FunctionCandidate> of_kernel(const FunctionBinding& binding,
                                              const KernelSource& source) {
         return per_device(binding, source, [&](const ChosenBuild& build, FunctionCandidate& one) {
-            std::vector<std::string> there;
-            for (const auto& function : build.functions.functions) {
-                there.push_back(function.name);
-                if (function.name == binding.func_name) {
-                    one.has_backward = function.has_backward;
-                    one.can_torch_compile = function.can_torch_compile;
+            one.function = binding.func_name;
+            const std::string what = source.name + ": " + one.function;
+            const auto named = [&](const auto& other) { return other.name == binding.func_name; };
+            const auto& functions = build.functions.functions;
+            const auto function = std::find_if(functions.begin(), functions.end(), named);
+            const kernel::LayerSource* layer = build.layers.find(binding.func_name);
+            bool served = false;
+            if (function != functions.end()) {
+                served = serves(what, *function, binding, one);
+                note_verdict(what, kernel::judge(function->usage, build.python_needs), binding);
+            } else if (layer != nullptr) {
+                served = serves(what, *layer, binding, one);
+                note_verdict(what, kernel::judge(*layer, build.python_needs), binding);
+            } else {
+                std::vector<std::string> there;
+                for (const auto& other : functions) {
+                    there.push_back(other.name);
                 }
-            }
-            for (const auto& layer : build.layers.layers) {
-                there.push_back(layer.name);
-                if (layer.name == binding.func_name) {
-                    one.has_backward = layer.has_backward;
-                    one.can_torch_compile = layer.can_torch_compile;
+                for (const auto& other : build.layers.layers) {
+                    there.push_back(other.name);
                 }
-            }
-            if (std::find(there.begin(), there.end(), binding.func_name) == there.end()) {
                 missing("function or layer", binding.func_name, build, binding, there);
             }
-            one.function = binding.func_name;
-            chosen(source.name + ": " + one.function, one);
+            if (served) {
+                chosen(what, one);
+            }
+            return served;
         });
     }
 
@@ -199,6 +313,7 @@ private:
                                   }
                                   one.op = build.kernel.op_namespace + "::" + name;
                                   chosen(source->name + ": " + name, one);
+                                  return true;
                               });
         }
         if (space != "aten") {
@@ -215,7 +330,7 @@ private:
     std::optional<KernelSource> kernel_of_namespace(const std::string& space,
                                                     const FunctionBinding& binding) {
         for (const KernelRequest& request : manifest_.kernels) {
-            if (namespace_of(request.key) == space) {
+            if (names_kernel(space, request.key)) {
                 return locator_.locate(request);
             }
         }
@@ -245,14 +360,25 @@ private:
     Mapping& mapping_;
     Decision decision_;
     std::vector<std::string> devices_;
+    std::vector<std::string> doubts_;  // of the binding that is being added
 };
 
 }  // namespace
+
+bool names_kernel(const std::string& space, const std::string& kernel) {
+    std::string name = kernel.substr(kernel.rfind('/') + 1);
+    name = name.substr(0, name.find('@'));
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name == space;
+}
 
 void add_functions(const Manifest& manifest, const LayerRules& rules, KernelLocator& locator,
                    BuildChooser& chooser, Mapping& mapping) {
     FunctionAdder adder(manifest, rules, locator, chooser, mapping);
     for (const FunctionBinding& binding : manifest.functions) {
+        adder.add(binding);
+    }
+    for (const PatternBinding& binding : manifest.patterns) {
         adder.add(binding);
     }
 }

@@ -21,6 +21,11 @@ bool same_binding(const LayerBinding& a, const LayerBinding& b) {
            a.when == b.when && a.when_submodule == b.when_submodule;
 }
 
+bool same_binding(const FunctionBinding& a, const FunctionBinding& b) {
+    return a.name == b.name && a.target_module == b.target_module && a.device == b.device &&
+           a.mode == b.mode;
+}
+
 std::vector<std::string> preset_names(const fs::path& folder) {
     std::vector<std::string> names;
     std::error_code error;
@@ -74,9 +79,13 @@ public:
                          .hint = near});
         }
         const std::size_t before = manifest.layers.size();
+        const std::size_t patterns_before = manifest.patterns.size();
         read_file(file, "preset");
         for (std::size_t i = before; i < manifest.layers.size(); ++i) {
             manifest.layers[i].preset = true;
+        }
+        for (std::size_t i = patterns_before; i < manifest.patterns.size(); ++i) {
+            manifest.patterns[i].preset = true;
         }
     }
 
@@ -106,8 +115,11 @@ private:
             add_layers(read_layer_bindings(*table, place));
         }
         if (const Node* table = reader.find("functions")) {
-            auto functions = read_functions(*table, place);
-            std::move(functions.begin(), functions.end(), std::back_inserter(manifest.functions));
+            add_functions(read_functions(*table, place));
+        }
+        if (const Node* table = reader.find("patterns")) {
+            auto patterns = read_patterns(*table, place);
+            std::move(patterns.begin(), patterns.end(), std::back_inserter(manifest.patterns));
         }
         if (const Node* table = reader.find("targets")) {
             manifest.targets.merge(read_targets(*table, place));
@@ -155,24 +167,37 @@ private:
     }
 
     void add_layers(std::vector<LayerBinding> bindings) {
+        add(manifest.layers, std::move(bindings), [](const LayerBinding& binding) {
+            return "the layer \"" + base::printable(binding.kernel_name) +
+                   "\" is bound twice for the same classes, device and mode";
+        });
+    }
+
+    void add_functions(std::vector<FunctionBinding> bindings) {
+        add(manifest.functions, std::move(bindings), [](const FunctionBinding& binding) {
+            return "the function \"" + base::printable(binding.name) +
+                   "\" is bound twice for the same module, device and mode";
+        });
+    }
+
+    // One document may bind the same once only; what an earlier one has bound stays.
+    template <typename Binding, typename Words>
+    static void add(std::vector<Binding>& all, std::vector<Binding> bindings, const Words& twice) {
         for (std::size_t i = 0; i < bindings.size(); ++i) {
             for (std::size_t k = 0; k < i; ++k) {
                 if (same_binding(bindings[i], bindings[k])) {
                     throw Error(ErrorCode::malformed,
-                                {.what = "the layer \"" + base::printable(bindings[i].kernel_name) +
-                                         "\" is bound twice for the same classes, device and mode",
+                                {.what = twice(bindings[i]),
                                  .where = bindings[i].where,
                                  .why = "the first binding is at " + bindings[k].where,
                                  .hint = "remove one of them"});
                 }
             }
         }
-        for (LayerBinding& binding : bindings) {
-            const auto same = [&](const LayerBinding& other) {
-                return same_binding(other, binding);
-            };
-            if (std::none_of(manifest.layers.begin(), manifest.layers.end(), same)) {
-                manifest.layers.push_back(std::move(binding));
+        for (Binding& binding : bindings) {
+            const auto same = [&](const Binding& other) { return same_binding(other, binding); };
+            if (std::none_of(all.begin(), all.end(), same)) {
+                all.push_back(std::move(binding));
             }
         }
     }

@@ -62,6 +62,14 @@ struct FunctionBinding {
     std::string where;
 };
 
+// An entry of [patterns].
+struct PatternBinding {
+    std::filesystem::path formula_file;  // "norms.py:llama": absolute …
+    std::vector<std::string> formulas;   // … and "llama", "gemma", …
+    FunctionBinding replacement;         // under the name of the pattern; of no module
+    bool preset = false;
+};
+
 struct Manifest {
     std::filesystem::path file;  // empty: none, the bundled pack with its preset
     std::vector<std::string> trust;
@@ -70,6 +78,7 @@ struct Manifest {
     std::vector<KernelRequest> kernels;
     std::vector<LayerBinding> layers;  // the manifest's own, then those of includes and presets
     std::vector<FunctionBinding> functions;
+    std::vector<PatternBinding> patterns;  // in the order in which they are tried
     std::map<std::string, target::TargetSpec> targets;
 };
 

@@ -6,7 +6,6 @@
 #include "project/manifest_sections.h"
 
 namespace twinkle::project {
-namespace {
 
 using base::Node;
 using base::TableReader;
@@ -17,8 +16,6 @@ bool is_name(std::string_view text) {
                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
                std::string_view::npos;
 }
-
-}  // namespace
 
 bool set_implementation(FunctionBinding& binding, const std::string& text,
                         const std::filesystem::path& folder) {
@@ -38,15 +35,11 @@ bool set_implementation(FunctionBinding& binding, const std::string& text,
     return is_name(binding.source_function);
 }
 
-namespace {
-
-FunctionBinding read_function(const std::string& name, const Node& value,
-                              const DocumentPlace& place) {
-    TableReader reader(value, place.origin, "the function \"" + base::printable(name) + "\"");
+FunctionBinding read_replacement(TableReader& reader, const std::string& name, const Node& value,
+                                 const DocumentPlace& place) {
     FunctionBinding binding;
     binding.name = name;
     binding.where = reader.where(value);
-    binding.target_module = reader.required_string("target_module");
     if (const Node* impl = reader.find("func_impl")) {
         if (!set_implementation(binding, reader.as_string(*impl, "func_impl"), place.folder)) {
             reader.fail(*impl, std::string(func_impl_forms));
@@ -70,6 +63,20 @@ FunctionBinding read_function(const std::string& name, const Node& value,
                     "exactly one of \"func_impl\", \"repo_id\" and \"repo_path\" is needed, or "
                     "\"func_name\" alone, of the bundled kernels");
     }
+    return binding;
+}
+
+namespace {
+
+FunctionBinding read_function(const std::string& name, const Node& value,
+                              const DocumentPlace& place) {
+    TableReader reader(value, place.origin, "the function \"" + base::printable(name) + "\"");
+    const std::string target_module = reader.required_string("target_module");
+    if (target_module.empty()) {
+        reader.fail(*reader.find("target_module"), "\"target_module\" is empty");
+    }
+    FunctionBinding binding = read_replacement(reader, name, value, place);
+    binding.target_module = target_module;
     return binding;
 }
 

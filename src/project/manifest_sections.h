@@ -2,7 +2,10 @@
 // The tables of a manifest, each read by a file of its own.
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/document.h"
@@ -19,6 +22,16 @@ struct DocumentPlace {
 std::vector<KernelRequest> read_kernels(const base::Node& table, const DocumentPlace& place);
 std::vector<LayerBinding> read_layer_bindings(const base::Node& table, const DocumentPlace& place);
 std::vector<FunctionBinding> read_functions(const base::Node& table, const DocumentPlace& place);
+std::vector<PatternBinding> read_patterns(const base::Node& table, const DocumentPlace& place);
+// What stands for a function or pattern of this name: the keys that both have.
+FunctionBinding read_replacement(base::TableReader& reader, const std::string& name,
+                                 const base::Node& value, const DocumentPlace& place);
+// "file.py:function": the file, relative to `folder`, and the function; none: it is neither.
+std::optional<std::pair<std::filesystem::path, std::string>> parse_formula(
+    const std::string& text, const std::filesystem::path& folder);
+inline constexpr std::string_view pattern_forms =
+    "\"pattern\" is \"file.py:function\", or a list of such functions of one file";
+bool is_name(std::string_view text);  // a Python identifier, in ASCII
 // Reads func_impl: "file.py:function", relative to `folder`, or "op:namespace::name". False: it is
 // neither.
 bool set_implementation(FunctionBinding& binding, const std::string& text,

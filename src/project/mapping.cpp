@@ -95,6 +95,22 @@ Json function_json(const MappedFunction& function) {
             {"candidates", std::move(candidates)}};
 }
 
+Json pattern_json(const MappedPattern& pattern) {
+    Json candidates = Json::array();
+    for (const FunctionCandidate& candidate : pattern.candidates) {
+        candidates.push_back(function_candidate_json(candidate));
+    }
+    Json json = {{"name", pattern.name},
+                 {"source", pattern.source},
+                 {"file", pattern.file},
+                 {"formulas", pattern.formulas},
+                 {"candidates", std::move(candidates)}};
+    if (pattern.preset) {
+        json["preset"] = true;
+    }
+    return json;
+}
+
 Json decision_json(const Decision& decision) {
     Json rejected = Json::array();
     for (const Rejection& rejection : decision.rejected) {
@@ -141,7 +157,7 @@ std::string Mapping::to_json() const {
                             {"kernels", list_json(kernels, kernel_json)},
                             {"layers", list_json(layers, layer_json)},
                             {"functions", list_json(functions, function_json)},
-                            {"patterns", Json::array()},
+                            {"patterns", list_json(patterns, pattern_json)},
                             {"decisions", list_json(decisions, decision_json)}});
 }
 

@@ -74,9 +74,10 @@ public:
         for (const Node& item : items(reader, "functions")) {
             mapping.functions.push_back(function(item));
         }
-        // Written by later versions; a mapping that needs them must not half work here.
-        if (const Node* list = reader.find("patterns"); list != nullptr && !list->items.empty()) {
-            reader.fail(*list, "patterns are not known to this version of twinkle");
+        if (const Node* list = reader.find("patterns")) {  // earlier versions write none
+            for (const Node& item : reader.as_array(*list, "patterns").items) {
+                mapping.patterns.push_back(pattern(item));
+            }
         }
         reader.finish();
         return mapping;
@@ -263,6 +264,31 @@ private:
         layer.preset = reader.boolean("preset").value_or(false);
         reader.finish();
         return layer;
+    }
+
+    MappedPattern pattern(const Node& item) {
+        TableReader reader(item, origin_, "a pattern");
+        MappedPattern pattern;
+        pattern.name = reader.required_string("name");
+        if (!is_identifier(pattern.name) || pattern.name.starts_with('_') ||
+            (pattern.name.front() >= '0' && pattern.name.front() <= '9')) {
+            reader.fail(item,
+                        "the name of a pattern is not an identifier that begins with a letter");
+        }
+        pattern.source = reader.required_string("source");
+        pattern.file = reader.required_string("file");
+        pattern.formulas = reader.strings("formulas");
+        for (const std::string& formula : pattern.formulas) {
+            if (!is_identifier(formula)) {
+                reader.fail(item, "the name of a formula is not an identifier");
+            }
+        }
+        for (const Node& entry : items(reader, "candidates")) {
+            pattern.candidates.push_back(function_candidate(entry));
+        }
+        pattern.preset = reader.boolean("preset").value_or(false);
+        reader.finish();
+        return pattern;
     }
 
     Decision decision(const Node& item) {

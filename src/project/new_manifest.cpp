@@ -36,6 +36,14 @@ constexpr const char* layers =
 # mode = "inference"                            # left out: every mode that the layer allows
 )";
 
+constexpr const char* functions_text =
+    R"(
+# What stands for which functions that a model calls; `twinkle inspect MODEL` lists them.
+# [functions.gelu]
+# target_module = "my_package.activations"      # whose function gelu is
+# repo_id = "kernels-community/activation"      # or func_impl = "fast.py:gelu", "op:aten::gelu"
+)";
+
 constexpr const char* targets =
     R"(
 # Other machines: twinkle resolve --target prod
@@ -53,11 +61,12 @@ std::string key_text(const std::string& key) {
     return bare ? key : base::toml_string(key);
 }
 
-std::string times(std::size_t count) {
-    return std::to_string(count) + (count == 1 ? " instance" : " instances");
+std::string times(std::size_t count, const char* what = "instance") {
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-std::string bound_by_preset(const std::vector<ClassFound>& classes) {
+std::string bound_by_preset(const std::vector<ClassFound>& classes,
+                            const std::vector<FunctionFound>& functions) {
     std::string text;
     for (const ClassFound& found : classes) {
         if (found.in_preset) {
@@ -66,7 +75,42 @@ std::string bound_by_preset(const std::vector<ClassFound>& classes) {
                     "\n";
         }
     }
+    for (const FunctionFound& found : functions) {
+        if (found.bound) {
+            text += "#   " + base::printable(found.name) + " (" + times(found.calls, "call") +
+                    "): " + found.kernel + "\n";
+        }
+    }
     return text.empty() ? "" : "# In this model it binds:\n" + text;
+}
+
+// "org/name@1" → its keys; nothing of a kernel that a name alone does not find.
+std::string source_lines(const std::string& kernel, const std::string& function) {
+    const auto at = kernel.rfind('@');
+    if (kernel.find('/') == std::string::npos || at == std::string::npos) {
+        return "func_name = " + base::toml_string(function) + "\n";
+    }
+    const std::string pin = kernel.substr(at + 1);
+    const bool version = !pin.empty() && pin.find_first_not_of("0123456789") == std::string::npos;
+    return "repo_id = " + base::toml_string(kernel.substr(0, at)) + "\n" +
+           (version ? "version = " + pin : "revision = " + base::toml_string(pin)) + "\n";
+}
+
+// As comments, too.
+std::string proposed_functions(const std::vector<FunctionFound>& functions) {
+    std::vector<FunctionFound> proposed;
+    std::copy_if(functions.begin(), functions.end(), std::back_inserter(proposed),
+                 [](const FunctionFound& found) { return !found.bound; });
+    if (proposed.empty()) {
+        return "";
+    }
+    std::string text =
+        "\n# Functions that this model calls and a kernel has by that name. If they compute the "
+        "same, take the # away;\n# --verify compares the values of these, too.\n";
+    for (const std::string& line : base::split(function_tables(proposed), '\n')) {
+        text += line.empty() ? "" : "# " + line + "\n";
+    }
+    return text;
 }
 
 // As comments: a name does not say what a class computes.
@@ -100,14 +144,36 @@ std::string proposed(const std::vector<ClassFound>& classes) {
 
 }  // namespace
 
-std::string new_manifest(const std::string& model, const std::vector<ClassFound>& classes) {
+std::string function_tables(const std::vector<FunctionFound>& functions) {
+    const auto own_name = [](const FunctionFound& found) {
+        return found.name.substr(found.name.rfind('.') + 1);
+    };
+    std::string text;
+    for (const FunctionFound& found : functions) {
+        const std::string name = own_name(found);
+        const bool several =
+            std::count_if(functions.begin(), functions.end(),
+                          [&](const FunctionFound& other) { return own_name(other) == name; }) > 1;
+        const auto module_end = found.name.size() - std::min(found.name.size(), name.size() + 1);
+        text += (several ? "[[functions." : "[functions.") + key_text(name) +
+                (several ? "]]" : "]") + "   # " + times(found.calls, "call") +
+                "\ntarget_module = " + base::toml_string(found.name.substr(0, module_end)) + "\n" +
+                source_lines(found.kernel.substr(0, found.kernel.rfind(": ")), name);
+    }
+    return text;
+}
+
+std::string new_manifest(const std::string& model, const std::vector<ClassFound>& classes,
+                         const std::vector<FunctionFound>& functions) {
     std::string text = head;
-    text += bound_by_preset(classes);
+    text += bound_by_preset(classes, functions);
     text += kernels;
     text += layers;
     if (!model.empty()) {
         text += proposed(classes);
     }
+    text += functions_text;
+    text += proposed_functions(functions);
     return text + targets;
 }
 

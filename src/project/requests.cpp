@@ -93,6 +93,12 @@ std::vector<HubRequest> hub_requests(const Manifest& manifest) {
             collector.add(function.repo_id, pin_of(manifest, function), function.where);
         }
     }
+    for (const PatternBinding& pattern : manifest.patterns) {
+        const FunctionBinding& one = pattern.replacement;
+        if (!one.repo_id.empty()) {
+            collector.add(one.repo_id, pin_of(manifest, one), one.where);
+        }
+    }
     return collector.take();
 }
 
@@ -134,6 +140,9 @@ std::vector<KernelRequest> local_requests(const Manifest& manifest) {
     };
     std::for_each(manifest.layers.begin(), manifest.layers.end(), add_named);
     std::for_each(manifest.functions.begin(), manifest.functions.end(), add_named);
+    for (const PatternBinding& pattern : manifest.patterns) {
+        add_named(pattern.replacement);
+    }
     std::sort(requests.begin(), requests.end(),
               [](const KernelRequest& a, const KernelRequest& b) { return a.key < b.key; });
     return requests;

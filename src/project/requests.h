@@ -1,5 +1,6 @@
 #pragma once
-// What a manifest wants to have locked: [kernels], and what only [layers] or [functions] name.
+// What a manifest wants to have locked: [kernels], and what only [layers], [functions] or
+// [patterns] name.
 
 #include <string>
 #include <vector>

@@ -55,18 +55,6 @@ std::string describe(const Choice& choice) {
                                     : name;
 }
 
-void refuse_kept(const Report& report) {
-    for (const SiteReport& site : report.sites) {
-        if (site.status == SiteStatus::kept) {
-            throw Error(ErrorCode::refused,
-                        {.what = site.of + " was not replaced",
-                         .where = site.site,
-                         .why = site.because,
-                         .hint = "leave out strict to keep its original, or exclude the site"});
-        }
-    }
-}
-
 }  // namespace
 
 bool mapping_disabled() {
@@ -82,8 +70,10 @@ Report Kernelizer::examine() {
     determine_context();
     find_sites();
     set_classes_apart();
+    refuse_forbidden_outside();
     replace_sites();
     for (Site& site : sites_) {
+        refuse_forbidden(site);
         if (!site.absorbed) {
             report_.sites.push_back(site.report);
         }
@@ -95,7 +85,7 @@ Report Kernelizer::run() {
     const ModelLock lock(model_);
     Report report = examine();
     if (options_.strict) {
-        refuse_kept(report);
+        refuse_kept();
     }
     mark_used_kernels();
     if (report.count(SiteStatus::replaced) != 0) {
@@ -136,11 +126,17 @@ void Kernelizer::find_sites() {
     }
     report_unbound(instances);
     find_calls();
+    find_patterns();
     for (std::string& doubt : doubtful_conditions(mapping_, instances)) {
         report_.warnings.push_back(std::move(doubt));
     }
     report_unmatched("only", options_.only);
     report_unmatched("exclude", options_.exclude);
+    for (Site& site : sites_) {  // layers come first
+        if (!site.is_call || !site.place.empty()) {
+            holders_[site.instance.path].push_back(&site);
+        }
+    }
 }
 
 void Kernelizer::report_unmatched(const std::string& option,
@@ -154,6 +150,17 @@ void Kernelizer::report_unmatched(const std::string& option,
                 fmt::format("no site matches {} '{}'", option, base::printable(pattern)));
         }
     }
+}
+
+// Of what was asked for by name.
+void Kernelizer::report_nowhere(std::string text) {
+    if (options_.strict && !mapping_disabled()) {
+        throw Error(ErrorCode::refused, {.what = std::move(text),
+                                         .where = "",
+                                         .why = "",
+                                         .hint = "leave out strict to go on without it"});
+    }
+    report_.warnings.push_back(std::move(text));
 }
 
 // A mapping may well be for another machine; but then it is said.
@@ -172,8 +179,10 @@ bool Kernelizer::is_left_out(Site& site) {
         keep(site, {std::nullopt, "DISABLE_KERNEL_MAPPING is set"});
     } else if (!options_.only.empty() && !matches_any(options_.only, site.report.site)) {
         keep(site, {std::nullopt, "not among the sites asked for (only)"});
+        site.left_out = true;
     } else if (matches_any(options_.exclude, site.report.site)) {
         keep(site, {std::nullopt, "excluded"});
+        site.left_out = true;
     } else {
         return false;
     }
@@ -211,17 +220,51 @@ void Kernelizer::select(Site& site, const std::vector<const MappedLayer*>& bindi
 
 void Kernelizer::keep(Site& site, const KeepReason& reason) {
     if (reason.fallback && !options_.fallback.contains(*reason.fallback)) {
-        throw Error(
-            ErrorCode::refused,
-            {.what = fmt::format("{} cannot be replaced, and the fallback {} is not allowed",
-                                 site.report.of, fallback_name(*reason.fallback)),
-             .where = site.report.site,
-             .why = reason.because,
-             .hint = "allow the fallback, or exclude the site"});
+        site.forbidden = reason.fallback;
     }
     site.choice.reset();
     site.report.status = SiteStatus::kept;
     site.report.because = reason.because;
+}
+
+void Kernelizer::refuse_forbidden(const Site& site) const {
+    if (site.forbidden && !site.absorbed) {
+        throw Error(
+            ErrorCode::refused,
+            {.what = fmt::format("{} cannot be replaced, and the fallback {} is not allowed",
+                                 site.report.of, fallback_name(*site.forbidden)),
+             .where = site.report.site,
+             .why = site.report.because,
+             .hint = "allow the fallback, or exclude the site"});
+    }
+}
+
+// Strict: whoever excludes a site wants it kept.
+void Kernelizer::refuse_kept() const {
+    for (const Site& site : sites_) {
+        if (site.report.status == SiteStatus::kept && !site.absorbed && !site.left_out) {
+            throw Error(ErrorCode::refused,
+                        {.what = site.report.of + " was not replaced",
+                         .where = site.report.site,
+                         .why = site.report.because,
+                         .hint = "leave out strict to keep its original, or exclude the site"});
+        }
+    }
+}
+
+// What may become part of something that is replaced is no site then, and judged later.
+void Kernelizer::refuse_forbidden_outside() {
+    const bool any = std::any_of(sites_.begin(), sites_.end(),
+                                 [](const Site& site) { return site.choice.has_value(); });
+    for (const Site& site : sites_) {
+        const auto is_chosen = [](const Site& holder) { return holder.choice.has_value(); };
+        const bool inside = site.in_function != nullptr
+                                ? any
+                                : holder_around(site.report.site, is_chosen) != nullptr;
+        if (!inside) {
+            refuse_forbidden(site);
+        }
+    }
 }
 
 // A name that binds nothing is most often a typing error: show the class that was meant. Of a
@@ -271,13 +314,15 @@ void Kernelizer::enter(Site& site, const tl::expected<void, KeepReason>& result)
     site.report.kernel = describe(choice);
     site.report.variant = choice.kernel != nullptr ? choice.kernel->variant : "";
     if (!result) {
-        return keep(site, result.error());
+        keep(site, result.error());
+        return refuse_forbidden(site);
     }
     site.report.status = SiteStatus::replaced;
     const auto& [name, mode] =
-        choice.layer != nullptr
-            ? std::pair(choice.layer->kernel_name, choice.candidate->mode)
-            : std::pair(choice.function->func_name, choice.implementation->mode);
+        choice.layer != nullptr ? std::pair(choice.layer->kernel_name, choice.candidate->mode)
+                                : std::pair(choice.pattern != nullptr ? choice.pattern->name
+                                                                      : choice.function->func_name,
+                                            choice.implementation->mode);
     site.report.because = fmt::format("{}, {} on {}", name, mode, context_.device);
 }
 

@@ -37,7 +37,8 @@ std::optional<NotSeparable> Kernelizer::separate() {
         if (site.choice && !site.in_function) {
             const std::string call =
                 site.is_call ? site.report.site.substr(site.instance.path.size()) : "";
-            of_instances[site.instance.module._ivalue().get()].emplace_back(call, *site.choice);
+            of_instances[site.instance.module._ivalue().get()].emplace_back(call + site.place,
+                                                                            *site.choice);
         }
     }
     Treatments treatments;

@@ -4,9 +4,8 @@
 #include "runtime/kernelizer.h"
 
 #include "base/text.h"
-#include "runtime/inspect/stack_frames.h"
 #include "runtime/rewrite/forward_methods.h"
-#include "runtime/rewrite/sites.h"
+#include "runtime/rewrite/region_call.h"
 #include "runtime/rewrite/stand_in.h"
 #include "runtime/rewrite/training_check.h"
 #include "runtime/selection/modes.h"
@@ -33,48 +32,6 @@ std::string module_name(const std::string& file) {
     return plain ? stem : "source";
 }
 
-// Whether a trace went through this function and has left no call of it. The path of its file is
-// that of the machine that traced.
-bool traced_through(const jit::Module& model, const MappedFunction& function) {
-    std::string path = "/" + function.target_module;
-    std::replace(path.begin(), path.end(), '.', '/');
-    StackReader stacks;
-    const auto of_function = [&](const StackFrame& frame) {
-        return frame.function == function.func_name &&
-               (("/" + frame.file).ends_with(path + ".py") ||
-                ("/" + frame.file).ends_with(path + "/__init__.py"));
-    };
-    for (const Instance& instance : instances_of(model)) {
-        for (jit::Function* method : instance.module.type()->methods()) {
-            auto* compiled = jit::tryToGraphFunction(*method);
-            if (compiled == nullptr) {
-                continue;
-            }
-            for (const jit::Node* node : compiled->graph()->nodes()) {
-                const auto frames = stacks.functions_around(node);
-                if (std::any_of(frames.begin(), frames.end(), of_function)) {
-                    return true;
-                }
-            }
-        }
-    }
-    return false;
-}
-
-// As Graph::insertFunctionCall writes it.
-void call_instead(jit::Node* call, jit::Function* function) {
-    jit::Graph& graph = *call->owningGraph();
-    const jit::WithInsertPoint before(call);
-    jit::Value* constant = graph.insertNode(graph.create(c10::prim::Constant))->output();
-    constant->node()->s_(c10::attr::name, function->name());
-    constant->setType(c10::FunctionType::create(function));
-    jit::Node* old = call->input(0)->node();
-    call->replaceInput(0, constant);
-    if (!old->hasUses()) {
-        old->destroy();
-    }
-}
-
 }  // namespace
 
 void Kernelizer::find_calls() {
@@ -82,7 +39,8 @@ void Kernelizer::find_calls() {
         return;
     }
     std::set<std::string> called;
-    for (const FunctionCall& call : function_calls(model_)) {
+    std::map<const void*, std::vector<jit::Function*>> forwards;  // by type
+    for (const FunctionCall& call : function_calls(model_, &uses_)) {
         called.insert(call.function);
         const auto function =
             std::find_if(mapping_.functions.begin(), mapping_.functions.end(),
@@ -92,10 +50,14 @@ void Kernelizer::find_calls() {
         }
         Site site{{call.path, "", call.instance}, {}, std::nullopt};
         site.is_call = true;
-        site.in_function = call.in_function;
-        const auto forwards = forward_methods(call.instance.type());
+        site.in_function = call.in_function ? call.caller : nullptr;
+        const auto type = call.instance.type();
+        auto own = forwards.find(type.get());
+        if (own == forwards.end()) {
+            own = forwards.emplace(type.get(), forward_methods(type)).first;
+        }
         site.in_forward =
-            std::find(forwards.begin(), forwards.end(), call.caller) != forwards.end();
+            std::find(own->second.begin(), own->second.end(), call.caller) != own->second.end();
         site.report.site = call.site;
         site.report.kind = "function";
         site.report.of = call.function;
@@ -108,6 +70,7 @@ void Kernelizer::find_calls() {
         }
         sites_.push_back(std::move(site));
     }
+    find_inlined(called);
     report_uncalled(called);
 }
 
@@ -128,61 +91,10 @@ void Kernelizer::report_uncalled(const std::set<std::string>& called) {
             continue;
         }
         std::string text = "no call of the function " + base::printable(name) + " is in this model";
-        if (traced_through(model_, function)) {
-            text +=
-                ": a trace has inlined it, and only what is still a call is replaced; script it "
-                "before the model is traced, or replace the module that calls it";
-        } else if (const auto near = base::nearest(name, names)) {
+        if (const auto near = base::nearest(name, names)) {
             text += "; the nearest is " + base::printable(*near);
         }
-        if (options_.strict && !mapping_disabled()) {
-            throw Error(ErrorCode::refused, {.what = text,
-                                             .where = "",
-                                             .why = "",
-                                             .hint = "leave out strict to go on without it"});
-        }
-        report_.warnings.push_back(std::move(text));
-    }
-}
-
-void Kernelizer::replace_calls() {
-    const bool any = std::any_of(sites_.begin(), sites_.end(), [](const Site& site) {
-        return site.is_call && site.choice && !site.absorbed;
-    });
-    if (!any) {
-        return;
-    }
-    std::map<std::string, FunctionCall> calls;  // as the graphs are now
-    for (FunctionCall& call : function_calls(model_)) {
-        calls.emplace(call.site, std::move(call));
-    }
-    // Instances of a class share the call.
-    std::map<const jit::Node*, tl::expected<void, KeepReason>> done;
-    for (Site& site : sites_) {
-        if (!site.is_call || !site.choice || site.absorbed) {
-            continue;
-        }
-        const auto call = calls.find(site.report.site);
-        if (call == calls.end()) {
-            keep(site, {std::nullopt, "nothing that is left calls it"});
-            continue;
-        }
-        auto result = done.find(call->second.node);
-        if (result == done.end()) {
-            result =
-                done.emplace(call->second.node, replace_call(*site.choice, call->second)).first;
-        }
-        enter(site, result->second);
-    }
-    // What stood in a function that is called no longer was replaced in vain.
-    std::set<std::string> left;
-    for (const FunctionCall& call : function_calls(model_)) {
-        left.insert(call.site);
-    }
-    for (Site& site : sites_) {
-        if (site.in_function && site.choice && !left.contains(site.report.site)) {
-            keep(site, {std::nullopt, "nothing that is left calls it"});
-        }
+        report_nowhere(std::move(text));
     }
 }
 
@@ -198,51 +110,82 @@ tl::expected<void, KeepReason> Kernelizer::replace_call(const Choice& choice,
 
 tl::expected<jit::Function*, KeepReason> Kernelizer::stand_in(const Choice& choice,
                                                               const FunctionCall& call) {
-    const FunctionCandidate& candidate = *choice.implementation;
     const auto unit = call.instance.type()->compilation_unit();
     const CallShape shape = shape_of(*call.node);
-    const std::tuple key(static_cast<const void*>(unit.get()), shape.key(), &candidate);
+    const std::tuple key(static_cast<const void*>(unit.get()), shape.key(), choice.implementation);
     if (const auto known = stand_ins_.find(key); known != stand_ins_.end()) {
         return known->second;
     }
-    const auto make = [&]() -> tl::expected<jit::Function*, KeepReason> {
-        Compilation* compilation = nullptr;
-        if (choice.kernel != nullptr || candidate.op.empty()) {
-            const auto had = loaded(choice, call.instance);
-            if (!had) {
-                return tl::make_unexpected(had.error());
-            }
-            compilation = *had;
+    auto made = make_stand_in_for(choice, call.instance, shape, name_in_place_of(*shape.function),
+                                  call.function);
+    return stand_ins_.emplace(key, std::move(made)).first->second;
+}
+
+// `what` it stands for, for the observer.
+tl::expected<jit::Function*, KeepReason> Kernelizer::make_stand_in_for(
+    const Choice& choice, const jit::Module& instance, const CallShape& shape,
+    const c10::QualifiedName& name, const std::string& what) {
+    const auto& substitutes = substitutes_for(choice, instance, shape.function->getSchema(), what);
+    if (!substitutes) {
+        return tl::make_unexpected(substitutes.error());
+    }
+    const auto made =
+        make_stand_in(*instance.type()->compilation_unit(), name, shape, *substitutes);
+    if (!made) {
+        return refused(Fallback::cannot_compile, made.error());
+    }
+    if (auto reason = unfit(**made)) {
+        return tl::make_unexpected(*std::move(reason));
+    }
+    return *made;
+}
+
+std::optional<KeepReason> Kernelizer::unfit(jit::Function& stand_in) const {
+    return wants_training(context_.mode) ? unfit_for_training(stand_in) : std::nullopt;
+}
+
+const tl::expected<Substitutes, KeepReason>& Kernelizer::substitutes_for(
+    const Choice& choice, const jit::Module& module, const c10::FunctionSchema& stands_for,
+    const std::string& what) {
+    const bool native = natives_.contains(choice.implementation->op);
+    const std::tuple key(static_cast<const void*>(module.type()->compilation_unit().get()),
+                         choice.implementation, native ? c10::str(stands_for) : "");
+    auto known = substitutes_.find(key);
+    if (known == substitutes_.end()) {
+        known = substitutes_.emplace(key, make_substitutes(choice, module, stands_for, what)).first;
+    }
+    return known->second;
+}
+
+tl::expected<Substitutes, KeepReason> Kernelizer::make_substitutes(
+    const Choice& choice, const jit::Module& module, const c10::FunctionSchema& stands_for,
+    const std::string& what) {
+    const FunctionCandidate& candidate = *choice.implementation;
+    Compilation* compilation = nullptr;
+    if (choice.kernel != nullptr || candidate.op.empty()) {
+        const auto had = loaded(choice, module);
+        if (!had) {
+            return tl::make_unexpected(had.error());
         }
-        if (options_.observer) {
-            options_.observer("compile", call.function);
-        }
-        const auto native = natives_.find(candidate.op);
-        const auto substitutes =
-            native != natives_.end()
-                ? native_substitutes(candidate.op.substr(candidate.op.find("::") + 2),
-                                     native->second, shape.function->getSchema())
-            : !candidate.op.empty() ? operator_substitutes(candidate.op)
-            : choice.kernel != nullptr
-                ? package_substitutes(*compilation, candidate.function)
-                : package_substitutes(*compilation,
-                                      module_name(candidate.file) + "." + candidate.function);
-        if (!substitutes) {
-            return refused(candidate.op.empty() ? Fallback::cannot_compile : Fallback::cannot_load,
-                           substitutes.error());
-        }
-        const auto made =
-            make_stand_in(*unit, name_in_place_of(*shape.function), shape, *substitutes);
-        if (!made) {
-            return refused(Fallback::cannot_compile, made.error());
-        }
-        auto unfit = wants_training(context_.mode) ? unfit_for_training(**made) : std::nullopt;
-        if (unfit) {
-            return tl::make_unexpected(std::move(*unfit));
-        }
-        return *made;
-    };
-    return stand_ins_.emplace(key, make()).first->second;
+        compilation = *had;
+    }
+    if (options_.observer) {
+        options_.observer("compile", what);
+    }
+    const auto native = natives_.find(candidate.op);
+    auto substitutes = native != natives_.end()
+                           ? native_substitutes(candidate.op.substr(candidate.op.find("::") + 2),
+                                                native->second, stands_for)
+                       : !candidate.op.empty() ? operator_substitutes(candidate.op)
+                       : choice.kernel != nullptr
+                           ? package_substitutes(*compilation, candidate.function)
+                           : package_substitutes(*compilation, module_name(candidate.file) + "." +
+                                                                   candidate.function);
+    if (!substitutes) {
+        return refused(candidate.op.empty() ? Fallback::cannot_compile : Fallback::cannot_load,
+                       substitutes.error());
+    }
+    return *std::move(substitutes);
 }
 
 // Python text is a package with one module, called like its file.

@@ -22,24 +22,38 @@ std::string name_below(const std::string& path, const std::string& site) {
 
 }  // namespace
 
+// What it computes now that had been a site of its own.
+void Kernelizer::Site::add_part(const std::string& name) {
+    constexpr std::size_t most_named = 32;
+    if (parts < most_named) {
+        report.because += ", with its " + name;
+    } else if (parts == most_named) {
+        report.because += ", …";
+    }
+    ++parts;
+}
+
 void Kernelizer::replace_sites() {
+    replace_patterns(false);
+    const bool patterns = std::any_of(sites_.begin(), sites_.end(), [](const Site& site) {
+        return site.is_call && site.report.status == SiteStatus::replaced;
+    });
     Replacements done;
     const auto levels = chosen_by_depth();
     for (std::size_t depth = 0; depth < levels.size(); ++depth) {
         std::optional<CalledInstances> called;
-        if (depth > 0) {
+        if (depth > 0 || patterns) {
             called.emplace(model_);
         }
         for (Site* site : levels[depth]) {
-            if (called && !called->contains(site->instance.module)) {
-                absorb(*site);
-            }
-            if (!site->absorbed) {
+            const bool gone = called && !called->contains(site->instance.module);
+            if (!gone || !absorb(*site)) {
                 replace(*site, done);
             }
         }
     }
-    absorb_calls();
+    absorb_uncalled();
+    replace_patterns(true);
     replace_calls();
 }
 
@@ -61,43 +75,73 @@ std::vector<std::vector<Kernelizer::Site*>> Kernelizer::chosen_by_depth() {
     return levels;
 }
 
-// A module that only a replaced one has called is no site any more: the layer there computes it. So
-// it is with a call of a function in what is replaced or called no more.
-void Kernelizer::absorb(Site& site) {
-    Site* holder = nullptr;
-    for (Site& other : sites_) {
-        if (other.report.status == SiteStatus::replaced && !other.is_call &&
-            is_inside(site.report.site, other.instance.path)) {
-            holder = &other;  // the innermost comes last
+// The innermost layer or pattern of which this is true and that holds what is called so.
+Kernelizer::Site* Kernelizer::holder_around(std::string name,
+                                            const std::function<bool(const Site&)>& test) const {
+    name.erase(std::min(name.find(':'), name.size()));
+    while (!name.empty()) {
+        name.erase(name.find('.') == std::string::npos ? 0 : name.rfind('.'));
+        const auto here = holders_.find(name);
+        if (here == holders_.end()) {
+            continue;
+        }
+        const auto& [path, sites] = *here;
+        const auto holder =
+            std::find_if(sites.begin(), sites.end(), [&](const Site* site) { return test(*site); });
+        if (holder != sites.end()) {
+            return *holder;
         }
     }
-    if (holder != nullptr) {
-        holder->report.because +=
-            ", with its " + name_below(holder->instance.path, site.report.site);
-        site.absorbed = true;
-    }
+    return nullptr;
 }
 
-void Kernelizer::absorb_calls() {
+Kernelizer::Site* Kernelizer::replaced_around(const std::string& name) const {
+    return holder_around(
+        name, [](const Site& site) { return site.report.status == SiteStatus::replaced; });
+}
+
+// A module that only a replaced one has called is no site any more: the layer there computes it. So
+// it is with a call of a function in what is replaced or called no more.
+bool Kernelizer::absorb(Site& site) {
+    if (Site* holder = replaced_around(site.report.site)) {
+        holder->add_part(name_below(holder->instance.path, site.report.site));
+        site.absorbed = true;
+    }
+    return site.absorbed;
+}
+
+// Also what was to be kept: the original is not there any more.
+void Kernelizer::absorb_uncalled() {
     std::set<std::string> replaced;  // paths
     for (const Site& site : sites_) {
-        if (site.report.status == SiteStatus::replaced) {
+        if (site.report.status == SiteStatus::replaced && !site.is_call) {
             replaced.insert(site.instance.path);
         }
     }
-    if (replaced.empty()) {
+    const bool any = std::any_of(sites_.begin(), sites_.end(), [](const Site& site) {
+        return site.report.status == SiteStatus::replaced;
+    });
+    if (!any) {
         return;
     }
     const CalledInstances called(model_);
-    for (Site& site : sites_) {
-        if (!site.choice || !site.is_call || site.in_function) {
-            continue;
-        }
+    const auto is_called = [&](const Site& site) {
         const std::string& path = site.instance.path;
+        if (!site.is_call) {
+            return called.contains(site.instance.module);
+        }
         const std::string name = name_below(path, site.report.site);
-        if ((site.in_forward && replaced.contains(path)) ||
-            !called.contains(site.instance.module, name.substr(0, name.find(':')))) {
-            absorb(site);
+        return !(site.in_forward && replaced.contains(path)) &&
+               called.contains(site.instance.module, name.substr(0, name.find(':')));
+    };
+    for (Site& site : sites_) {
+        if (site.report.status != SiteStatus::replaced && !site.absorbed &&
+            site.in_function == nullptr && !is_called(site)) {
+            if (site.place.empty()) {
+                absorb(site);
+            } else {
+                site.absorbed = true;  // in a pattern's place: never a site of its own
+            }
         }
     }
 }

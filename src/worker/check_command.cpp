@@ -1,11 +1,15 @@
 #include "base/file.h"
+#include "kernel/layers.h"
 #include "runtime/inspect/bindings.h"
 #include "runtime/inspect/operator_sources.h"
 #include "runtime/inspect/saved_code.h"
 #include "runtime/kernels/declared_operators.h"
+#include "runtime/kernels/verified_files.h"
 #include "runtime/model/model_file.h"
+#include "runtime/rewrite/function_calls.h"
 #include "runtime/rewrite/sites.h"
 #include "runtime/selection/selection.h"
+#include "runtime/source/kernel_package.h"
 #include "twinkle/error.h"
 #include "worker/commands.h"
 
@@ -36,6 +40,36 @@ std::map<std::string, Mapping> by_layer(const Mapping& mapping) {
     return layers;
 }
 
+// The functions that the kernel offers, and those that are bound to its operators; each with what
+// it is bound to, without which it is tried on functions of its name.
+std::map<std::string, Mapping> by_function(const Mapping& mapping) {
+    std::map<std::string, Mapping> functions;
+    Mapping bare;
+    bare.target = mapping.target;
+    bare.kernels = mapping.kernels;
+    for (const MappedKernel& kernel : mapping.kernels) {
+        const auto sources = runtime::package_sources(runtime::read_verified_sources(kernel));
+        for (const auto& function : kernel::read_functions(sources).functions) {
+            functions.emplace(function.name, bare);
+        }
+    }
+    for (const MappedFunction& function : mapping.functions) {
+        const FunctionCandidate& first = function.candidates.at(0);
+        functions.emplace(first.op.empty() ? first.function : first.op, bare)
+            .first->second.functions.push_back(function);
+    }
+    return functions;
+}
+
+bool concerns(const std::string& name, const Mapping& mapping,
+              const std::set<std::string>& called) {
+    return std::any_of(called.begin(), called.end(), [&](const std::string& function) {
+        return last_part(function) == name ||
+               std::any_of(mapping.functions.begin(), mapping.functions.end(),
+                           [&](const auto& one) { return one.full_name() == function; });
+    });
+}
+
 bool concerns(const Mapping& mapping, const std::set<std::string>& classes) {
     return std::any_of(classes.begin(), classes.end(), [&](const std::string& name) {
         return std::any_of(mapping.layers.begin(), mapping.layers.end(), [&](const auto& layer) {
@@ -46,8 +80,8 @@ bool concerns(const Mapping& mapping, const std::set<std::string>& classes) {
 
 }  // namespace
 
-// The layers of a mapping against the classes of a model, as kernelize would try them; nothing of a
-// kernel runs and nothing is written.
+// The layers and functions of a mapping against the classes and functions of a model, as kernelize
+// would try them; nothing of a kernel runs and nothing is written.
 Json check_command(const Request& request, const Channel& channel) {
     const Mapping mapping =
         Mapping::parse(request.map.dump(), request.model.parent_path(), "mapping");
@@ -61,11 +95,15 @@ Json check_command(const Request& request, const Channel& channel) {
     }
     channel.stage("load-model", base::display_path(request.model));
     std::set<std::string> classes;
-    for (const auto& instance : runtime::instances_of(runtime::open_model(request.model))) {
+    std::set<std::string> called;
+    const torch::jit::Module untouched = runtime::open_model(request.model);
+    for (const auto& instance : runtime::instances_of(untouched)) {
         classes.insert(instance.class_name);
     }
-    const runtime::BindingOptions options{.by_name = true,
-                                          .mode = request.mode.value_or("inference")};
+    for (const auto& call : runtime::function_calls(untouched)) {
+        called.insert(call.function);
+    }
+    runtime::BindingOptions options{.by_name = true, .mode = request.mode.value_or("inference")};
     Json layers = Json::array();
     for (const auto& [name, alone] : by_layer(mapping)) {
         channel.stage("compile", name);
@@ -76,7 +114,18 @@ Json check_command(const Request& request, const Channel& channel) {
         }
         layers.push_back({{"layer", name}, {"classes", found}});
     }
-    return {{"layers", layers}};
+    Json functions = Json::array();
+    for (const auto& [name, alone] : by_function(mapping)) {
+        channel.stage("compile", name);
+        Json found = Json::array();
+        if (concerns(name, alone, called)) {
+            torch::jit::Module model = runtime::open_model(request.model);
+            options.function = name;
+            found = runtime::examine_bindings(model, alone, options).classes;
+        }
+        functions.push_back({{"function", name}, {"functions", found}});
+    }
+    return {{"layers", layers}, {"functions", functions}};
 }
 
 }  // namespace twinkle::worker

@@ -2,9 +2,11 @@
 
 #include "base/file.h"
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/patterns/pattern_calls.h"
 #include "runtime/selection/modes.h"
 
 #include <algorithm>
+#include <memory>
 
 namespace twinkle::worker {
 
@@ -33,6 +35,12 @@ Kernelizing::Kernelizing(const Request& request, const Channel& channel)
     options_.only = request.only;
     options_.exclude = request.exclude;
     options_.fallback = parse_fallbacks(request.fallback);
+    if (request.inputs) {
+        runtime::Inputs inputs = runtime::read_inputs(*request.inputs);
+        options_.inputs = std::move(inputs.positional);
+        options_.named_inputs = std::move(inputs.named);
+        options_.prove_in_child = true;
+    }
     options_.observer = [this](const std::string& stage, const std::string& what) {
         observe(stage, what);
     };
@@ -92,6 +100,11 @@ runtime::VerificationContext Kernelizing::verification(const Report& report) con
     context.limits = runtime::SandboxLimits::for_bytes(std::filesystem::file_size(request_.model));
     context.inputs = runtime::read_inputs(*request_.inputs);
     context.gradients = runtime::wants_training(report.mode);
+    const auto rules = std::make_shared<const std::vector<runtime::PatternRule>>(
+        runtime::compile_patterns(mapping_));
+    context.prepare = [rules](torch::jit::Module& model, const std::vector<std::string>& sites) {
+        runtime::outline_patterns(model, *rules, sites);
+    };
     context.observer = [this](std::size_t done, std::size_t total, const std::string& site) {
         channel_.progress(done, total, site);
     };

@@ -170,10 +170,12 @@ def test_a_kernel_that_misbehaves_while_it_is_measured(twinkle, small, libraries
 
 
 @needs_runtime
-def test_a_model_that_crashes_while_it_is_measured(twinkle, small, libraries):
-    compiled_kernel(twinkle.folder, libraries.get("operators"), source=calling("crash_third"))
+@pytest.mark.parametrize("operator, whose", [("crash_third", "the kernelized model cannot be measured"),
+                                             ("crash_in_turns", "the frozen kernelized model cannot be measured")])
+def test_a_model_that_crashes_while_it_is_measured(twinkle, small, libraries, operator, whose):
+    compiled_kernel(twinkle.folder, libraries.get("operators"), source=calling(operator))
     done = twinkle("bench", small[0], "--inputs", small[1], *FEW, "--json", "--svg", "bench.svg", env=PATIENCE)
-    error = refused(done, 6, "kernelized", "segmentation fault")
+    error = refused(done, 6, whose, "segmentation fault")
     assert "--only" in error["hint"] and not (twinkle.folder / "bench.svg").exists()
 
 

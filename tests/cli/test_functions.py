@@ -156,7 +156,8 @@ def test_several_functions_and_their_kinds(project):
     assert sites(report, "replaced") == sorted(
         [*(f"blocks.{i}.forward:my_pkg.math_ops.{name}" for i in range(2) for name in ("normalize", "gated")),
          "forward:my_pkg.math_ops.normalize"])
-    assert sites(report, "kept") == [gone]
+    assert len(report["sites"]) == 5
+    assert all(f", with its {gone}" in site["because"] for site in report["sites"] if "gated" in site["site"])
     assert_same(project)
     report = kernelized(project, SILU)
     assert sites(report, "replaced") == [gone]
@@ -234,28 +235,11 @@ def test_inspect_says_what_could_be_replaced(project):
     assert "fast.py: fast_add" in shown
 
 
-def test_a_trace_that_went_through_the_function_is_kept(twinkle):
-    class Traced(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = nn.Linear(16, 16)
-
-        def forward(self, x):
-            return add(self.linear(x), x, 0.5)
-
-    torch.jit.trace(Traced().eval(), torch.randn(2, 5, 16)).save(twinkle.folder / "model.pt")
-    (twinkle.folder / "fast.py").write_text(FAST)
-    manifest = ADD.format("fast").replace("my_pkg.math_ops", "cli.test_functions")
-    report = kernelized(twinkle, manifest)
-    assert report["sites"] == [] and "a trace has inlined it" in report["warnings"][0]
-
-
 def test_what_cannot_be_replaced_is_said(project):
     missing = ADD.format("fast").replace("add]", "ad]")
     report = kernelized(project, missing)
     assert "no call of the function my_pkg.math_ops.ad is in this model" in report["warnings"][0]
     for manifest, code, words in [
-        (ADD.format("slow"), 0, "there is no function or layer slow_add"),
         (ADD.format("fast").replace("fast.py:", "gone.py:"), 3, "gone.py"),
         (ADD.format("fast").replace("fast.py:", "fast.py::"), 2, "func_impl"),
         (ADD.format("fast").replace('"fast.py:fast_add"', '"op:twinkle_pack::no_such"'), 3, 'no operator "'),
@@ -264,6 +248,82 @@ def test_what_cannot_be_replaced_is_said(project):
         (project.folder / "twinkle.toml").write_text("presets = []\n" + manifest)
         done = project("kernelize", "model.pt", "-o", "other.pt")
         assert done.code == code and words in done.out + done.err, (manifest, done.err)
+
+
+def test_odd_names_in_a_manifest(project):
+    """They name nothing in the model, and are said without harm to a terminal."""
+    for name in ["a\\nb", "größe", "a.b", "\\u001b[31mred", "x" * 20000, "twinkle_functions.add", "add'; --", "%s{}"]:
+        for function, module in ((name, "my_pkg.math_ops"), ("add", name)):
+            (project.folder / "twinkle.toml").write_text(
+                f'presets = []\n[functions."{function}"]\ntarget_module = "{module}"\nfunc_impl = "fast.py:fast_add"\n')
+            for command in (["resolve"], ["kernelize", "model.pt", "-o", "odd.pt"], ["inspect", "model.pt"]):
+                done = project(*command)
+                assert done.code == 0, (name, command, done.err)
+                assert "\x1b" not in done.out + done.err and "a\nb" not in done.out + done.err
+            assert project("kernelize", "model.pt", "-o", "odd.pt", "--json").json["sites"] == []
+
+
+BROKEN = {"broken.py": "def add(x, y:\n", "nested.py": "x = " + "(" * 5000 + "1" + ")" * 5000 + "\n",
+          "flags.py": "def add(x, y, alpha=1.0):\n    return x + alpha * y\n\n\nadd.has_backward = False\n",
+          "thing.py": "add = 3\n\n\nclass Thing:\n    pass\n", "huge.py": "# " + "x" * (5 << 20) + "\n",
+          "python.py": "def add(x, y, alpha=1.0):\n    try:\n        return x + alpha * y\n    except ValueError:\n"
+                       "        return x\n", "latin.py": b"# caf\xe9\ndef add(x, y):\n    return x\n"}
+
+
+@pytest.mark.parametrize("impl, code, words", [
+    ("fast.py:slow_add", 3, ["no function or layer slow_add in fast.py", "there are: fast_add, fast_normalize"]),
+    ("fast.py:fast_ad", 3, ['did you mean "fast_add"?']),
+    ("broken.py:add", 2, ["broken.py:1"]),
+    ("nested.py:add", 2, ["nested.py:1"]),
+    ("huge.py:add", 2, ["huge.py"]),
+    ("latin.py:add", 2, ["latin.py:1"]),
+    ("thing.py:add", 3, ["it has none"]),
+    ("thing.py:Thing", 3, ["it has none"]),
+    ("op:twinkle_pack::silu_nul", 3, ['no operator "silu_nul" in twinkle-pack', 'did you mean "silu_mul"?']),
+])
+def test_resolve_finds_wrong_functions(twinkle, impl, code, words):
+    for name, text in {"fast.py": FAST, **BROKEN}.items():
+        (twinkle.folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    (twinkle.folder / "twinkle.toml").write_text(
+        f'presets = []\n[functions.add]\ntarget_module = "my_pkg.math_ops"\nfunc_impl = "{impl}"\n')
+    done = twinkle("resolve", "--json")
+    assert done.code == code, done.err
+    assert all(word in f"{done.error}" for word in words), done.err
+    assert "huge" in impl or "twinkle.toml:2:1" in done.err
+
+
+def test_resolve_says_what_a_function_cannot_do(twinkle):
+    for name in ("flags.py", "python.py"):
+        (twinkle.folder / name).write_text(BROKEN[name])
+
+    def resolved(impl, mode, *more):
+        (twinkle.folder / "twinkle.toml").write_text(
+            f'presets = []\n[functions.add]\ntarget_module = "m"\nfunc_impl = "{impl}"\nmode = "{mode}"\n')
+        done = twinkle("resolve", "-o", "map.json", "--json", *more)
+        return done if more else next(one for one in done.json["decisions"] if one["what"] == "function m.add")
+
+    decision = resolved("flags.py:add", "train")
+    assert decision["chosen"] is None and "has_backward is false at flags.py:1" in decision["because"]
+    assert resolved("flags.py:add", "inference")["chosen"] == "flags.py: add on any (inference)"
+    assert resolved("flags.py:add", "train", "--strict").code == 2
+    decision = resolved("python.py:add", "inference")
+    assert decision["chosen"] and "python.py:2" in decision["because"] and "original stays" in decision["because"]
+    assert resolved("python.py:add", "inference", "--strict").code == 6
+
+
+def test_the_pack_shows_its_operators(twinkle):
+    """They are read from the library; that is where a wrong name is found."""
+    (twinkle.folder / "twinkle.toml").write_text(
+        'presets = []\n[functions.silu]\ntarget_module = "m"\nfunc_impl = "op:twinkle_pack::silu"\n')
+    assert twinkle("resolve", "-o", "map.json").code == 0
+    [kernel] = json.loads((twinkle.folder / "map.json").read_text())["kernels"]
+    mapped = {one["name"]: one["schema"] for one in kernel["operators"]}
+    listed = twinkle("inspect", kernel["path"], "--json").json["operators"]
+    assert mapped == {one["name"]: one["schema"] for one in listed}
+    assert {"silu", "rms_norm", "layer_norm_backward", "apply_rotary"} <= set(mapped)
+    loaded = twinkle("inspect", kernel["path"], "--load", "--json").json["loaded"]["operators"]
+    assert {one["name"].split("::")[1] for one in loaded} == set(mapped)
+    assert all(one["found_statically"] for one in loaded)
 
 
 def test_a_scripted_function_in_a_trace(twinkle):

@@ -1,5 +1,8 @@
 """twinkle init: a manifest to start from."""
 
+import subprocess
+import sys
+
 import pytest
 from kernels_for_tests import EXAMPLES, needs_runtime
 
@@ -70,3 +73,90 @@ def test_a_model_that_is_none_writes_nothing(twinkle):
     assert twinkle("init", "model.pt").code == 2
     assert twinkle("init", "none.pt").code == 3
     assert not (twinkle.folder / "twinkle.toml").exists()
+
+
+FUNCTIONS = """import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
+    first, second = x.chunk(2, -1)
+    return F.silu(first) * second
+
+
+def rms_norm(x: torch.Tensor, eps: float) -> torch.Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+
+
+def other(x: torch.Tensor) -> torch.Tensor:
+    return x + 1.0
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return rms_norm(other(silu_and_mul(x)) + silu_and_mul(x), 1e-6)
+
+
+for function in (silu_and_mul, rms_norm, other):
+    function.__module__ = "my_pkg.ops"
+torch.jit.script(Model().eval()).save("model.pt")
+"""
+
+
+@pytest.fixture
+def with_functions(twinkle):
+    (twinkle.folder / "make.py").write_text(FUNCTIONS)
+    subprocess.run([sys.executable, "-W", "ignore", "make.py"], cwd=twinkle.folder, check=True)
+    return twinkle
+
+
+@needs_runtime
+def test_the_functions_of_a_model(with_functions):
+    """What a kernel has by that name, and the call fits; as inspect and check show it, too."""
+    twinkle = with_functions
+    done = twinkle("init", "model.pt", "--json")
+    assert done.code == 0, done.err
+    assert done.json["functions"] == [
+        {"function": "my_pkg.ops.silu_and_mul", "kernel": "twinkle-pack: silu_and_mul", "calls": 2, "bound": False}]
+    text = (twinkle.folder / "twinkle.toml").read_text()
+    assert "rms_norm" not in text  # its second parameter is a weight, the model's an epsilon
+    proposal = ('# [functions.silu_and_mul]   # 2 calls\n# target_module = "my_pkg.ops"\n'
+                '# func_name = "silu_and_mul"\n')
+    assert proposal in text
+    shown = twinkle("inspect", "model.pt").out
+    assert proposal.replace("# [", "[").replace("\n# ", "\n") in shown
+    (twinkle.folder / "twinkle.toml").write_text(text.replace(proposal, proposal.replace("# [", "[").replace("\n# ", "\n")))
+    report = twinkle("kernelize", "model.pt", "-o", "fast.pt", "--json", "--inputs", "float32[3,32]", "--verify",
+                     "--device", "cpu")
+    assert report.code == 0 and report.json["replaced"] == 2, report.err
+
+
+@needs_runtime
+def test_check_says_which_functions_fit(with_functions):
+    twinkle = with_functions
+    (twinkle.folder / "kernel").mkdir()
+    (twinkle.folder / "kernel/__init__.py").write_text(
+        "import torch\n\n\ndef silu_and_mul(x):\n    return torch.nn.functional.silu(x)\n\n\n"
+        "def rms_norm(x, weight, eps):\n    return x\n\n\ndef unused(x):\n    return x\n")
+
+    def functions(code):
+        done = twinkle("check", "kernel", "--model", "model.pt", "--json")
+        assert done.code == code, done.err
+        fits = {(one["function"], one["of"]): one for one in done.json["model"] if one["kind"] == "function"}
+        return fits, [one for one in done.json["findings"] if one["rule"] == "function/model"]
+
+    fits, findings = functions(0)
+    fast = fits["silu_and_mul", "my_pkg.ops.silu_and_mul"]
+    assert (fast["sites"], fast["fits"], fast["by_name"]) == (2, 2, True)
+    norm = fits["rms_norm", "my_pkg.ops.rms_norm"]
+    assert norm["fits"] == 0 and "parameter weight" in norm["because"]
+    assert ("unused", None) in fits
+    assert [finding["severity"] for finding in findings] == ["note"]
+    (twinkle.folder / "twinkle.toml").write_text(
+        '[functions.other]\ntarget_module = "my_pkg.ops"\nrepo_path = "kernel"\nfunc_name = "rms_norm"\n')
+    fits, findings = functions(4)
+    assert not fits["rms_norm", "my_pkg.ops.other"]["by_name"]
+    error = next(finding for finding in findings if finding["severity"] == "error")
+    assert "calls of my_pkg.ops.other: the call has nothing for its parameter weight" in error["text"]
+    assert "function/model" in twinkle("check", "kernel", "--model", "model.pt").out

@@ -172,6 +172,17 @@ def kernelized(twinkle, case, *more, inputs=True, code=0):
     return done.error if code else done.json
 
 
+def outputs(twinkle, case):
+    """In a process of their own, without Python."""
+    results = []
+    for inputs in case.inputs:
+        torch.save(tuple(inputs), twinkle.folder / "in.pt")
+        done = twinkle("run", "fast.pt", "--inputs", "in.pt", "-o", "out.pt", "--json")
+        assert done.code == 0, done.err
+        results.append(torch.load(twinkle.folder / "out.pt", weights_only=True))
+    return results
+
+
 def sites_of(report, status):
     return {site["site"]: site for site in report["sites"] if site["status"] == status}
 
@@ -231,13 +242,7 @@ def test_the_preset(twinkle, traced, name):
              if site["max_error"] < 1.5 * site["allowed_error"]}
     assert count_by_layer({**sites_of(report, "replaced"), **close}) == BY_PRESET[family(name)]
     assert report["kept"] == 0 and not report["warnings"]
-    results = []
-    for inputs in case.inputs:
-        torch.save(tuple(inputs), twinkle.folder / "in.pt")
-        done = twinkle("run", "fast.pt", "--inputs", "in.pt", "-o", "out.pt", "--json")
-        assert done.code == 0, done.err
-        results.append(torch.load(twinkle.folder / "out.pt", weights_only=True))
-    case.assert_right(results)
+    case.assert_right(outputs(twinkle, case))
 
 
 @pytest.mark.parametrize("spoilt", ["", " + 0.1"])

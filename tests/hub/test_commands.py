@@ -81,6 +81,19 @@ def test_what_the_lock_decides_is_not_asked(hub, project):
     assert hub.log == []
 
 
+def test_a_lock_elsewhere_leaves_the_locks_of_the_project_alone(project):
+    own = (project.project / "twinkle.lock").read_bytes()
+    project.write("kernels.lock", "[]")
+    ok(project.twinkle("lock", "--lockfile", "other/mine.lock"), 1)  # no such folder
+    ok(project.twinkle("lock", "--lockfile", "mine.lock"))
+    assert (project.project / "mine.lock").read_bytes() == own
+    assert (project.project / "kernels.lock").read_text() == "[]"
+    ok(project.twinkle("lock", "--check", "--lockfile", "mine.lock"))
+    # The Python tools read no other format there.
+    done = ok(project.twinkle("lock", "--lockfile", "kernels.lock"), 2)
+    assert "kernels.lock" in done.err and (project.project / "kernels.lock").read_text() == "[]"
+
+
 def test_fetch_for_several_targets(project, repositories):
     ok(project.twinkle("fetch", "--locked", *TARGET, *GPU))
     snapshot = project.snapshot("acme/norm", repositories["norm"].branches["v1"])

@@ -1,7 +1,8 @@
 """Traced models of transformers, as people save them: tiny, with weights so large that every layer matters.
 
 Each is NAME.pt, NAME_float16.pt and NAME_bfloat16.pt, and beside each a file NAME….io.pt: the inputs it was traced
-with, inputs of another batch and length, and for both what a run in double precision gives.
+with, inputs of another batch and length, and for both what a run in double precision gives. NAME_eager….pt: with
+attention written out.
 """
 
 import copy
@@ -90,6 +91,18 @@ FAMILIES: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "whisper": (lambda: FirstOutput(whisper_encoder()), "sound"),
 }
 
+# These with attention written out, too; of Gemma 2 there is no other form.
+EAGER = ["qwen2", "qwen3", "llama", "mistral", "gemma", "phi3", "gpt2", "bert", "vit", "t5", "whisper"]
+EAGER_ONLY: dict[str, tuple[Callable[[], nn.Module], str]] = {
+    "gemma2": (lambda: LogitsOnly(hf.Gemma2ForCausalLM(hf.Gemma2Config(**DECODER, head_dim=16))), "tokens"),
+    "gptneox": (lambda: LogitsOnly(hf.GPTNeoXForCausalLM(hf.GPTNeoXConfig(
+        vocab_size=VOCABULARY, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=160,
+        layer_norm_eps=1e-3, rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}))),
+                "tokens"),
+    "cohere": (lambda: LogitsOnly(hf.CohereForCausalLM(hf.CohereConfig(
+        **{key: value for key, value in DECODER.items() if key != "rms_norm_eps"}, layer_norm_eps=1e-3))), "tokens"),
+}
+
 
 def inputs_of(kind: str, batch: int, length: int, seed: int) -> tuple[torch.Tensor, ...]:
     generator = torch.Generator().manual_seed(seed)
@@ -136,11 +149,13 @@ def in_dtype(inputs: tuple[torch.Tensor, ...], dtype: torch.dtype) -> tuple[torc
 
 @torch.no_grad()
 def make_one(name: str, suffix: str, folder: pathlib.Path) -> None:
-    build, kind = FAMILIES[name]
+    build, kind = {**FAMILIES, **EAGER_ONLY}[name]
     torch.manual_seed(5)
     model = build().eval()
+    if suffix.startswith("_eager"):
+        model.model.set_attn_implementation("eager")
     give_strong_weights(model, seed=31)
-    dtype = DTYPES.get(suffix, torch.float16)
+    dtype = DTYPES.get(suffix.removeprefix("_eager"), torch.float16)
     model = model.to(dtype)
     if suffix == "_mixed":
         for part_name, part in model.named_modules():
@@ -169,3 +184,6 @@ def make(folder: pathlib.Path) -> None:
         for suffix in DTYPES:
             make_one(name, suffix, folder)
     make_one("t5", "_mixed", folder)  # as from_pretrained makes it: one projection and the residuals in float32
+    for name in (*EAGER, *EAGER_ONLY):
+        for suffix in ("_eager", "_eager_bfloat16"):
+            make_one(name, suffix, folder)

@@ -60,6 +60,16 @@ func_impl = "fast_math.py:fast_add"
 device = "cuda"
 mode = "inference"
 
+[patterns.gate]
+pattern = ["formulas.py:gate", "formulas.py:other_form"]
+func_impl = "op:twinkle_pack::silu_mul"
+device = "cpu"
+
+[[patterns.norm]]
+pattern = "norms/formulas.py:norm"
+repo_id = "o/norms"
+version = 1
+
 [targets.prod]
 torch = "2.11"
 backend = "cu130"
@@ -96,6 +106,14 @@ TEST_CASE("everything that a manifest may say") {
     CHECK(manifest.functions[0].target_module == "my_pkg.math_ops");
     CHECK(manifest.functions[0].source_file == project.folder / "fast_math.py");
     CHECK(manifest.functions[0].source_function == "fast_add");
+    REQUIRE(manifest.patterns.size() == 2);
+    CHECK(manifest.patterns[0].formula_file == project.folder / "formulas.py");
+    CHECK(manifest.patterns[0].formulas == std::vector<std::string>{"gate", "other_form"});
+    CHECK(manifest.patterns[0].replacement.op == "twinkle_pack::silu_mul");
+    CHECK(manifest.patterns[0].replacement.name == "gate");
+    CHECK(manifest.patterns[1].formula_file == project.folder / "norms/formulas.py");
+    CHECK(manifest.patterns[1].replacement.pin.version == 1);
+    CHECK_FALSE(manifest.patterns[1].preset);
     CHECK(manifest.targets.at("prod").values.at("cxx11") == "1");
     CHECK(manifest.trust == std::vector<std::string>{"acme/norm"});
 }
@@ -178,6 +196,11 @@ TEST_CASE("every error has file, line and column, and the nearest known key") {
     expect("[kernels]\n\"o/n\" = true", "2:9", "a version is");
     expect("[functions.f]\nfunc_impl = \"x\"", "1:1", "\"target_module\" is missing");
     expect("[functions.f]\ntarget_module = \"m\"", "1:1", "exactly one");
+    expect("[functions.f]\ntarget_module = \"\"\nfunc_name = \"g\"", "2:17", "is empty");
+    expect(
+        "[[functions.f]]\ntarget_module = \"m\"\nfunc_name = \"g\"\n"
+        "[[functions.f]]\ntarget_module = \"m\"\nfunc_name = \"h\"",
+        "4:1", "bound twice");
     for (const char* text :
          {"f", "f.py", "f.py:", "f.py:1a", "op:f", "op:a::b::c", "op:::f", "f.txt:f"}) {
         expect("[functions.f]\ntarget_module = \"m\"\nfunc_impl = \"" + std::string(text) + "\"",

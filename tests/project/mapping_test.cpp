@@ -51,6 +51,12 @@ Mapping sample() {
     op.mode = "training";
     op.has_backward = false;
     mapping.functions[0].candidates = {source, op};
+    mapping.patterns = {{"gate",
+                         "def gate(x, y):\n    return x * y\n",
+                         "formulas.py",
+                         {"gate", "other_form"},
+                         {source, op},
+                         true}};
     mapping.kernels = {kernel};
     mapping.layers = {layer};
     mapping.decisions = {{"variant of pack", "v", "fits", {{"w", "too new"}}},
@@ -141,6 +147,11 @@ TEST_CASE("whatever is not as written by resolve is refused with its place") {
     CHECK(refused("/functions/0/candidates/1/kernel", "other"));
     CHECK(refused("/functions/0/candidates/1/operator", "a.b"));
     CHECK(refused("/functions/0/candidates/1/function", "f"));
+    CHECK(refused("/patterns/0/name", "_2"));
+    CHECK(refused("/patterns/0/name", "2nd"));
+    CHECK(refused("/patterns/0/name", "a.b"));
+    CHECK(refused("/patterns/0/formulas/0", "a b"));
+    CHECK(refused("/patterns/0/candidates/1/kernel", "other"));
     Json twice = Json::parse(sample().to_json());
     twice["kernels"].push_back(twice["kernels"][0]);
     CHECK(error_of([&] { parse(twice.dump()); }));

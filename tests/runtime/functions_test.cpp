@@ -285,8 +285,7 @@ TEST_CASE("what cannot stand for the function is refused with the reason") {
                ContainsSubstring("it writes into x, which the function does not"));
     CHECK_THAT(kept_because(from("def fast(x, y, alpha):\n    return eval('x')\n")),
                ContainsSubstring("fast.py:2"));
-    CHECK_THAT(kept_because(from("def slow(x):\n    return x\n")),
-               ContainsSubstring("there is no function or layer"));
+    CHECK_THROWS_AS(kept_because(from("def slow(x):\n    return x\n")), Error);
 }
 
 TEST_CASE("a parameter that the replacement does not have, where the call passes its default") {
@@ -371,6 +370,178 @@ TEST_CASE("a function or layer of a kernel in a folder") {
     CHECK_THAT(kept_because(kernel), ContainsSubstring("weight"));
     kernel.kernel_func_name = "Missing";
     CHECK_THROWS_AS(Registered(kernel).kernelize(), Error);
+}
+
+// `outer` is called by both blocks and calls `add`; the blocks call nothing else.
+torch::jit::Module nested_model() {
+    return model_with("def forward(self, x):\n    return self.a.forward(x) + self.b.forward(x)\n",
+                      "def forward(self, x):\n    return outer(x) * self.weight\n");
+}
+
+FunctionKernel outer_by(FunctionImplementation implementation) {
+    FunctionKernel kernel = add_by(std::move(implementation));
+    kernel.func_name = "outer";
+    return kernel;
+}
+
+const FunctionImplementation plus_1000 = [](const at::Tensor& x, const at::Tensor& y,
+                                            std::int64_t alpha) { return x + alpha * y + 1000; };
+const FunctionImplementation times_4 = [](const at::Tensor& x) { return x * 4; };
+const std::string inner = "my_pkg.math_ops.outer:my_pkg.math_ops.add";
+
+std::vector<std::string> sites_of(const Report& report) {
+    std::vector<std::string> names;
+    for (const SiteReport& one : report.sites) {
+        names.push_back(one.site);
+    }
+    return names;
+}
+
+TEST_CASE("what stands in a function is no site where nothing calls that any more") {
+    const std::string a = "a.forward:my_pkg.math_ops.outer";
+    const std::string b = "b.forward:my_pkg.math_ops.outer";
+    Registered one(add_by(plus_1000));
+    one.model = nested_model();
+    SECTION("nothing around it is replaced") {
+        CHECK(sites_of(one.kernelize()) == std::vector{inner});
+        CHECK(output(one.model) == Approx(4016));
+    }
+    SECTION("its function is") {
+        one.registry.register_function_kernel(outer_by(times_4));
+        const Report report = one.kernelize({.strict = true});
+        CHECK(sites_of(report) == std::vector{a, b});
+        CHECK(report.count(SiteStatus::replaced) == 2);
+        CHECK_THAT(site(report, a).because, ContainsSubstring(", with its " + inner));
+        CHECK(output(one.model) == Approx(16));
+    }
+    SECTION("its function is, but not everywhere") {
+        one.registry.register_function_kernel(outer_by(times_4));
+        const Report report = one.kernelize({.exclude = {"b.*"}});
+        CHECK(site(report, inner).status == SiteStatus::replaced);
+        CHECK(site(report, a).because.find("with its") == std::string::npos);
+        CHECK(output(one.model) == Approx(8 + 2008));
+    }
+    SECTION("where it could not have been replaced") {
+        FunctionKernel elsewhere = add_by(plus_1000);
+        elsewhere.device = "cuda";
+        Registered two(elsewhere);
+        two.model = nested_model();
+        CHECK_THROWS_AS(two.kernelize({.use_fallback = false}), Error);
+        two.registry.register_function_kernel(outer_by(times_4));
+        CHECK(sites_of(two.kernelize({.use_fallback = false})) == std::vector{a, b});
+        two.model = nested_model();
+        CHECK_THROWS_AS(two.kernelize({.use_fallback = false, .exclude = {a}}), Error);
+    }
+}
+
+TEST_CASE("what a layer computes is no site, in functions and in modules") {
+    const tests::Folder folder;
+    folder.write("__init__.py", "");
+    folder.write("layers.py",
+                 "import torch.nn as nn\n"
+                 "class Times(nn.Module):\n    def forward(self, x):\n        return x * 4\n");
+    Registered one(add_by(plus_1000));
+    one.model = nested_model();
+    LayerKernel layer{.kernel_name = "Block", .repo_path = folder.path(), .layer_name = "Times"};
+    layer.classes = {"tests.Block"};
+    one.registry.register_layer_kernel(layer);
+    SECTION("a function that only the module called") {
+        const Report report = one.kernelize({.strict = true});
+        CHECK(sites_of(report) == std::vector<std::string>{"a", "b"});
+        CHECK_THAT(site(report, "b").because, ContainsSubstring(", with its " + inner));
+        CHECK(output(one.model) == Approx(16));
+    }
+    SECTION("a function that another module calls, too") {
+        const Report report = one.kernelize({.strict = true, .exclude = {"b"}});
+        CHECK(sites_of(report) == std::vector<std::string>{"a", "b", inner});
+        CHECK(site(report, inner).status == SiteStatus::replaced);
+        CHECK(output(one.model) == Approx(8 + 2008));
+    }
+    SECTION("what was to be kept") {
+        one.registry.register_function_kernel(outer_by(times_4));
+        const Report report = one.kernelize({.exclude = {"*.forward:*"}});
+        CHECK(sites_of(report) == std::vector<std::string>{"a", "b"});
+    }
+}
+
+TEST_CASE("function files that are strange are refused with a reason, or right") {
+    const tests::Folder folder;
+    const auto because = [&](const std::string& text) {
+        return kept_because(add_by(folder.write("fast.py", text).string() + ":fast"));
+    };
+    CHECK_THAT(because("def fast(x, y, alpha):\n    return fast(x, y, alpha)\n"),
+               ContainsSubstring("fast.py:2"));
+    CHECK_THAT(because("def fast(x, y, alpha):\n    return other(x, y, alpha)\n"
+                       "def other(x, y, alpha):\n    return fast(x, y, alpha)\n"),
+               ContainsSubstring("fast.py:"));
+    CHECK_THAT(because("def fast(*args):\n    return args[0]\n"), ContainsSubstring("argument x"));
+    CHECK_THAT(because("def fast(x, *, y, alpha, gamma):\n    return x\n"),
+               ContainsSubstring("nothing for its parameter gamma"));
+    CHECK_THAT(because("def fast(**given):\n    return given['x']\n"),
+               ContainsSubstring("argument x"));
+    CHECK_THAT(because("def fast(x, x, alpha):\n    return x\n"), ContainsSubstring("argument y"));
+    CHECK_THAT(because("def fast(x, y, alpha):\n    yield x\n"), ContainsSubstring("fast.py:2"));
+    CHECK_THROWS_AS(because("async def fast(x, y, alpha):\n    return x\n"), Error);
+    std::string deep = "x";
+    for (int i = 0; i < 100; ++i) {
+        deep = "(" + deep + " + y)";
+    }
+    Registered one(add_by(
+        folder
+            .write("fast.py", "def fast(x, y, alpha=1, *rest, **more):\n    return " + deep + "\n")
+            .string() +
+        ":fast"));
+    INFO(one.kernelize().to_json());
+    CHECK(output(one.model) > 26);
+}
+
+TEST_CASE("functions that call each other very many times over") {
+    // Written out, f40 would have 2 to the power of 40 additions.
+    std::string text = "def f0(x: Tensor) -> Tensor:\n    return x + 1\n";
+    for (int i = 1; i <= 40; ++i) {
+        const std::string below = "f" + std::to_string(i - 1);
+        text += "def f" + std::to_string(i) + "(x: Tensor) -> Tensor:\n    return " + below + "(" +
+                below + "(x))\n";
+    }
+    auto model = plain_model();
+    const auto unit = model.type()->compilation_unit();
+    std::size_t at = 0;  // one by one: each is defined where the next is compiled
+    for (std::size_t next = 0; at < text.size(); at = next) {
+        next = std::min(text.find("def ", at + 1), text.size());
+        define(unit, "my_pkg.towers", text.substr(at, next - at));
+    }
+    model.define("def tower(self, x):\n    return f40(x)\n",
+                 std::make_shared<FunctionsOf>(unit, "__torch__.my_pkg.towers"));
+    const tests::Folder folder;
+    const auto file = folder.write("fast.py",
+                                   "def into(out, x):\n    out.copy_(x)\n"
+                                   "def one(x):\n    return x\n");
+    for (const std::string name : {"into", "one"}) {
+        Registry registry;
+        FunctionKernel kernel{.func_name = "f40", .target_module = "my_pkg.towers"};
+        kernel.func_impl = file.string() + ":" + name;
+        registry.register_function_kernel(kernel);
+        const Report report = kernelize_model(model, {.registry = &registry});
+        REQUIRE(report.sites.size() == 1);
+        CHECK(report.count(SiteStatus::replaced) == (name == "one" ? 1 : 0));
+        if (name == "into") {
+            CHECK_THAT(report.sites[0].because, ContainsSubstring("its code is too large"));
+        }
+    }
+    CHECK(model.get_method("tower")({torch::ones({1})}).toTensor().item<double>() == 1);
+}
+
+TEST_CASE("many calls in one method") {
+    std::string forward = "def forward(self, x):\n";
+    for (int i = 0; i < 3000; ++i) {
+        forward += "    x = add(x, x, " + std::to_string(i % 3) + ")\n";
+    }
+    auto model = model_with(forward + "    return x\n", "def forward(self, x):\n    return x\n");
+    Registry registry;
+    registry.register_function_kernel(
+        add_by([](const at::Tensor& x, const at::Tensor&, std::int64_t) { return x; }));
+    CHECK(kernelize_model(model, {.registry = &registry}).count(SiteStatus::replaced) == 3000);
+    CHECK(output(model) == 2);
 }
 
 TEST_CASE("without a model, functions are armed for those that come later") {

@@ -8,8 +8,10 @@
 #include <torch/csrc/stable/c/shim.h>
 #include <torch/headeronly/version.h>
 
+#include <bit>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -36,19 +38,15 @@ void check(AOTITorchError code) {
     if (code != 0) throw std::runtime_error("twinkle-pack: a call of LibTorch failed");
 }
 
+struct DeleteTensor {
+    void operator()(AtenTensorHandle handle) const { aoti_torch_delete_tensor_object(handle); }
+};
+
 class Tensor {
 public:
     Tensor() = default;
     explicit Tensor(AtenTensorHandle handle) : handle_(handle) {}
     explicit operator bool() const { return handle_ != nullptr; }
-    Tensor(Tensor&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-    Tensor& operator=(Tensor&& other) noexcept {
-        std::swap(handle_, other.handle_);
-        return *this;
-    }
-    ~Tensor() {
-        if (handle_) aoti_torch_delete_tensor_object(handle_);
-    }
 
     static Tensor empty(int64_t dims, const int64_t* sizes, const int64_t* strides, int scalar_type,
                         std::pair<int32_t, int32_t> device) {
@@ -61,11 +59,11 @@ public:
     View view(bool with_data) const {
         View view{};
         int64_t *sizes = nullptr, *strides = nullptr;
-        check(aoti_torch_get_dtype(handle_, &view.scalar_type));
-        check(aoti_torch_get_dim(handle_, &view.dims));
-        check(aoti_torch_get_sizes(handle_, &sizes));
-        check(aoti_torch_get_strides(handle_, &strides));
-        if (with_data) check(torch_get_const_data_ptr(handle_, &view.data));
+        check(aoti_torch_get_dtype(handle_.get(), &view.scalar_type));
+        check(aoti_torch_get_dim(handle_.get(), &view.dims));
+        check(aoti_torch_get_sizes(handle_.get(), &sizes));
+        check(aoti_torch_get_strides(handle_.get(), &strides));
+        if (with_data) check(torch_get_const_data_ptr(handle_.get(), &view.data));
         view.sizes = sizes;
         view.strides = strides;
         return view;
@@ -73,48 +71,40 @@ public:
 
     std::pair<int32_t, int32_t> device() const {
         std::pair<int32_t, int32_t> device;
-        check(aoti_torch_get_device_type(handle_, &device.first));
-        check(aoti_torch_get_device_index(handle_, &device.second));
+        check(aoti_torch_get_device_type(handle_.get(), &device.first));
+        check(aoti_torch_get_device_index(handle_.get(), &device.second));
         return device;
     }
 
     void* data() {
         void* data = nullptr;
-        check(torch_get_mutable_data_ptr(handle_, &data));
+        check(torch_get_mutable_data_ptr(handle_.get(), &data));
         return data;
     }
 
-    void copy_from(const Tensor& other) { check(aoti_torch_copy_(handle_, other.handle_, 0)); }
+    void copy_from(const Tensor& other) {
+        check(aoti_torch_copy_(handle_.get(), other.handle_.get(), 0));
+    }
 
-    AtenTensorHandle release() { return std::exchange(handle_, nullptr); }
+    AtenTensorHandle release() { return handle_.release(); }
 
 private:
-    AtenTensorHandle handle_ = nullptr;
+    std::unique_ptr<AtenTensorOpaque, DeleteTensor> handle_;
 };
 
 // What a StableIValue holds: a tensor's handle, or the bytes of a double.
 Tensor take_tensor(StableIValue value) {
-    return Tensor(reinterpret_cast<AtenTensorHandle>(static_cast<uintptr_t>(value)));
+    return Tensor(std::bit_cast<AtenTensorHandle>(value));
 }
 
 StableIValue give_tensor(Tensor tensor) {
-    return static_cast<StableIValue>(reinterpret_cast<uintptr_t>(tensor.release()));
+    return std::bit_cast<StableIValue>(tensor.release());
 }
 
 // An optional tensor comes as a pointer to its handle, which the callee deletes; null for none.
 Tensor take_optional(StableIValue value) {
-    const auto* inner = reinterpret_cast<StableIValue*>(static_cast<uintptr_t>(value));
-    if (!inner) return Tensor();
-    Tensor tensor = take_tensor(*inner);
-    delete inner;
-    return tensor;
-}
-
-double take_double(StableIValue value) {
-    double number = 0;
-    static_assert(sizeof number == sizeof value);
-    std::memcpy(&number, &value, sizeof number);
-    return number;
+    const std::unique_ptr<StableIValue> inner(std::bit_cast<StableIValue*>(value));
+    return inner ? take_tensor(*inner) : Tensor();
 }
 
 bool take_bool(StableIValue value) {
@@ -137,7 +127,7 @@ struct Arguments {
         for (const char* kind = op.arguments; *kind; ++kind, ++stack) switch (*kind) {
                 case 't': tensors[tensor++] = take_tensor(*stack); break;
                 case 'o': tensors[tensor++] = take_optional(*stack); break;
-                case 'f': inputs.numbers[number++] = take_double(*stack); break;
+                case 'f': inputs.numbers[number++] = std::bit_cast<double>(*stack); break;
                 default: inputs.numbers[number++] = take_bool(*stack);
             }
         device = tensors[0].device();

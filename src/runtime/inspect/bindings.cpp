@@ -5,6 +5,8 @@
 #include "kernel/layers.h"
 #include "runtime/kernelizer.h"
 #include "runtime/kernels/declared_operators.h"
+#include "runtime/kernels/verified_files.h"
+#include "runtime/rewrite/function_calls.h"
 #include "runtime/rewrite/host_attributes.h"
 #include "runtime/rewrite/lost_attributes.h"
 
@@ -43,6 +45,8 @@ public:
 
 private:
     void add_bindings_by_name();
+    std::map<std::string, std::vector<FunctionCandidate>> offered_functions() const;
+    void add_functions_by_name();
     KernelizeOptions kernelize_options() const;
     const kernel::LayerSource* layer_source(const std::string& kernel, const std::string& layer);
     std::vector<const MappedLayer*> layers_of(const std::string& class_name) const;
@@ -54,7 +58,8 @@ private:
     Mapping mapping_;
     const BindingOptions& options_;
     std::vector<Instance> instances_;
-    std::size_t bound_by_name_ = 0;                    // the last so many layers of the mapping
+    std::size_t bound_by_name_ = 0;  // the last so many layers of the mapping
+    std::set<std::string> functions_by_name_;
     std::map<std::string, kernel::LayerList> layers_;  // by the kernel's name
     // By type; read before the examination changes the graphs.
     std::map<const void*, AttributeMap> lost_;
@@ -94,6 +99,54 @@ void Examination::add_bindings_by_name() {
     }
     bound_by_name_ = added.size();
     mapping_.layers.insert(mapping_.layers.end(), added.begin(), added.end());
+}
+
+// By name; where several kernels have it, of the first.
+std::map<std::string, std::vector<FunctionCandidate>> Examination::offered_functions() const {
+    std::map<std::string, std::vector<FunctionCandidate>> offered;
+    for (const MappedKernel& kernel : mapping_.kernels) {
+        const auto list = kernel::read_functions(package_sources(read_verified_sources(kernel)));
+        for (const kernel::FunctionSource& function : list.functions) {
+            auto& candidates = offered[function.name];
+            if (candidates.empty() || candidates.front().kernel == kernel.name) {
+                FunctionCandidate one;
+                one.kernel = kernel.name;
+                one.function = function.name;
+                one.device = kernel.device;
+                one.mode = "fallback";
+                one.has_backward = function.has_backward;
+                one.can_torch_compile = function.can_torch_compile;
+                candidates.push_back(std::move(one));
+            }
+        }
+    }
+    return offered;
+}
+
+void Examination::add_functions_by_name() {
+    std::set<std::string> called;
+    for (const FunctionCall& call : function_calls(model_)) {
+        if (!call.replaced) {
+            called.insert(call.function);
+        }
+    }
+    for (const MappedFunction& function : mapping_.functions) {
+        called.erase(function.full_name());
+    }
+    if (called.empty()) {
+        return;
+    }
+    const auto offered = offered_functions();
+    for (const std::string& name : called) {
+        const std::string own = last_part(name);
+        const auto found = offered.find(own);
+        if (own.size() < name.size() && found != offered.end() &&
+            (options_.function.empty() || options_.function == own)) {
+            mapping_.functions.push_back(
+                {name.substr(0, name.size() - own.size() - 1), own, found->second});
+            functions_by_name_.insert(name);
+        }
+    }
 }
 
 KernelizeOptions Examination::kernelize_options() const {
@@ -138,8 +191,9 @@ Json Examination::entry(const std::string& class_name,
         names.push_back(layer->kernel_name);
     }
     const bool by_name =
-        !layers.empty() &&
-        layers.front() >= mapping_.layers.data() + mapping_.layers.size() - bound_by_name_;
+        functions_by_name_.contains(class_name) ||
+        (!layers.empty() &&
+         layers.front() >= mapping_.layers.data() + mapping_.layers.size() - bound_by_name_);
     const kernel::LayerSource* source = nullptr;
     std::string kernel, variant;
     std::size_t fits = 0;
@@ -190,6 +244,7 @@ Json Examination::entry(const std::string& class_name,
 BindingReport Examination::run() {
     if (options_.by_name) {
         add_bindings_by_name();
+        add_functions_by_name();
     }
     for (const Instance& instance : instances_) {
         const auto& type = instance.module.type();

@@ -15,6 +15,9 @@ struct BindingOptions {
     // Layers are tried on classes that only have their name too, where no binding has them. That
     // the names are equal says nothing about values.
     bool by_name = false;
+    // So are the functions that the mapping's kernels offer, on functions of their name; where this
+    // is not empty, only the one that is called so.
+    std::string function{};
     std::string mode = "inference";
 };
 

@@ -314,7 +314,7 @@ Json describe_traced_functions(const jit::Module& model) {
     for_each_function(model, [&](jit::Function& function, const std::string& class_name) {
         const std::string method = function.qualname().qualifiedName();
         for_each_node(graph_of(function).block(), [&](const jit::Node* node) {
-            const auto frames = stacks.functions_around(node);
+            const auto frames = functions_around(stacks.stack_of(node));
             std::string place = method;
             for (std::size_t i = frames.size(); i-- > 1;) {  // frames[i] calls frames[i - 1]
                 place += fmt::format("|{}:{}", frames[i].file, frames[i].line);

@@ -1,16 +1,16 @@
 #include "runtime/inspect/stack_frames.h"
 
-#include "base/text.h"
-
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <string_view>
 
 namespace twinkle::runtime {
 
 namespace {
 
 constexpr std::size_t deepest = 512;
+constexpr std::string_view module_call = "_slow_forward";
 
 // "/lib/modeling_llama.py(71): forward"
 std::optional<StackFrame> parse_frame(std::string_view line) {
@@ -30,10 +30,14 @@ std::optional<StackFrame> parse_frame(std::string_view line) {
     return frame;
 }
 
-// None for the source text of a script.
+// None for the source text of a script. What called the module would take most of the time.
 std::vector<StackFrame> parse_stack(const torch::jit::Source& source) {
     std::vector<StackFrame> frames;
-    for (const std::string& line : base::split(source.text_str().str(), '\n')) {
+    const std::string text = source.text_str().str();
+    std::string_view rest = text;
+    while (!rest.empty() && (frames.empty() || frames.back().function != module_call)) {
+        const std::string_view line = rest.substr(0, rest.find('\n'));
+        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
         if (line.empty()) {
             continue;
         }
@@ -65,13 +69,12 @@ const std::vector<StackFrame>& StackReader::stack_of(const torch::jit::Node* nod
 }
 
 // The stack goes up to the root of the model, with `_slow_forward` under each module.
-std::vector<StackFrame> StackReader::functions_around(const torch::jit::Node* node) {
-    const auto& frames = stack_of(node);
-    const auto module = std::find_if(frames.begin(), frames.end(), [](const StackFrame& frame) {
-        return frame.function == "_slow_forward";
+std::span<const StackFrame> functions_around(const std::vector<StackFrame>& stack) {
+    const auto module = std::find_if(stack.begin(), stack.end(), [](const StackFrame& frame) {
+        return frame.function == module_call;
     });
-    return module - frames.begin() > 1 ? std::vector<StackFrame>(frames.begin(), module)
-                                       : std::vector<StackFrame>{};
+    const std::span<const StackFrame> frames(stack.begin(), module);
+    return frames.size() > 1 ? frames : std::span<const StackFrame>();
 }
 
 }  // namespace twinkle::runtime

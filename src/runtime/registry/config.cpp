@@ -1,4 +1,4 @@
-// Config: the layers and functions of a manifest as registrations.
+// Config: the layers, functions and patterns of a manifest as registrations.
 
 #include "project/lock_files.h"
 #include "project/manifest.h"
@@ -46,8 +46,10 @@ LayerKernel layer_of(const Manifest& manifest, const LayerBinding& binding) {
     return layer;
 }
 
-FunctionKernel function_of(const Manifest& manifest, const project::FunctionBinding& binding) {
-    FunctionKernel function{.func_name = binding.name, .target_module = binding.target_module};
+// What stands for a function or pattern.
+template <typename Kernel>
+void set_replacement(Kernel& function, const Manifest& manifest,
+                     const project::FunctionBinding& binding) {
     function.func_impl =
         binding.source_file.empty()
             ? FunctionImplementation(binding.func_impl)
@@ -61,7 +63,21 @@ FunctionKernel function_of(const Manifest& manifest, const project::FunctionBind
     function.kernel_func_name = binding.func_name;
     function.device = binding.device;
     function.mode = binding.mode;
+}
+
+FunctionKernel function_of(const Manifest& manifest, const project::FunctionBinding& binding) {
+    FunctionKernel function{.func_name = binding.name, .target_module = binding.target_module};
+    set_replacement(function, manifest, binding);
     return function;
+}
+
+PatternKernel pattern_of(const Manifest& manifest, const project::PatternBinding& binding) {
+    PatternKernel pattern{.name = binding.replacement.name};
+    for (const std::string& formula : binding.formulas) {
+        pattern.pattern.push_back(binding.formula_file.string() + ":" + formula);
+    }
+    set_replacement(pattern, manifest, binding.replacement);
+    return pattern;
 }
 
 // The lock is part of what a manifest says; one that Python alone has made will do.
@@ -83,6 +99,12 @@ Config config_of(const Manifest& manifest, const std::filesystem::path& lock) {
         config.functions.push_back(function_of(manifest, binding));
         if (!binding.repo_id.empty()) {
             config.functions.back().lockfile = lock;
+        }
+    }
+    for (const project::PatternBinding& binding : manifest.patterns) {
+        config.patterns.push_back(pattern_of(manifest, binding));
+        if (!binding.replacement.repo_id.empty()) {
+            config.patterns.back().lockfile = lock;
         }
     }
     return config;

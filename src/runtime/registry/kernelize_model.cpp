@@ -7,6 +7,7 @@
 #include "runtime/registry/registered_mapping.h"
 #include "runtime/rewrite/function_calls.h"
 #include "runtime/rewrite/sites.h"
+#include "runtime/rewrite/traced_calls.h"
 #include "runtime/selection/context.h"
 #include "runtime/selection/modes.h"
 #include "twinkle/error.h"
@@ -65,10 +66,22 @@ Armed& of_process() {
     return armed;
 }
 
-std::set<std::string> functions_of(const torch::jit::Module& model) {
+// Those that its code calls, and those of the registered ones that a trace has inlined.
+std::set<std::string> functions_of(const torch::jit::Module& model,
+                                   const runtime::Registrations& registrations) {
     std::set<std::string> functions;
     for (const auto& call : runtime::function_calls(model)) {
         functions.insert(call.function);
+    }
+    std::vector<runtime::TracedFunction> registered;
+    for (const runtime::RegisteredFunction& one : registrations.functions) {
+        registered.push_back({one.kernel.target_module, one.kernel.func_name});
+    }
+    if (!registered.empty()) {
+        const std::set<std::size_t> inlined = runtime::TracedCalls(registered).in(model);
+        for (const std::size_t function : inlined) {
+            functions.insert(registered[function].full_name());
+        }
     }
     return functions;
 }
@@ -90,10 +103,11 @@ Report kernelize_by(runtime::Registrations registrations, torch::jit::Module& mo
         // Nothing is looked for then; every site is kept, and says why.
         registrations.layers.clear();
         registrations.functions.clear();
+        registrations.patterns.clear();
     }
     const auto registered =
-        runtime::mapping_for(registrations, classes_of(model), functions_of(model), context,
-                             how.fallback.contains(Fallback::cannot_load));
+        runtime::mapping_for(registrations, classes_of(model), functions_of(model, registrations),
+                             context, how.fallback.contains(Fallback::cannot_load));
     warnings.insert(warnings.end(), registered.warnings.begin(), registered.warnings.end());
 
     how.unfit = [&](const MappedLayer& layer, const std::string&,
@@ -127,6 +141,7 @@ KernelizeOptions kernelize_options(const ModelOptions& options) {
     result.exclude = options.exclude;
     result.fallback = options.use_fallback.cases;
     result.strict = options.strict;
+    result.inputs = options.inputs;
     return result;
 }
 
@@ -139,6 +154,7 @@ std::vector<std::string> apply_function_kernel(torch::jit::Module& model,
     runtime::Registrations registrations = registered_in(options.registry);
     registrations.layers.clear();
     registrations.external.clear();
+    registrations.patterns.clear();
     std::erase_if(registrations.functions, [&](const runtime::RegisteredFunction& one) {
         const auto other = [](const std::string& asked, const std::string& name) {
             return !asked.empty() && asked != name;
@@ -151,6 +167,7 @@ std::vector<std::string> apply_function_kernel(torch::jit::Module& model,
     how.device = options.device;
     how.use_fallback = options.use_fallback;
     how.strict = options.strict;
+    how.inputs = options.inputs;
     const Report report = kernelize_by(std::move(registrations), model, how);
     std::set<std::string> replaced;
     for (const SiteReport& site : report.sites) {
@@ -165,6 +182,7 @@ Report kernelize_model(std::nullopt_t, const ModelOptions& options) {
     runtime::Registrations registrations = registered_in(options.registry);
     registrations.layers.clear();
     registrations.external.clear();
+    registrations.patterns.clear();
     Report report;
     report.mode = mode_of(options).value_or("");
     report.device = options.device.value_or("");

@@ -1,5 +1,6 @@
 #include "runtime/registry/registered_kernels.h"
 
+#include "kernel/build_memory.h"
 #include "project/function_candidates.h"
 #include "project/layer_candidates.h"
 #include "project/manifest_sections.h"
@@ -90,6 +91,12 @@ project::Download download_of(const Registrations& registrations) {
     };
 }
 
+// Programs may kernelize often, each time with the same kernels.
+kernel::Build read_build(const fs::path& folder) {
+    static auto& memory = *new kernel::BuildMemory();
+    return memory.read(folder);
+}
+
 }  // namespace
 
 project::Pin pin_of(const std::optional<KernelVersion>& version, const std::string& revision) {
@@ -110,11 +117,17 @@ RegisteredKernels::RegisteredKernels(const Registrations& registrations, Mapping
             name_folder(manifest_, project::local_folder(layer.repo_path, layer.package_name));
         }
     }
-    for (const auto& [function, native] : registrations.functions) {
+    const auto name = [&](const FunctionKernel& function) {
         if (!function.repo_path.empty()) {
             name_folder(manifest_,
                         project::local_folder(function.repo_path, function.package_name));
         }
+    };
+    for (const RegisteredFunction& function : registrations.functions) {
+        name(function.kernel);
+    }
+    for (const RegisteredPattern& pattern : registrations.patterns) {
+        name(pattern.replacement.kernel);
     }
 }
 
@@ -130,8 +143,8 @@ RegisteredKernels::Place& RegisteredKernels::place_of(const fs::path& lockfile) 
             project::LocatorOptions{bundled_kernels(), place.lock.get(), "twinkle fetch",
                                     download_of(registrations_)},
             target::this_machine());
-        place.chooser =
-            std::make_unique<project::BuildChooser>(own_target(), *place.locator, mapping_);
+        place.chooser = std::make_unique<project::BuildChooser>(own_target(), *place.locator,
+                                                                mapping_, read_build);
     }
     return place;
 }

@@ -91,6 +91,21 @@ public:
         result_.mapping.functions.push_back(std::move(function));
     }
 
+    // All registrations for one pattern. Whether a model computes it shows only when it is looked
+    // for.
+    void add(const std::vector<const RegisteredPattern*>& registered) {
+        std::vector<const RegisteredFunction*> functions;
+        for (const RegisteredPattern* one : registered) {
+            functions.push_back(&one->replacement);
+        }
+        add(functions, true);
+        MappedFunction function = std::move(result_.mapping.functions.back());
+        result_.mapping.functions.pop_back();
+        const RegisteredPattern& first = *registered.front();
+        result_.mapping.patterns.push_back({first.name(), first.source, first.file, first.formulas,
+                                            std::move(function.candidates), false});
+    }
+
     RegisteredMapping finish() {
         result_.warnings = kernels_.warnings();
         return std::move(result_);
@@ -191,6 +206,24 @@ std::vector<std::vector<const RegisteredFunction*>> by_function(
     return groups;
 }
 
+// In the order of registration; those for one kind of device first.
+std::vector<std::vector<const RegisteredPattern*>> by_pattern(const Registrations& registrations) {
+    std::vector<std::vector<const RegisteredPattern*>> groups;
+    for (const RegisteredPattern& one : registrations.patterns) {
+        const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& other) {
+            return other.front()->name() == one.name() && other.front()->source == one.source &&
+                   other.front()->formulas == one.formulas;
+        });
+        if (group == groups.end()) {
+            groups.push_back({&one});
+        } else {
+            const bool first = !one.replacement.kernel.device.empty();
+            group->insert(first ? group->begin() : group->end(), &one);
+        }
+    }
+    return groups;
+}
+
 }  // namespace
 
 bool RegisteredMapping::admits(const MappedLayer& layer, const torch::jit::Module& instance) const {
@@ -215,6 +248,9 @@ RegisteredMapping mapping_for(const Registrations& registrations,
     for (const auto& registered : by_function(registrations)) {
         const FunctionKernel& one = registered.front()->kernel;
         maker.add(registered, functions.contains(one.target_module + "." + one.func_name));
+    }
+    for (const auto& registered : by_pattern(registrations)) {
+        maker.add(registered);
     }
     RegisteredMapping made = maker.finish();
     made.warnings.insert(made.warnings.begin(), registrations.notes.begin(),

@@ -1,5 +1,6 @@
 #include "runtime/registry/registrations.h"
 
+#include "base/file.h"
 #include "base/text.h"
 #include "project/manifest_sections.h"
 #include "project/modes.h"
@@ -175,6 +176,57 @@ void put(Registrations& to, FunctionKernel function) {
     });
     std::string native = is_native(wanted) ? native_name(wanted) : "";
     to.functions.push_back({std::move(wanted), std::move(native)});
+}
+
+namespace {
+
+FunctionKernel replacement_of(const PatternKernel& pattern) {
+    FunctionKernel function{.func_name = pattern.name, .target_module = "twinkle_patterns"};
+    function.func_impl = pattern.func_impl;
+    function.repo = pattern.repo;
+    function.repo_id = pattern.repo_id;
+    function.version = pattern.version;
+    function.revision = pattern.revision;
+    function.repo_path = pattern.repo_path;
+    function.package_name = pattern.package_name;
+    function.kernel_func_name = pattern.kernel_func_name;
+    function.device = pattern.device;
+    function.mode = pattern.mode;
+    function.lockfile = pattern.lockfile;
+    return normalized(std::move(function));
+}
+
+}  // namespace
+
+void put(Registrations& to, const PatternKernel& pattern) {
+    RegisteredPattern wanted{"", "", {}, {replacement_of(pattern), ""}};
+    if (!project::is_name(pattern.name) || pattern.name.starts_with('_')) {
+        refuse(wanted.replacement.kernel,
+               "the name of a pattern is an identifier that begins with a letter");
+    }
+    std::filesystem::path file;
+    for (const std::string& text : pattern.pattern) {
+        const auto formula = project::parse_formula(text, "/");
+        if (!formula || (!file.empty() && formula->first != file)) {
+            refuse(wanted.replacement.kernel, std::string(project::pattern_forms));
+        }
+        file = formula->first;
+        wanted.formulas.push_back(formula->second);
+    }
+    if (file.empty()) {
+        refuse(wanted.replacement.kernel, "a pattern kernel needs a formula");
+    }
+    wanted.source = base::read_file(file, "Python file");
+    wanted.file = file.filename().string();
+    std::erase_if(to.patterns, [&](const RegisteredPattern& other) {
+        const FunctionKernel& one = other.replacement.kernel;
+        return other.name() == wanted.name() && one.device == wanted.replacement.kernel.device &&
+               one.mode == wanted.replacement.kernel.mode;
+    });
+    if (is_native(wanted.replacement.kernel)) {
+        wanted.replacement.native = native_name(wanted.replacement.kernel);
+    }
+    to.patterns.push_back(std::move(wanted));
 }
 
 void put(Registrations& to, LayerKernel layer) {

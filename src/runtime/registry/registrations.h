@@ -22,9 +22,18 @@ struct RegisteredFunction {
     std::string native;
 };
 
+struct RegisteredPattern {
+    std::string source, file;           // of the formulas: text, and what it is called
+    std::vector<std::string> formulas;  // functions in it
+    RegisteredFunction replacement;     // under the name of the pattern
+
+    const std::string& name() const { return replacement.kernel.func_name; }
+};
+
 struct Registrations {
     std::vector<LayerKernel> layers;  // modes and devices normalized
     std::vector<RegisteredFunction> functions;
+    std::vector<RegisteredPattern> patterns;
     std::vector<ExternalLayer> external;
     std::filesystem::path lock;
     HubAccess hub;
@@ -37,6 +46,9 @@ LayerKernel normalized(LayerKernel layer);
 
 // In the place of what has the same module, name, device and mode. Throws Error(malformed).
 void put(Registrations& to, FunctionKernel function);
+
+// In the place of what has the same name, device and mode. Throws Error(malformed | not_found).
+void put(Registrations& to, const PatternKernel& pattern);
 
 // In the place of what has the same name, device, range, mode and bound instances.
 void put(Registrations& to, LayerKernel layer);

@@ -45,6 +45,11 @@ void Registry::register_function_kernel(FunctionKernel function) {
     put(state_->registrations, std::move(function));
 }
 
+void Registry::register_pattern_kernel(PatternKernel pattern) {
+    const std::scoped_lock lock(state_->mutex);
+    put(state_->registrations, pattern);
+}
+
 void Registry::register_external_layer(const std::string& class_name,
                                        const std::string& kernel_name,
                                        InstanceCondition condition) {
@@ -69,6 +74,9 @@ void Registry::register_kernels(const Config& config) {
     }
     for (const FunctionKernel& function : config.functions) {
         put(changed, function);
+    }
+    for (const PatternKernel& pattern : config.patterns) {
+        put(changed, pattern);
     }
     changed.notes.insert(changed.notes.end(), config.notes.begin(), config.notes.end());
     state_->registrations = std::move(changed);
@@ -122,6 +130,10 @@ void register_external_layer(const std::string& class_name, const std::string& k
 
 void register_function_kernel(FunctionKernel function) {
     Registry::of_process().register_function_kernel(std::move(function));
+}
+
+void register_pattern_kernel(PatternKernel pattern) {
+    Registry::of_process().register_pattern_kernel(std::move(pattern));
 }
 
 void register_kernel_mapping(const KernelMapping& mapping, bool inherit_mapping) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 namespace twinkle::runtime {
 
@@ -46,8 +47,15 @@ std::vector<c10::Symbol> operators_of(jit::Function& method) {
     return kinds;
 }
 
-// What a view is a view of.
-const jit::Value* viewed(const jit::Value* value) {
+bool is_numbered_forward(const std::string& name) {
+    return name.starts_with("forward") && name != "forward" &&
+           std::all_of(name.begin() + 7, name.end(),
+                       [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+}  // namespace
+
+const jit::Value* view_root(const jit::Value* value) {
     static const std::set<std::string> views = {
         "aten::view",   "aten::slice",     "aten::select",  "aten::unsqueeze", "aten::squeeze",
         "aten::narrow", "aten::transpose", "aten::permute", "aten::expand",    "aten::t",
@@ -57,14 +65,6 @@ const jit::Value* viewed(const jit::Value* value) {
     }
     return value;
 }
-
-bool is_numbered_forward(const std::string& name) {
-    return name.starts_with("forward") && name != "forward" &&
-           std::all_of(name.begin() + 7, name.end(),
-                       [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
-}  // namespace
 
 std::vector<jit::Function*> forward_methods(const c10::ClassTypePtr& type) {
     std::vector<jit::Function*> found;
@@ -97,7 +97,7 @@ std::set<std::string> written_values(jit::Function& method) {
             if (alias == nullptr || !alias->isWrite()) {
                 continue;
             }
-            const jit::Node* from = viewed(node->input(i))->node();
+            const jit::Node* from = view_root(node->input(i))->node();
             if (from->kind() == c10::prim::GetAttr) {
                 names.insert(from->s(c10::attr::name));
             } else if (from->kind() == c10::prim::Param) {
@@ -110,13 +110,27 @@ std::set<std::string> written_values(jit::Function& method) {
 
 namespace {
 
-constexpr int deepest_call = 32;
+// Deeper calls are taken to write into all that they are given.
+constexpr int deepest_call = 64;
 
 using Known = std::vector<std::optional<c10::IValue>>;
 
+// What a function writes into of its inputs, by the function and the flags that are known: one that
+// is called at many places is looked at once.
+using Written = std::map<std::pair<const jit::Function*, std::string>, std::set<std::size_t>>;
+
+std::string flags_of(const Known& known) {
+    std::string flags;
+    for (const auto& one : known) {
+        flags += !one || !one->isBool() ? '-' : one->toBool() ? '1' : '0';
+    }
+    return flags;
+}
+
 class WrittenRoots {
 public:
-    explicit WrittenRoots(const Known& known, int depth = 0) : known_(known), depth_(depth) {}
+    WrittenRoots(const Known& known, Written& written, int depth = 0)
+        : known_(known), written_(written), depth_(depth) {}
 
     void block(const jit::Block* block) {
         for (const jit::Node* node : block->nodes()) {
@@ -154,21 +168,39 @@ private:
     void call(const jit::Node* node) {
         const auto type = node->input(0)->type()->cast<c10::FunctionType>();
         auto* callee = type ? jit::tryToGraphFunction(*type->function()) : nullptr;
-        if (callee == nullptr || depth_ >= deepest_call) {
+        if (callee == nullptr) {
             return;
         }
         Known arguments;
         for (const jit::Value* argument : node->inputs().slice(1)) {
             arguments.push_back(jit::toIValue(argument));
         }
-        WrittenRoots inner(arguments, depth_ + 1);
-        const auto graph = callee->graph();
+        for (const std::size_t input : inputs_written_by(*callee, arguments)) {
+            roots.insert(view_root(node->input(input + 1)));
+        }
+    }
+
+    std::set<std::size_t> inputs_written_by(jit::GraphFunction& function, const Known& arguments) {
+        const std::pair key(static_cast<const jit::Function*>(&function), flags_of(arguments));
+        if (const auto found = written_.find(key); found != written_.end()) {
+            return found->second;
+        }
+        std::set<std::size_t> inputs;
+        const auto graph = function.graph();
+        if (depth_ >= deepest_call) {
+            for (std::size_t i = 0; i < arguments.size(); ++i) {
+                inputs.insert(i);
+            }
+            return inputs;
+        }
+        WrittenRoots inner(arguments, written_, depth_ + 1);
         inner.block(graph->block());
         for (const jit::Value* root : inner.roots) {
             if (root->node() == graph->param_node() && root->offset() < arguments.size()) {
-                roots.insert(viewed(node->input(root->offset() + 1)));
+                inputs.insert(root->offset());
             }
         }
+        return written_.emplace(key, std::move(inputs)).first->second;
     }
 
     void operation(const jit::Node* node) {
@@ -179,12 +211,13 @@ private:
         for (std::size_t i = 0; i < schema->arguments().size() && i < node->inputs().size(); ++i) {
             const auto* alias = schema->arguments()[i].alias_info();
             if (alias != nullptr && alias->isWrite()) {
-                roots.insert(viewed(node->input(i)));
+                roots.insert(view_root(node->input(i)));
             }
         }
     }
 
     const Known& known_;
+    Written& written_;
     int depth_;
 };
 
@@ -192,14 +225,16 @@ private:
 
 std::set<const jit::Value*> written_roots(const jit::Block* block) {
     const Known nothing;
-    WrittenRoots found(nothing);
+    Written written;
+    WrittenRoots found(nothing, written);
     found.block(block);
     return std::move(found.roots);
 }
 
 std::set<std::size_t> written_inputs(jit::Function& function, const Known& known) {
     std::set<std::size_t> inputs;
-    WrittenRoots found(known);
+    Written written;
+    WrittenRoots found(known, written);
     found.block(body(function));
     for (const jit::Value* root : found.roots) {
         if (root->node() == root->owningGraph()->param_node()) {

@@ -18,6 +18,8 @@ std::vector<torch::jit::Function*> forward_methods(const c10::ClassTypePtr& type
 // what it was given.
 std::set<std::string> written_values(torch::jit::Function& method);
 
+// What a view is a view of; every other value is its own root.
+const torch::jit::Value* view_root(const torch::jit::Value* value);
 // What a graph writes into, also in the functions that it calls: values that are no views of
 // others.
 std::set<const torch::jit::Value*> written_roots(const torch::jit::Block* block);

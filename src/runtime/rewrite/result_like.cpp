@@ -1,5 +1,7 @@
 #include "runtime/rewrite/result_like.h"
 
+#include "runtime/model/graph_walk.h"
+
 #include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
@@ -7,6 +9,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 namespace twinkle::runtime {
 
@@ -36,13 +39,45 @@ bool harmless(const jit::Block* block) {
         const auto has = [](const auto& values) {
             return std::any_of(values.begin(), values.end(), is_tensor);
         };
+        // A tensor on a device of its own would be a real one.
+        const bool elsewhere =
+            std::any_of(node->inputs().begin(), node->inputs().end(), [](const auto* value) {
+                return value->node()->kind() == c10::prim::Constant &&
+                       value->type()->kind() == c10::TypeKind::DeviceObjType;
+            });
         const bool numbers =
             std::all_of(node->outputs().begin(), node->outputs().end(), [](const auto* value) {
                 return value->type()->isSubtypeOf(*c10::NumberType::get()) ||
                        value->type()->isSubtypeOf(*c10::BoolType::get());
             });
-        return node->kind().is_aten() && node->blocks().empty() && (has(node->inputs()) || numbers);
+        return node->kind().is_aten() && node->blocks().empty() && !elsewhere &&
+               (has(node->inputs()) || numbers);
     });
+}
+
+constexpr std::size_t most_nodes = 10'000;
+constexpr int deepest_call = 64;
+
+// How many nodes a function has with all that it calls in their places; no more than is too many.
+std::size_t inlined_size(jit::Function& function,
+                         std::unordered_map<const jit::Function*, std::size_t>& known,
+                         int depth = 0) {
+    auto* compiled = jit::tryToGraphFunction(function);
+    if (compiled == nullptr || depth > deepest_call) {
+        return compiled == nullptr ? 1 : most_nodes;
+    }
+    if (const auto found = known.find(&function); found != known.end()) {
+        return found->second;
+    }
+    std::size_t size = 0;
+    for_each_node(compiled->graph()->block(), [&](const jit::Node* node) {
+        ++size;
+        if (node->kind() == c10::prim::CallFunction && size < most_nodes) {
+            const auto& type = node->input(0)->type()->expectRef<c10::FunctionType>();
+            size += inlined_size(*type.function(), known, depth + 1);
+        }
+    });
+    return known[&function] = std::min(size, most_nodes);
 }
 
 struct Probe {
@@ -92,6 +127,10 @@ bool agrees(const ResultLike& like, const Probe& probe) {
 
 tl::expected<ResultLike, std::string> result_like(
     jit::Function& function, const std::vector<std::optional<c10::IValue>>& constants) {
+    std::unordered_map<const jit::Function*, std::size_t> known;
+    if (inlined_size(function, known) >= most_nodes) {
+        return tl::make_unexpected("its code is too large");
+    }
     auto graph = jit::toGraphFunction(function).graph()->copy();
     jit::Inline(*graph);
     if (graph->outputs().size() != 1 || !is_tensor(graph->outputs()[0])) {

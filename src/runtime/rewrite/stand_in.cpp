@@ -197,6 +197,7 @@ tl::expected<std::shared_ptr<jit::Graph>, std::string> attempt(const CallShape& 
                                                                const Substitute& substitute,
                                                                bool writes) {
     try {
+        substitute.begin();
         return Attempt(call, substitute, writes).graph();
     } catch (const CannotCompile& error) {
         return tl::make_unexpected(std::string(error.what()));

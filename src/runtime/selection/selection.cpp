@@ -169,20 +169,24 @@ tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLaye
     if (kernel == nullptr) {
         return no_build(candidate.kernel, context);
     }
-    return Choice{&layer, &candidate, kernel};
+    return Choice{&layer, &candidate, kernel, nullptr, nullptr, nullptr};
 }
 
-tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedFunction& function,
+namespace {
+
+// Of a function or a pattern; `kind` is that of its decision.
+tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const std::string& kind,
+                                        const std::string& name,
+                                        const std::vector<FunctionCandidate>& candidates,
                                         const SelectionContext& context) {
-    const std::string name = function.full_name();
-    if (function.candidates.empty()) {
-        return refused(Fallback::no_layer, why_nothing_is_mapped(mapping, "function ", name));
+    if (candidates.empty()) {
+        return refused(Fallback::no_layer, why_nothing_is_mapped(mapping, kind, name));
     }
-    const auto index = best(name, offers_of(function.candidates), context);
+    const auto index = best(name, offers_of(candidates), context);
     if (!index) {
         return tl::make_unexpected(index.error());
     }
-    const FunctionCandidate& candidate = function.candidates[*index];
+    const FunctionCandidate& candidate = candidates[*index];
     const MappedKernel* kernel = nullptr;
     if (!candidate.kernel.empty()) {
         kernel = kernel_of(mapping, candidate.kernel, context.device);
@@ -190,7 +194,27 @@ tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedFunc
             return no_build(candidate.kernel, context);
         }
     }
-    return Choice{nullptr, nullptr, kernel, &function, &candidate};
+    return Choice{nullptr, nullptr, kernel, nullptr, &candidate, nullptr};
+}
+
+}  // namespace
+
+tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedFunction& function,
+                                        const SelectionContext& context) {
+    auto choice = choose(mapping, "function ", function.full_name(), function.candidates, context);
+    if (choice) {
+        choice->function = &function;
+    }
+    return choice;
+}
+
+tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedPattern& pattern,
+                                        const SelectionContext& context) {
+    auto choice = choose(mapping, "pattern ", pattern.name, pattern.candidates, context);
+    if (choice) {
+        choice->pattern = &pattern;
+    }
+    return choice;
 }
 
 std::optional<std::string> unmet_condition(const MappedLayer& layer, const Instance& instance) {

@@ -12,13 +12,14 @@
 
 namespace twinkle::runtime {
 
-// For a layer, or for a function: the other two are null then, and the kernel may be.
+// For a layer, a function or a pattern: what is of the others is null, and the kernel may be.
 struct Choice {
     const MappedLayer* layer = nullptr;
     const LayerCandidate* candidate = nullptr;
     const MappedKernel* kernel = nullptr;
     const MappedFunction* function = nullptr;
     const FunctionCandidate* implementation = nullptr;
+    const MappedPattern* pattern = nullptr;
 
     bool operator==(const Choice&) const = default;
 };
@@ -38,6 +39,9 @@ tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLaye
                                         const SelectionContext& context);
 
 tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedFunction& function,
+                                        const SelectionContext& context);
+
+tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedPattern& pattern,
                                         const SelectionContext& context);
 
 // The conditions of a binding on one instance: its path, attributes and submodules. Nothing: they

@@ -36,8 +36,8 @@ std::shared_ptr<jit::SugaredValue> operator_value(const std::string& qualified_n
 std::vector<SubstituteParameter> parameters_of(const c10::FunctionSchema& schema) {
     std::vector<SubstituteParameter> list;
     for (const c10::Argument& argument : schema.arguments()) {
-        list.push_back(
-            {argument.name(), argument.default_value().has_value(), argument.kwarg_only()});
+        list.push_back({argument.name(), argument.default_value().has_value(),
+                        argument.kwarg_only(), argument.type()});
     }
     return list;
 }
@@ -162,8 +162,9 @@ tl::expected<Substitutes, std::string> package_substitutes(Compilation& compilat
     const auto dot = name.rfind('.');
     const std::string module = dot == std::string::npos ? "" : name.substr(0, dot);
     const std::string own = dot == std::string::npos ? name : name.substr(dot + 1);
+    const auto begin = [&compilation] { compilation.begin(nullptr); };
     try {
-        compilation.begin(nullptr);
+        begin();
         KernelPackage& package = compilation.package();
         const PackageModule* source = package.module(module);
         const auto found =
@@ -172,7 +173,7 @@ tl::expected<Substitutes, std::string> package_substitutes(Compilation& compilat
             found.module == nullptr ? nullptr : std::get_if<const py::FunctionDef*>(found.binding);
         if (function != nullptr) {
             return Substitutes{{own, compilation.value_of(*source, {}, own, range_of(own)),
-                                parameters_of(**function)}};
+                                parameters_of(**function), begin}};
         }
         if (auto parameters = layer_parameters(package, name)) {
             std::vector<SubstituteParameter> own_parameters;
@@ -181,7 +182,7 @@ tl::expected<Substitutes, std::string> package_substitutes(Compilation& compilat
             }
             return Substitutes{
                 {own, std::make_shared<LayerAsFunction>(compilation, name, own_parameters),
-                 own_parameters}};
+                 own_parameters, begin}};
         }
         return tl::make_unexpected("there is no function or layer " + own);
     } catch (const CannotCompile& error) {

@@ -8,6 +8,7 @@
 
 #include <tl/expected.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,12 +19,14 @@ struct SubstituteParameter {
     std::string name;
     bool has_default = false;
     bool keyword_only = false;
+    c10::TypePtr type = nullptr;  // none: known when it is called
 };
 
 struct Substitute {
     std::string name;  // for messages
     std::shared_ptr<torch::jit::SugaredValue> value;
     std::vector<SubstituteParameter> parameters;
+    std::function<void()> begin = [] {};  // to be called before each call of it is compiled
 };
 
 using Substitutes = std::vector<Substitute>;  // tried in this order

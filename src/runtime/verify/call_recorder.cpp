@@ -103,22 +103,76 @@ void instrument(const c10::ClassTypePtr& type) {
     }
 }
 
-void instrument(const FunctionCall& call, std::int64_t place) {
-    jit::Graph& graph = *call.node->owningGraph();
-    const jit::WithInsertPoint before(call.node);
-    const auto arguments = call.node->inputs().slice(1);
-    jit::Value* tuple = graph.insertNode(graph.createTuple(arguments))->output();
-    jit::Value* self =
-        call.in_function ? graph.insertConstant(c10::IValue()) : graph.inputs().at(0);
-    graph.insertNode(graph.create(c10::Symbol::fromQualString("twinkle::record_function"),
-                                  {self, graph.insertConstant(place), tuple}, 0));
+// Inserts the nodes that record `values` in front of a node; `self`: none for a call that is the
+// same for all instances.
+std::vector<jit::Node*> instrument(jit::Node* before, jit::Value* self,
+                                   at::ArrayRef<jit::Value*> values, std::int64_t place) {
+    jit::Graph& graph = *before->owningGraph();
+    const jit::WithInsertPoint here(before);
+    jit::Value* tuple = graph.insertNode(graph.createTuple(values))->output();
+    jit::Value* none = self == nullptr ? graph.insertConstant(c10::IValue()) : nullptr;
+    jit::Value* number = graph.insertConstant(place);
+    jit::Node* record =
+        graph.insertNode(graph.create(c10::Symbol::fromQualString("twinkle::record_function"),
+                                      {none != nullptr ? none : self, number, tuple}, 0));
+    std::vector<jit::Node*> inserted{tuple->node(), number->node(), record};
+    if (none != nullptr) {
+        inserted.push_back(none->node());
+    }
+    return inserted;
 }
+
+void instrument(const FunctionCall& call, std::int64_t place) {
+    jit::Value* self = call.in_function ? nullptr : call.node->owningGraph()->inputs().at(0);
+    instrument(call.node, self, call.node->inputs().slice(1), place);
+}
+
+void start(std::map<std::pair<const void*, std::int64_t>, std::string> sites,
+           std::size_t max_calls) {
+    Recording& into = recording();
+    const std::scoped_lock lock(into.mutex);
+    into.calls.clear();
+    into.sites = std::move(sites);
+    into.max_calls = max_calls;
+}
+
+std::map<std::string, std::vector<RecordedCall>> stop() {
+    Recording& into = recording();
+    const std::scoped_lock lock(into.mutex);
+    into.sites.clear();
+    return std::exchange(into.calls, {});
+}
+
+// Takes away again what was inserted.
+class Instrumented {
+public:
+    explicit Instrumented(const std::vector<Region>& regions) {
+        for (std::size_t i = 0; i < regions.size(); ++i) {
+            const auto nodes = instrument(regions[i].nodes.back(), nullptr, regions[i].inputs,
+                                          static_cast<std::int64_t>(i));
+            inserted_.insert(inserted_.end(), nodes.begin(), nodes.end());
+        }
+    }
+    Instrumented(const Instrumented&) = delete;
+    Instrumented& operator=(const Instrumented&) = delete;
+    ~Instrumented() {
+        for (jit::Node* node : inserted_) {
+            node->removeAllInputs();
+        }
+        for (jit::Node* node : inserted_) {
+            node->destroy();
+        }
+    }
+
+private:
+    std::vector<jit::Node*> inserted_;
+};
 
 }  // namespace
 
 std::map<std::string, std::vector<RecordedCall>> record_calls(
     jit::Module& model, const std::vector<std::string>& sites, std::size_t max_calls,
-    const std::function<void(jit::Module&)>& run) {
+    const std::function<void(jit::Module&)>& run, const InlinedSites& inlined) {
     std::map<std::pair<const void*, std::int64_t>, std::string> objects;
     std::unordered_set<const void*> instrumented;
     std::map<std::string, FunctionCall> calls;
@@ -138,23 +192,44 @@ std::map<std::string, std::vector<RecordedCall>> record_calls(
             }
             continue;
         }
+        if (const auto region = inlined.find(site); region != inlined.end()) {
+            const auto& [module, what] = region->second;
+            const auto [place, first] =
+                places.emplace(what.nodes.back(), static_cast<std::int64_t>(places.size()));
+            objects.emplace(std::pair(module._ivalue().get(), place->second), site);
+            if (first) {
+                instrument(what.nodes.back(), what.nodes.back()->owningGraph()->inputs().at(0),
+                           what.inputs, place->second);
+            }
+            continue;
+        }
         const jit::Module module = instance_at(model, site);
         objects.emplace(std::pair(module._ivalue().get(), the_instance), site);
         if (instrumented.insert(module.type().get()).second) {
             instrument(module.type());
         }
     }
-    {
-        Recording& into = recording();
-        const std::scoped_lock lock(into.mutex);
-        into.calls.clear();
-        into.sites = std::move(objects);
-        into.max_calls = max_calls;
-    }
+    start(std::move(objects), max_calls);
     run(model);
-    Recording& into = recording();
-    const std::scoped_lock lock(into.mutex);
-    return std::move(into.calls);
+    return stop();
+}
+
+std::vector<std::vector<std::vector<c10::IValue>>> record_regions(
+    const std::vector<Region>& regions, std::size_t max_calls, const std::function<void()>& run) {
+    const Instrumented instrumented(regions);
+    std::map<std::pair<const void*, std::int64_t>, std::string> places;
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+        places.emplace(std::pair(nullptr, static_cast<std::int64_t>(i)), std::to_string(i));
+    }
+    start(std::move(places), max_calls);
+    run();
+    std::vector<std::vector<std::vector<c10::IValue>>> recorded(regions.size());
+    for (auto& [place, calls] : stop()) {
+        for (RecordedCall& call : calls) {
+            recorded[std::stoul(place)].push_back(std::move(call.inputs));
+        }
+    }
+    return recorded;
 }
 
 }  // namespace twinkle::runtime

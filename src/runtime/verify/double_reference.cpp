@@ -23,7 +23,6 @@ public:
         }
     }
 
-private:
     void block(jit::Block* block) {
         for (jit::Node* node : block->nodes()) {
             if (node->kind() == c10::prim::CallFunction) {
@@ -39,6 +38,7 @@ private:
         }
     }
 
+private:
     void tensor_constant(jit::Node* node) {
         if (node->hasAttribute(c10::attr::value) &&
             node->kindOf(c10::attr::value) == jit::AttributeKind::t) {
@@ -80,6 +80,10 @@ void compute_in_double(jit::Module& model) {
             rewriter.rewrite(*method);
         }
     }
+}
+
+void compute_in_double(jit::Graph& graph) {
+    Rewriter().block(graph.block());
 }
 
 void hold_in_double(jit::Module& model) {

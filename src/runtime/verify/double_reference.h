@@ -2,6 +2,7 @@
 // A model that computes in double precision what the original computes in its own: the reference of
 // every comparison.
 
+#include <torch/csrc/jit/ir/ir.h>
 #include <torch/script.h>
 
 namespace twinkle::runtime {
@@ -10,6 +11,7 @@ namespace twinkle::runtime {
 // tracing baked in) to float64, and floating tensor constants with them. The weights stay as they
 // are: convert the part that is run.
 void compute_in_double(torch::jit::Module& model);
+void compute_in_double(torch::jit::Graph& graph);
 
 // Converts the floating-point weights; Module::to(dtype) would convert integers, too, which serve
 // as indices.

@@ -95,16 +95,21 @@ void compare_results(const VerificationContext& context, std::vector<Entry>& ent
     }
 }
 
-void take_turns(const VerificationContext& context, std::vector<Entry>& entries, const Send& send) {
+void take_turns(const VerificationContext& context, std::vector<Entry>& entries, const Send& send,
+                const NumberLeft& running_now) {
     const Calls calls = {{"forward", context.inputs}};
     std::vector<std::function<void()>> runs;
     std::vector<Contestant*> running;
     const auto alive = sign_of_life(send);
-    for (Entry& entry : entries) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        Entry& entry = entries[i];
         if (entry.model) {
             // Whoever crashes or hangs is the one that was announced last.
             send(Json{{"doing", entry.said.name}}.dump());
-            runs.push_back(contestant(*entry.model, calls, context.steps));
+            runs.push_back([&running_now, i, run = contestant(*entry.model, calls, context.steps)] {
+                running_now.leave(static_cast<int>(i));
+                run();
+            });
             runs.back()();
             running.push_back(&entry.said);
         }
@@ -137,7 +142,7 @@ Contestant from_json(const Json& json) {
 
 // In the child. Sends {"doing"} before each step, then {"contestants"}, or {"fatal"}.
 void measure(const VerificationContext& context, const torch::jit::Module& kernelized,
-             const Send& send) {
+             const Send& send, const NumberLeft& running_now) {
     const torch::NoGradGuard no_grad;
     if (context.threads) {
         at::set_num_threads(*context.threads);
@@ -149,7 +154,7 @@ void measure(const VerificationContext& context, const torch::jit::Module& kerne
         send(Json{{"fatal", first_line(error)}}.dump());
         return;
     }
-    take_turns(context, entries, send);
+    take_turns(context, entries, send, running_now);
     Json list = Json::array();
     for (const Entry& entry : entries) {
         list.push_back(to_json(entry.said));
@@ -172,8 +177,9 @@ ModelTimes measure_models(const VerificationContext& context, const torch::jit::
     ModelTimes times;
     std::string doing;
     std::optional<std::string> fatal;
+    const NumberLeft running_now(-1);
     const SandboxOutcome outcome = run_in_sandbox(
-        context.limits, [&](const Send& send) { measure(context, kernelized, send); },
+        context.limits, [&](const Send& send) { measure(context, kernelized, send, running_now); },
         [&](std::string_view line) {
             const Json json = base::parse_json(line, "measurement");
             if (json.contains("fatal")) {
@@ -193,6 +199,10 @@ ModelTimes measure_models(const VerificationContext& context, const torch::jit::
         inputs_do_not_fit(context, *fatal);
     }
     if (!outcome.finished || times.contestants.size() != std::size(names)) {
+        const int running = running_now.value();
+        if (doing.empty() && running >= 0 && running < static_cast<int>(std::size(names))) {
+            doing = names[running];  // in one of its turns
+        }
         throw Error(ErrorCode::refused,
                     {.what = doing.empty() ? "a model cannot be measured"
                                            : "the " + doing + " model cannot be measured",

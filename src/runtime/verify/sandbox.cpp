@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <new>
 
 namespace twinkle::runtime {
 
@@ -140,6 +142,22 @@ private:
 };
 
 }  // namespace
+
+NumberLeft::NumberLeft(int value) {
+    void* memory = ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        throw Error(ErrorCode::failed, {.what = "no memory can be shared with a child process",
+                                        .where = "",
+                                        .why = std::strerror(errno),
+                                        .hint = ""});
+    }
+    place_ = new (memory) std::atomic<int>(value);
+}
+
+NumberLeft::~NumberLeft() {
+    ::munmap(place_, sizeof(std::atomic<int>));
+}
 
 SandboxLimits SandboxLimits::for_bytes(std::uint64_t bytes) {
     constexpr std::uint64_t seconds_per_gib = 120;

@@ -7,19 +7,14 @@ namespace twinkle::runtime {
 
 namespace jit = torch::jit;
 
-namespace {
-
-jit::Module module_of(jit::Function& function) {
+jit::Module module_of(std::shared_ptr<jit::Graph> graph) {
     const auto unit = std::make_shared<jit::CompilationUnit>();
     jit::Module module(c10::QualifiedName("__torch__.twinkle_call"), unit);
-    auto graph = jit::toGraphFunction(function).graph()->copy();
     graph->insertInput(0, "self")->setType(module.type());
     module.type()->addMethod(unit->create_function(
         c10::QualifiedName(*module.type()->name(), "forward"), std::move(graph)));
     return module;
 }
-
-}  // namespace
 
 std::optional<jit::Module> module_at(const jit::Module& model, const std::string& site) {
     if (site.find(':') == std::string::npos) {
@@ -27,7 +22,7 @@ std::optional<jit::Module> module_at(const jit::Module& model, const std::string
     }
     for (const FunctionCall& call : function_calls(model)) {
         if (call.site == site) {
-            return module_of(call.callee());
+            return module_of(jit::toGraphFunction(call.callee()).graph()->copy());
         }
     }
     return std::nullopt;

@@ -13,4 +13,7 @@ namespace twinkle::runtime {
 std::optional<torch::jit::Module> module_at(const torch::jit::Module& model,
                                             const std::string& site);
 
+// A module whose forward is this graph.
+torch::jit::Module module_of(std::shared_ptr<torch::jit::Graph> graph);
+
 }  // namespace twinkle::runtime

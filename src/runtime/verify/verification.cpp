@@ -4,10 +4,13 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "runtime/model/model_file.h"
+#include "runtime/rewrite/inlined_code.h"
+#include "runtime/rewrite/sites.h"
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/double_reference.h"
 #include "runtime/verify/gradients.h"
+#include "runtime/verify/run_error.h"
 #include "runtime/verify/site_module.h"
 #include "twinkle/error.h"
 
@@ -25,18 +28,6 @@ using base::Json;
 using Send = std::function<void(std::string_view)>;
 
 constexpr std::size_t calls_per_site = 4;
-
-std::string short_text(const std::string& text) {
-    std::string line = text;
-    for (const std::string& part : base::split(text, '\n')) {
-        // TorchScript puts the stack of the model's source first and the message last.
-        if (part.find("Error: ") != std::string::npos || part.starts_with("expected ")) {
-            line = part;
-        }
-    }
-    const auto end = line.find('\n');
-    return base::printable(line.substr(0, std::min<std::size_t>(end, 300)));
-}
 
 Json to_json(const Verdict& verdict) {
     return {{"right", verdict.right},
@@ -125,7 +116,7 @@ void judge_gradients(const Contest& contest, const std::string& method, const In
         reference = gradients_of(contest.reference, method, with_dtype(inputs, at::kDouble));
     } catch (const std::exception& error) {
         verdict.because =
-            "gradients were not compared, as the original gives none: " + short_text(error.what());
+            "gradients were not compared, as the original gives none: " + run_error(error.what());
         return;
     }
     try {
@@ -135,7 +126,7 @@ void judge_gradients(const Contest& contest, const std::string& method, const In
         verdict.because = problem;
     } catch (const std::exception& error) {
         verdict.right = false;
-        verdict.because = "it cannot be trained: " + short_text(error.what());
+        verdict.because = "it cannot be trained: " + run_error(error.what());
     }
 }
 
@@ -170,7 +161,7 @@ Verdict judge(const Contest& contest, const Calls& calls) {
         }
     } catch (const std::exception& error) {
         verdict.right = false;
-        verdict.because = "it cannot be run: " + short_text(error.what());
+        verdict.because = "it cannot be run: " + run_error(error.what());
     }
     return verdict;
 }
@@ -187,23 +178,58 @@ void limit_threads(const VerificationContext& context) {
     }
 }
 
+// Calls of the kernelized model that the original has inlined, as what they are there.
+InlinedSites inlined_sites(const torch::jit::Module& kernelized, const torch::jit::Module& original,
+                           const std::vector<std::string>& sites) {
+    InlinedSites inlined;
+    for (const FunctionCall& call : function_calls(kernelized)) {
+        if (!call.inlined || std::find(sites.begin(), sites.end(), call.site) == sites.end()) {
+            continue;
+        }
+        if (auto region = region_at(original, call)) {
+            inlined.emplace(call.site,
+                            std::pair(instance_at(original, call.path), *std::move(region)));
+        }
+    }
+    return inlined;
+}
+
+// A site of the original, by itself.
+torch::jit::Module site_of(const torch::jit::Module& model, const InlinedSites& inlined,
+                           const std::string& site) {
+    const auto region = inlined.find(site);
+    return region != inlined.end() ? module_of(graph_of(region->second.second))
+                                   : module_at(model, site).value_or(model);
+}
+
 // In the child. Sends {"fatal"} or, for each site, {"begin"} and {"verdict"}.
 void judge_sites(const VerificationContext& context, const torch::jit::Module& kernelized,
                  const std::vector<std::string>& sites, const Send& send) {
     const torch::NoGradGuard no_grad;
     limit_threads(context);
-    torch::jit::Module recorder = open_model(context.original);
+    const auto opened = [&] {
+        torch::jit::Module model = open_model(context.original);
+        if (context.prepare) {
+            context.prepare(model, sites);
+        }
+        return model;
+    };
+    torch::jit::Module recorder = opened();
     std::map<std::string, std::vector<RecordedCall>> recorded;
     try {
-        recorded = record_calls(recorder, sites, calls_per_site, [&](torch::jit::Module& model) {
+        const auto run = [&](torch::jit::Module& model) {
             run_seeded(model, "forward", deep_copy(context.inputs));
-        });
+        };
+        recorded = record_calls(recorder, sites, calls_per_site, run,
+                                inlined_sites(kernelized, recorder, sites));
     } catch (const std::exception& error) {
-        send(Json{{"fatal", short_text(error.what())}}.dump());
+        send(Json{{"fatal", run_error(error.what())}}.dump());
         return;
     }
-    const torch::jit::Module original = open_model(context.original);
-    torch::jit::Module reference = open_model(context.original);
+    const torch::jit::Module original = opened();
+    torch::jit::Module reference = opened();
+    const InlinedSites inlined = inlined_sites(kernelized, original, sites);
+    const InlinedSites inlined_reference = inlined_sites(kernelized, reference, sites);
     compute_in_double(reference);
     for (const std::string& site : sites) {
         send(Json{{"begin", site}}.dump());
@@ -216,8 +242,8 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
             calls.clear();  // it stands in what another site has replaced
         }
         const Contest contest{replaced.value_or(kernelized),
-                              module_at(original, site).value_or(original),
-                              in_double(module_at(reference, site).value_or(reference)),
+                              site_of(original, inlined, site),
+                              in_double(site_of(reference, inlined_reference, site)),
                               Norm::largest,
                               sign_of_life(send),
                               context};

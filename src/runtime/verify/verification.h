@@ -37,6 +37,9 @@ struct VerificationContext {
     std::optional<Sampling> sampling = Sampling{};  // none: nothing is measured
     bool steps = false;  // what is measured is steps of training, not only the forward
     std::optional<int> threads = std::nullopt;  // of LibTorch, in the child; none: its own choice
+    // Makes calls of what these sites compute, in a copy of the original, where they are no calls
+    // yet; none: nothing has to be done for that.
+    std::function<void(torch::jit::Module& model, const std::vector<std::string>& sites)> prepare{};
     // Called in the parent as sites are taken up: how many are done, how many there are, which is
     // next.
     std::function<void(std::size_t done, std::size_t total, const std::string& site)> observer;

@@ -21,7 +21,7 @@ struct Scalar {
     using scalar = T;
     using reg = T;
     static constexpr int64_t width = 1;
-    static constexpr bool precise = sizeof(T) == 8, narrow = true;
+    static constexpr bool precise = sizeof(T) == 8;
 
     static __device__ reg set1(T value) { return value; }
     static __device__ reg add(reg a, reg b) { return a + b; }

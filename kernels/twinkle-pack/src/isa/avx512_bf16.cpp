@@ -36,7 +36,7 @@ void add_avx512_bf16(RowFunctions& functions) {
     using V = Avx512Bf16;
     functions.isa = "avx512bf16";
     add_elementwise<V, V, BFloat16>(functions);
-    add_mixed<V, V, BFloat16, float, BFloat16, Float16>(functions);
+    add_mixed<V, BFloat16, float, BFloat16, Float16>(functions);
 }
 
 }  // namespace twinkle_pack

@@ -20,14 +20,14 @@ using BriefD = VectorExtension<double, int64_t, 16, true>;
 void add_portable(RowFunctions& functions) {
     add_float_functions<F, BriefD, D>(functions, "portable");
     add_elementwise<D, D, double>(functions);
-    add_mixed<D, D, double, float, BFloat16, Float16, double>(functions);
-    add_mixed<D, D, float, double>(functions);
-    add_mixed<D, D, BFloat16, double>(functions);
-    add_mixed<D, D, Float16, double>(functions);
+    add_mixed<D, double, float, BFloat16, Float16, double>(functions);
+    add_mixed<D, float, double>(functions);
+    add_mixed<D, BFloat16, double>(functions);
+    add_mixed<D, Float16, double>(functions);
     // What has no float64 in it needs no more than these.
-    add_mixed<D, BriefD, float>(functions);
-    add_mixed<F, F, BFloat16>(functions);
-    add_mixed<F, F, Float16>(functions);
+    add_mixed<D, float>(functions);
+    add_mixed<F, BFloat16>(functions);
+    add_mixed<F, Float16>(functions);
 }
 
 }  // namespace twinkle_pack

@@ -5,10 +5,6 @@ struct Slope {
     typename V::reg value, derivative;
 };
 
-// Whether V has no more digits than the result, and no wider one to compute in.
-template <class V>
-constexpr bool is_narrow = requires { V::narrow; };
-
 // x * sigmoid(p(x)) = x / (1 + exp(-p)). An overflow of exp gives -0; infinity and NaN pass as in
 // PyTorch.
 template <template <class> class Exponent>
@@ -21,23 +17,15 @@ struct Sigmoidal {
 
     template <class V>
     PACK_ANYWHERE static Slope<V> slope(typename V::reg x) {
-        const auto one = V::set1(1), minus = V::set1(-1);
-        const auto e = V::exp(V::mul(Exponent<V>::value(x), minus));
+        constexpr auto big =
+            static_cast<typename V::scalar>(sizeof(typename V::scalar) == 4 ? 1e38 : 1e308);
+        const auto one = V::set1(1);
+        const auto e = V::exp(V::mul(Exponent<V>::value(x), V::set1(-1)));
         const auto s = V::div(one, V::add(e, one));
         const auto value = V::mul(x, s);
-        const auto rest = V::mul(complement<V>(e, s), Exponent<V>::derivative(x));
+        // 1 - s is e * s, which loses no digit where s is near 1; where e overflows value is 0.
+        const auto rest = V::mul(V::mul(V::clamp(e, 0, big), s), Exponent<V>::derivative(x));
         return {value, V::fma(value, rest, s)};
-    }
-
-private:
-    // 1 - s, where s = 1 / (1 + e): near 1, s has lost its digits.
-    template <class V>
-    PACK_ANYWHERE static typename V::reg complement(typename V::reg e, typename V::reg s) {
-        const auto one = V::set1(1), minus = V::set1(-1);
-        const auto difference = V::fma(s, minus, one);
-        if constexpr (is_narrow<V>)
-            return V::if_negative(V::fma(one, minus, e), V::mul(e, s), difference);
-        return difference;
     }
 };
 
@@ -112,23 +100,34 @@ private:
     PACK_ANYWHERE static typename V::reg distribution(typename V::reg x) {
         if constexpr (V::precise) return V::normal_distribution(x);
         const auto half = V::set1(static_cast<typename V::scalar>(0.5));
-        return saturated<V>(x, V::add(above_half<V>(x), half), V::set1(1));
+        const auto c = within<V>(x);
+        return saturated<V>(x, V::fma(c, ratio<V>(c), half), V::set1(1));
     }
 
-    // Phi(x) - 0.5 = x P(x²) / Q(x²) up to 5.6: P and Q are fitted for the least error relative to
-    // it (2.2e-8).
     template <class V>
     PACK_ANYWHERE static typename V::reg above_half(typename V::reg x) {
+        const auto c = within<V>(x);
+        return V::mul(c, ratio<V>(c));
+    }
+
+    template <class V>
+    PACK_ANYWHERE static typename V::reg within(typename V::reg x) {
         using scalar = typename V::scalar;
-        const auto c = V::clamp(x, scalar(-5.6), scalar(5.6));
-        const auto square = V::mul(c, c);
+        return V::clamp(x, scalar(-5.6), scalar(5.6));
+    }
+
+    // (Phi(x) - 0.5) / x = P(x²) / Q(x²) up to 5.6: P and Q are fitted for the least error relative
+    // to it (2.2e-8).
+    template <class V>
+    PACK_ANYWHERE static typename V::reg ratio(typename V::reg x) {
+        const auto square = V::mul(x, x);
         const auto above = polynomial<V>(square, 2.2298281757095842e-08, 6.289660452368305e-06,
                                          0.00016891517084650855, 0.004677262153710807,
                                          0.03392766696670562, 0.39894227188712444);
         const auto below =
             polynomial<V>(square, 1.1796741954616482e-06, 7.333961830144346e-05,
                           0.0018854109996319425, 0.0286767653096221, 0.2517103765428732, 1.0);
-        return V::mul(c, V::quotient(above, below));
+        return V::quotient(above, below);
     }
 
     // Phi(-5.6) is 1.1e-8, of which float32 leaves no digit.

@@ -24,45 +24,47 @@ struct Promoted {
     using type = typename Choose<same, A, typename Choose<wide, double, float>::type>::type;
 };
 
-template <class V, class Back, Activation name, class A, class T>
+// `Gate`: the vector of a gate's gradient.
+template <class V, class Gate, Activation name, class A, class T>
 void add_activation(RowFunctions& to) {
     const int a = static_cast<int>(name);
     to.unary[a][index_of<T>] = unary_row<V, A, T>;
-    to.unary_backward[a][index_of<T>] = unary_backward_row<Back, A, T>;
+    to.unary_backward[a][index_of<T>] = unary_backward_row<V, A, T>;
     if constexpr (static_cast<int>(name) < gate_count) {
         to.gated[a][index_of<T>] = gated_row<V, A, T>;
-        to.gated_backward[a][index_of<T>] = gated_backward_row<Back, A, T>;
+        to.gated_backward[a][index_of<T>] = gated_backward_row<Gate, A, T>;
     }
 }
 
-// `Back`: the vector of gradients in which many roundings follow each other.
-template <class V, class Back, class T>
+// `Precise`: the vector of what float would round too often: gelu's gradient where it gates, and
+// the sum of the partial gradients of a weight.
+template <class V, class Precise, class T>
 void add_elementwise(RowFunctions& to) {
     add_activation<V, V, Activation::silu, Silu, T>(to);
-    add_activation<V, Back, Activation::gelu, Gelu, T>(to);
-    add_activation<V, Back, Activation::gelu_tanh, GeluTanh, T>(to);
-    add_activation<V, Back, Activation::gelu_fast, GeluFast, T>(to);
+    add_activation<V, Precise, Activation::gelu, Gelu, T>(to);
+    add_activation<V, V, Activation::gelu_tanh, GeluTanh, T>(to);
+    add_activation<V, V, Activation::gelu_fast, GeluFast, T>(to);
     add_activation<V, V, Activation::gelu_quick, GeluQuick, T>(to);
     add_activation<V, V, Activation::relu, Relu, T>(to);
     to.add[index_of<T>] = add_row<V, T>;
-    to.store_sums[index_of<T>] = store_weight_gradient<Back, T>;
+    to.store_sums[index_of<T>] = store_weight_gradient<Precise, T>;
 }
 
-template <class V, class Back, class X, class W>
+template <class V, class X, class W>
 void add_rms_norm(RowFunctions& to) {
     constexpr int x = index_of<X>, w = index_of<W>;
     using R = typename Promoted<X, W>::type;
     to.rms_norm[x][w] = rms_norm_row<V, X, W, R, true>;
     to.rms_norm_last[x][w] = rms_norm_row<V, X, W, X, false>;
-    to.rms_norm_backward[x][w] = rms_norm_backward_row<Back, X, W, R>;
-    to.rms_norm_last_backward[x][w] = rms_norm_backward_row<Back, X, W, X>;
+    to.rms_norm_backward[x][w] = rms_norm_backward_row<V, X, W, R>;
+    to.rms_norm_last_backward[x][w] = rms_norm_backward_row<V, X, W, X>;
 }
 
-template <class V, class Back, class X, class W>
+template <class V, class X, class W>
 void add_layer_norm(RowFunctions& to) {
     constexpr int x = index_of<X>, w = index_of<W>;
     to.layer_norm[x][w] = layer_norm_row<V, X, W>;
-    to.layer_norm_backward[x][w] = layer_norm_backward_row<Back, X, W>;
+    to.layer_norm_backward[x][w] = layer_norm_backward_row<V, X, W>;
 }
 
 template <class V, class X, class C>
@@ -74,18 +76,18 @@ void add_rotary(RowFunctions& to) {
 }
 
 // Rows of X with weights and tables of any of the types.
-template <class V, class Back, class X, class... Others>
+template <class V, class X, class... Others>
 void add_mixed(RowFunctions& to) {
-    (add_rms_norm<V, Back, X, Others>(to), ...);
+    (add_rms_norm<V, X, Others>(to), ...);
     (add_rotary<V, X, Others>(to), ...);
-    add_rms_norm<V, Back, X, None>(to);
-    add_layer_norm<V, Back, X, None>(to);
-    add_layer_norm<V, Back, X, X>(to);
-    if constexpr (sizeof(X) == 2) add_layer_norm<V, Back, X, float>(to);
+    add_rms_norm<V, X, None>(to);
+    add_layer_norm<V, X, None>(to);
+    add_layer_norm<V, X, X>(to);
+    if constexpr (sizeof(X) == 2) add_layer_norm<V, X, float>(to);
 }
 
-// What vectors of float serve. Wide does rows of float32; Double, vectors of double, the gradients
-// of float32.
+// What vectors of float serve. Wide does rows of float32; Double, vectors of double, what
+// float32 needs them for.
 template <class V, class Double, class Wide = V>
 void add_float_functions(RowFunctions& to, const char* isa) {
     to.isa = isa;
@@ -93,7 +95,7 @@ void add_float_functions(RowFunctions& to, const char* isa) {
     add_elementwise<V, Double, float>(to);
     add_elementwise<V, V, BFloat16>(to);
     add_elementwise<V, V, Float16>(to);
-    add_mixed<Wide, Double, float, float, BFloat16, Float16>(to);
-    add_mixed<V, V, BFloat16, float, BFloat16, Float16>(to);
-    add_mixed<V, V, Float16, float, BFloat16, Float16>(to);
+    add_mixed<Wide, float, float, BFloat16, Float16>(to);
+    add_mixed<V, BFloat16, float, BFloat16, Float16>(to);
+    add_mixed<V, Float16, float, BFloat16, Float16>(to);
 }

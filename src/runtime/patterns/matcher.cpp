@@ -1,0 +1,591 @@
+#include "runtime/patterns/matcher.h"
+#include "runtime/format.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace twinkle::runtime {
+
+namespace jit = torch::jit;
+
+namespace {
+
+struct Exhausted {};
+
+c10::Symbol symbol(const char* name) {
+    return c10::Symbol::fromQualString(name);
+}
+
+bool is_commutative(const c10::Symbol& op) {
+    static const auto& all = *new std::unordered_set<c10::Symbol>{
+        symbol("aten::add"),         symbol("aten::mul"),        symbol("aten::maximum"),
+        symbol("aten::minimum"),     symbol("aten::eq"),         symbol("aten::ne"),
+        symbol("aten::logical_and"), symbol("aten::logical_or"), symbol("aten::bitwise_and"),
+        symbol("aten::bitwise_or")};
+    return all.contains(op);
+}
+
+// A change of the dtype: to one that is known, or to that of another tensor.
+struct Cast {
+    FlatInput value;
+    c10::ScalarType known = c10::ScalarType::Undefined;
+    std::optional<FlatInput> like;
+    std::int32_t dtype_node = nothing;  // reads the dtype of `like`
+};
+
+std::optional<Cast> as_cast(const FlatGraph& graph, const FlatNode& node) {
+    static const auto type_as = symbol("aten::type_as");
+    static const auto dtype = symbol("prim::dtype");
+    if (node.op == type_as) {
+        return Cast{node.inputs[0], graph.value(node.inputs[1].value).dtype, node.inputs[1],
+                    nothing};
+    }
+    if (node.op != cast_op()) {
+        return std::nullopt;
+    }
+    Cast cast{node.inputs[0], c10::ScalarType::Undefined, std::nullopt, nothing};
+    const FlatInput& wanted = node.inputs[1];
+    if (const c10::IValue* held = graph.constant_of(wanted.value); held && held->isInt()) {
+        cast.known = static_cast<c10::ScalarType>(held->toInt());
+        return cast;
+    }
+    const FlatNode* source = graph.node_of(wanted.value);
+    if (source == nullptr || source->op != dtype) {
+        return std::nullopt;
+    }
+    cast.like = source->inputs[0];
+    cast.known = graph.value(cast.like->value).dtype;
+    cast.dtype_node = graph.value(wanted.value).node;
+    return cast;
+}
+
+bool equal(const c10::IValue& one, const c10::IValue& other) {
+    const auto number = [](const c10::IValue& value) -> std::optional<double> {
+        return value.isDouble() ? std::optional(value.toDouble())
+               : value.isInt()  ? std::optional(static_cast<double>(value.toInt()))
+                                : std::nullopt;
+    };
+    if (const auto a = number(one), b = number(other); a && b) {
+        return *a == *b;
+    }
+    if (one.isTensor() || other.isTensor()) {
+        return false;
+    }
+    return one.tagKind() == other.tagKind() && (one.isNone() || one == other);
+}
+
+// A list of constants, however it is written.
+std::optional<std::vector<c10::IValue>> constant_list(const FlatGraph& graph, ValueId id) {
+    std::vector<c10::IValue> all;
+    if (const c10::IValue* held = graph.constant_of(id)) {
+        if (!held->isList()) {
+            return std::nullopt;
+        }
+        for (const c10::IValue& one : held->toListRef()) {
+            all.push_back(one);
+        }
+        return all;
+    }
+    if (graph.value(id).parts == nothing) {
+        return std::nullopt;
+    }
+    for (const FlatInput& part : graph.parts[static_cast<std::size_t>(graph.value(id).parts)]) {
+        const c10::IValue* held = graph.constant_of(part.value);
+        if (held == nullptr) {
+            return std::nullopt;
+        }
+        all.push_back(*held);
+    }
+    return all;
+}
+
+class Matcher {
+public:
+    Matcher(const FlatGraph& graph, const Formula& formula, const MatchLimits& limits)
+        : graph_(graph), formula_(formula), limits_(limits) {}
+
+    std::vector<FormulaMatch> find() {
+        std::vector<FormulaMatch> found;
+        for (const ValueId place : places()) {
+            if (auto match = at(place)) {
+                found.push_back(std::move(*match));
+            }
+        }
+        return found;
+    }
+
+private:
+    struct Goal {
+        ValueId wanted;
+        FlatInput given;
+        const Goal* next;
+    };
+
+    // Values that may be the first result: from every node of the formula's rarest operator along
+    // its users.
+    std::vector<ValueId> places() {
+        const auto count = [&](const c10::Symbol& op) {
+            const auto found = graph_.by_op.find(op);
+            return found == graph_.by_op.end() ? 0 : found->second.size();
+        };
+        for (const c10::Symbol& op : formula_.ops) {
+            if (count(op) == 0) {
+                return {};
+            }
+        }
+        const auto way = way_from_rarest(count);
+        std::vector<std::int32_t> at = graph_.by_op.at(way.front());
+        for (std::size_t i = 1; i < way.size() && !at.empty(); ++i) {
+            at = users(at, way[i]);
+        }
+        std::vector<ValueId> values;
+        for (const std::int32_t node : at) {
+            const auto output = static_cast<std::size_t>(
+                formula_.graph.value(behind_casts(formula_.results[0])).output);
+            const FlatNode& one = graph_.node(node);
+            if (output < one.outputs.size()) {
+                // A cast of it is more of the formula, if that ends in one.
+                if (formula_.results[0] != behind_casts(formula_.results[0])) {
+                    for (const std::int32_t user : graph_.value(one.outputs[output]).users) {
+                        if (as_cast(graph_, graph_.node(user))) {
+                            values.push_back(graph_.node(user).outputs[0]);
+                        }
+                    }
+                }
+                values.push_back(one.outputs[output]);
+            }
+        }
+        return values;
+    }
+
+    ValueId behind_casts(ValueId id) const {
+        const FlatNode* node = formula_.graph.node_of(id);
+        while (node != nullptr && as_cast(formula_.graph, *node)) {
+            id = node->inputs[0].value;
+            node = formula_.graph.node_of(id);
+        }
+        return id;
+    }
+
+    // The operators from the rarest one that leads to the first result, that result's last.
+    template <typename Count>
+    std::vector<c10::Symbol> way_from_rarest(const Count& count) const {
+        const FlatGraph& graph = formula_.graph;
+        // Backwards from the result: by node, through which user it is reached.
+        std::vector<std::int32_t> through(graph.nodes.size(), nothing);
+        std::vector<std::int32_t> pending = {graph.value(behind_casts(formula_.results[0])).node};
+        std::vector<bool> seen(graph.nodes.size(), false);
+        seen[static_cast<std::size_t>(pending[0])] = true;
+        const std::int32_t top = pending[0];
+        std::int32_t rarest = top;
+        while (!pending.empty()) {
+            const std::int32_t at = pending.back();
+            pending.pop_back();
+            if (count(graph.node(at).op) < count(graph.node(rarest).op)) {
+                rarest = at;
+            }
+            for (const FlatInput& input : graph.node(at).inputs) {
+                const std::int32_t under = graph.value(behind_casts(input.value)).node;
+                if (under != nothing && !seen[static_cast<std::size_t>(under)] &&
+                    graph.value(behind_casts(input.value)).parts == nothing) {
+                    seen[static_cast<std::size_t>(under)] = true;
+                    through[static_cast<std::size_t>(under)] = at;
+                    pending.push_back(under);
+                }
+            }
+        }
+        std::vector<c10::Symbol> way;
+        for (std::int32_t at = rarest; at != nothing; at = through[static_cast<std::size_t>(at)]) {
+            way.push_back(graph.node(at).op);
+        }
+        return way;
+    }
+
+    std::vector<std::int32_t> users(const std::vector<std::int32_t>& of, const c10::Symbol& op) {
+        std::vector<std::int32_t> found;
+        std::unordered_set<std::int32_t> known;
+        std::vector<std::int32_t> pending = of;
+        while (!pending.empty()) {
+            const std::int32_t at = pending.back();
+            pending.pop_back();
+            for (const ValueId output : graph_.node(at).outputs) {
+                for (const std::int32_t user : graph_.value(output).users) {
+                    spend();
+                    const FlatNode& one = graph_.node(user);
+                    if (one.op == op && known.insert(user).second) {
+                        found.push_back(user);
+                    } else if (as_cast(graph_, one) && known.insert(user).second) {
+                        pending.push_back(user);
+                    }
+                }
+            }
+        }
+        std::sort(found.begin(), found.end());
+        return found;
+    }
+
+    void spend() {
+        if (++all_steps_ > limits_.steps) {
+            throw Exhausted{};
+        }
+    }
+
+    std::optional<FormulaMatch> at(ValueId place) {
+        if (graph_.value(place).node == nothing) {
+            return std::nullopt;
+        }
+        block_ = graph_.node(graph_.value(place).node).block;
+        images_.assign(formula_.graph.values.size(), FlatInput{});
+        nodes_.clear();
+        dtypes_.clear();
+        steps_ = 0;
+        next_result_ = 1;
+        const Goal goal{formula_.results[0], {place, nullptr, 0}, nullptr};
+        if (!solve(&goal)) {
+            return std::nullopt;
+        }
+        return result();
+    }
+
+    bool solve(const Goal* goal) {
+        if (goal == nullptr) {
+            return rest();
+        }
+        spend();
+        if (++steps_ > limits_.steps_per_place) {
+            throw Exhausted{};
+        }
+        const FlatGraph& wanted = formula_.graph;
+        const ValueId id = goal->wanted;
+        FlatInput& image = images_[static_cast<std::size_t>(id)];
+        if (image.value != nothing) {
+            return is_same(image.value, goal->given.value) && solve(goal->next);
+        }
+        if (const c10::IValue* constant = wanted.constant_of(id)) {
+            return is_constant(*constant, id, goal->given.value) && solve(goal->next);
+        }
+        const std::size_t parameter = formula_.parameter_of[static_cast<std::size_t>(id)];
+        if (parameter != Formula::npos) {
+            if (!accepts(*formula_.parameters[parameter].type, goal->given)) {
+                return false;
+            }
+            return with_image(goal, [&] { return solve(goal->next); });
+        }
+        if (wanted.value(id).parts != nothing) {
+            return parts(goal);
+        }
+        const FlatNode* node = wanted.node_of(id);
+        if (node == nullptr) {
+            return false;
+        }
+        if (const auto cast = as_cast(wanted, *node)) {
+            return casts(goal, *cast);
+        }
+        return operation(goal, *node);
+    }
+
+    template <typename Then>
+    bool with_image(const Goal* goal, const Then& then) {
+        images_[static_cast<std::size_t>(goal->wanted)] = goal->given;
+        if (then()) {
+            return true;
+        }
+        images_[static_cast<std::size_t>(goal->wanted)].value = nothing;
+        return false;
+    }
+
+    // A constant may be there several times.
+    bool is_same(ValueId one, ValueId other) const {
+        const c10::IValue* held = graph_.constant_of(one);
+        const c10::IValue* held_too = one == other ? nullptr : graph_.constant_of(other);
+        return one == other || (held != nullptr && held_too != nullptr && equal(*held, *held_too));
+    }
+
+    bool is_constant(const c10::IValue& constant, ValueId id, ValueId given) const {
+        if (constant.isList()) {
+            return equal_lists(id, given);
+        }
+        const c10::IValue* held = graph_.constant_of(given);
+        return held != nullptr && equal(constant, *held);
+    }
+
+    bool equal_lists(ValueId id, ValueId given) const {
+        const auto one = constant_list(formula_.graph, id);
+        const auto other = constant_list(graph_, given);
+        return one && other &&
+               std::equal(one->begin(), one->end(), other->begin(), other->end(), equal);
+    }
+
+    bool parts(const Goal* goal) {
+        const FlatGraph& wanted = formula_.graph;
+        if (constant_list(wanted, goal->wanted)) {
+            return equal_lists(goal->wanted, goal->given.value) && solve(goal->next);
+        }
+        const auto index = graph_.value(goal->given.value).parts;
+        const auto& own = wanted.parts[static_cast<std::size_t>(wanted.value(goal->wanted).parts)];
+        if (index == nothing ||
+            graph_.parts[static_cast<std::size_t>(index)].size() != own.size()) {
+            return false;
+        }
+        const auto& given = graph_.parts[static_cast<std::size_t>(index)];
+        std::vector<Goal> goals;
+        goals.reserve(own.size());
+        const Goal* next = goal->next;
+        for (std::size_t i = own.size(); i-- > 0;) {
+            goals.push_back({own[i].value, given[i], next});
+            next = &goals.back();
+        }
+        return with_image(goal, [&] { return solve(next); });
+    }
+
+    // A cast of the formula is a cast of the model, or does nothing there and is left out.
+    bool casts(const Goal* goal, const Cast& wanted) {
+        const FlatNode* node = graph_.node_of(goal->given.value);
+        const auto given =
+            node == nullptr || node->block != block_ ? std::nullopt : as_cast(graph_, *node);
+        if (given) {
+            const auto mark = nodes_.size();
+            nodes_.push_back(graph_.value(goal->given.value).node);
+            if (given->dtype_node != nothing) {
+                nodes_.push_back(given->dtype_node);
+            }
+            if (with_image(goal, [&] { return same_dtype(goal, wanted, *given); })) {
+                return true;
+            }
+            nodes_.resize(mark);
+        }
+        const c10::ScalarType own = graph_.value(goal->given.value).dtype;
+        if (own == c10::ScalarType::Undefined || (!wanted.like && wanted.known != own)) {
+            return false;
+        }
+        const Goal under{wanted.value.value, goal->given, goal->next};
+        return with_image(goal, [&] { return if_like(wanted, own, &under); });
+    }
+
+    bool same_dtype(const Goal* goal, const Cast& wanted, const Cast& given) {
+        const Goal under{wanted.value.value, given.value, goal->next};
+        if (!wanted.like) {
+            return wanted.known == given.known && solve(&under);
+        }
+        if (given.like) {
+            const Goal like{wanted.like->value, *given.like, &under};
+            if (solve(&like)) {
+                return true;
+            }
+        }
+        return given.known != c10::ScalarType::Undefined && if_like(wanted, given.known, &under);
+    }
+
+    // The dtype must be that of another value of the formula, which may not be found yet.
+    bool if_like(const Cast& wanted, c10::ScalarType known, const Goal* next) {
+        if (!wanted.like) {
+            return solve(next);
+        }
+        dtypes_.emplace_back(wanted.like->value, known);
+        if (solve(next)) {
+            return true;
+        }
+        dtypes_.pop_back();
+        return false;
+    }
+
+    bool operation(const Goal* goal, const FlatNode& wanted) {
+        const FlatValue& value = graph_.value(goal->given.value);
+        if (value.node == nothing) {
+            return false;
+        }
+        const FlatNode& given = graph_.node(value.node);
+        if (given.op != wanted.op || given.inputs.size() != wanted.inputs.size() ||
+            given.block != block_ || value.output != formula_.graph.value(goal->wanted).output) {
+            return false;
+        }
+        const auto mark = nodes_.size();
+        nodes_.push_back(value.node);
+        if (given.merged != nothing) {
+            nodes_.push_back(given.merged);
+        }
+        const bool turned = is_commutative(given.op) && given.inputs.size() == 2 &&
+                            given.inputs[0].value != given.inputs[1].value;
+        if (with_image(goal, [&] {
+                return inputs(goal, wanted, given, false) ||
+                       (turned && inputs(goal, wanted, given, true));
+            })) {
+            return true;
+        }
+        nodes_.resize(mark);
+        return false;
+    }
+
+    bool inputs(const Goal* goal, const FlatNode& wanted, const FlatNode& given, bool turned) {
+        std::vector<Goal> goals;
+        const std::size_t count = wanted.inputs.size();
+        goals.reserve(count);
+        const Goal* next = goal->next;
+        for (std::size_t i = count; i-- > 0;) {
+            goals.push_back(
+                {wanted.inputs[i].value, given.inputs[turned ? count - 1 - i : i], next});
+            next = &goals.back();
+        }
+        return solve(next);
+    }
+
+    // Results that are no part of what the first one needs are looked for by their operator.
+    bool rest() {
+        while (next_result_ < formula_.results.size() &&
+               images_[static_cast<std::size_t>(formula_.results[next_result_])].value != nothing) {
+            ++next_result_;
+        }
+        if (next_result_ == formula_.results.size()) {
+            return holds();
+        }
+        const ValueId wanted = formula_.results[next_result_];
+        const FlatNode* node = formula_.graph.node_of(behind_casts(wanted));
+        const auto candidates = graph_.by_op.find(node->op);
+        if (candidates == graph_.by_op.end()) {
+            return false;
+        }
+        const std::size_t before = next_result_;
+        for (const std::int32_t one : candidates->second) {
+            spend();
+            if (graph_.node(one).block != block_) {
+                continue;
+            }
+            for (const ValueId output : graph_.node(one).outputs) {
+                const Goal goal{wanted, {output, nullptr, 0}, nullptr};
+                if (solve(&goal)) {
+                    return true;
+                }
+                next_result_ = before;
+            }
+        }
+        return false;
+    }
+
+    // What can be said only when everything is found.
+    bool holds() const {
+        for (const auto& [like, dtype] : dtypes_) {
+            const FlatInput& image = images_[static_cast<std::size_t>(like)];
+            if (image.value == nothing || graph_.value(image.value).dtype != dtype) {
+                return false;
+            }
+        }
+        for (const FormulaParameter& parameter : formula_.parameters) {
+            if (parameter.value == nothing) {
+                continue;
+            }
+            const auto node =
+                graph_.value(images_[static_cast<std::size_t>(parameter.value)].value).node;
+            if (node != nothing && std::find(nodes_.begin(), nodes_.end(), node) != nodes_.end()) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    bool accepts(const c10::Type& type, const FlatInput& given) const {
+        if (given.from == nullptr) {
+            return false;
+        }
+        const FlatValue& value = graph_.value(given.value);
+        const c10::IValue* held = graph_.constant_of(given.value);
+        const c10::TypePtr own = given.from->type();
+        switch (type.kind()) {
+            case c10::TypeKind::TensorType:
+                return value.kind == ValueKind::tensor && (held == nullptr || held->isTensor());
+            case c10::TypeKind::FloatType:
+                return held != nullptr ? held->isDouble() || held->isInt()
+                                       : own->kind() == c10::TypeKind::FloatType;
+            case c10::TypeKind::IntType:
+                return held != nullptr ? held->isInt() : own->kind() == c10::TypeKind::IntType;
+            case c10::TypeKind::BoolType:
+                return held != nullptr ? held->isBool() : own->kind() == c10::TypeKind::BoolType;
+            case c10::TypeKind::OptionalType:
+                return (held != nullptr && held->isNone()) ||
+                       accepts(*type.expectRef<c10::OptionalType>().getElementType(), given);
+            default: return own->isSubtypeOf(type);
+        }
+    }
+
+    FormulaMatch result() {
+        FormulaMatch match;
+        std::sort(nodes_.begin(), nodes_.end());
+        nodes_.erase(std::unique(nodes_.begin(), nodes_.end()), nodes_.end());
+        match.nodes = nodes_;
+        for (const ValueId id : formula_.results) {
+            match.results.push_back(images_[static_cast<std::size_t>(id)].value);
+        }
+        for (const FormulaParameter& parameter : formula_.parameters) {
+            match.parameters.push_back(matched(parameter));
+        }
+        match.problem = problem_of(match);
+        return match;
+    }
+
+    MatchedParameter matched(const FormulaParameter& parameter) const {
+        if (parameter.value == nothing) {
+            return {{}, parameter.fixed};
+        }
+        const FlatInput& use = images_[static_cast<std::size_t>(parameter.value)];
+        const c10::IValue* held = graph_.constant_of(use.value);
+        MatchedParameter one{use, std::nullopt};
+        if (held != nullptr && !held->isTensor() && !held->isList()) {
+            one.constant = parameter.type->kind() == c10::TypeKind::FloatType && held->isInt()
+                               ? c10::IValue(static_cast<double>(held->toInt()))
+                               : *held;
+        }
+        return one;
+    }
+
+    std::string problem_of(const FormulaMatch& match) const {
+        const auto inside = [&](std::int32_t node) {
+            return std::binary_search(match.nodes.begin(), match.nodes.end(), node);
+        };
+        for (const std::int32_t index : match.nodes) {
+            for (const ValueId output : graph_.node(index).outputs) {
+                if (std::find(match.results.begin(), match.results.end(), output) !=
+                    match.results.end()) {
+                    continue;
+                }
+                const FlatValue& value = graph_.value(output);
+                if (value.kind == ValueKind::number) {
+                    continue;  // stays where it is
+                }
+                if (value.escapes || !std::all_of(value.users.begin(), value.users.end(), inside)) {
+                    return fmt::format("what {} computes inside of it is used elsewhere, too",
+                                       graph_.node(index).node->kind().toQualString());
+                }
+            }
+        }
+        const auto first = static_cast<std::size_t>(match.nodes.front());
+        const auto last = static_cast<std::size_t>(match.nodes.back());
+        if (graph_.writes[last] != graph_.writes[first]) {
+            return "something between its operators writes into a tensor or an attribute";
+        }
+        return "";
+    }
+
+    const FlatGraph& graph_;
+    const Formula& formula_;
+    const MatchLimits& limits_;
+    std::size_t all_steps_ = 0;
+    std::size_t steps_ = 0;
+    std::int32_t block_ = 0;
+    std::size_t next_result_ = 1;
+    std::vector<FlatInput> images_;  // by value of the formula
+    std::vector<std::int32_t> nodes_;
+    std::vector<std::pair<ValueId, c10::ScalarType>> dtypes_;
+};
+
+}  // namespace
+
+tl::expected<std::vector<FormulaMatch>, std::string> find_formula(const FlatGraph& graph,
+                                                                  const Formula& formula,
+                                                                  const MatchLimits& limits) {
+    try {
+        return Matcher(graph, formula, limits).find();
+    } catch (const Exhausted&) {
+        return tl::make_unexpected(std::string("there are too many ways to read it"));
+    }
+}
+
+}  // namespace twinkle::runtime

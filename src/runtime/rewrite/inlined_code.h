@@ -1,0 +1,59 @@
+#pragma once
+// What a trace has inlined into one graph: runs of nodes, the calls that these may be made of, and
+// those as regions.
+
+#include "runtime/rewrite/function_calls.h"
+#include "runtime/rewrite/region.h"
+#include "runtime/rewrite/run_splits.h"
+#include "runtime/rewrite/traced_calls.h"
+
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace twinkle::runtime {
+
+// The nodes of one call, with what they need to be closed as a region, now or when the graph
+// around them has changed.
+struct InlinedCall {
+    std::vector<torch::jit::Node*> nodes;
+    std::unordered_set<const torch::jit::Node*> shared;
+};
+
+class InlinedCode {
+public:
+    // Reads stacks through `calls`, which it needs as long as it lives.
+    InlinedCode(torch::jit::Graph& graph, TracedCalls& calls);
+
+    const std::vector<TracedRun>& runs() const { return runs_; }
+    // Of a run, counted among those of its function.
+    const TracedRun* run(std::size_t function, std::size_t index) const;
+    std::vector<RunSplit> splits(const TracedRun& run) const;
+
+    InlinedCall call(const TracedRun& run, const RunPart& part) const;
+    tl::expected<Region, std::string> close(const InlinedCall& call);
+
+private:
+    using Nodes = std::unordered_set<const torch::jit::Node*>;
+
+    void find_words();
+    void find_shared();
+    void add_shared(const TracedRun& run, const RunPart& part);
+    void borrow(const torch::jit::Node* node, std::size_t function,
+                const std::vector<TraceLabel>& missing, Nodes& into) const;
+
+    TracedCalls& calls_;
+    std::vector<TracedRun> runs_;
+    std::vector<std::vector<TraceLabel>> words_;  // by function: what its longest call does
+    // By node of a whole call: which function's call it is part of, and as what.
+    std::unordered_map<const torch::jit::Node*, std::pair<std::size_t, TraceLabel>> whole_;
+    Nodes lent_;  // those whose results an incomplete call needs
+    std::set<const torch::jit::Value*> written_;
+};
+
+// The region that a call has taken the place of, in the model as it was, with the results that the
+// call gives.
+tl::expected<Region, std::string> region_at(const torch::jit::Module& original,
+                                            const FunctionCall& call);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,30 @@
+#pragma once
+// Puts the call of a function in the place of a region.
+
+#include "runtime/rewrite/region.h"
+
+#include <torch/csrc/jit/api/function_impl.h>
+
+#include <tl/expected.hpp>
+
+#include <string>
+#include <unordered_set>
+
+namespace twinkle::runtime {
+
+struct RegionCall {
+    torch::jit::Node* node = nullptr;
+    std::unordered_set<const torch::jit::Node*> destroyed;  // other regions may have held them
+};
+
+// `function` takes the inputs of the region, and gives its result, or a tuple of them. The call
+// stands where the region ends, with the source range of its last node. Nodes that nothing uses
+// any more are destroyed; regions that take what they gave are to be closed again. The error says
+// why there is no place for a call; the graph is then as it was.
+tl::expected<RegionCall, std::string> call_in_place_of(const Region& region,
+                                                       torch::jit::Function& function);
+
+// Lets a call of a function call another one.
+void call_instead(torch::jit::Node* call, torch::jit::Function* function);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,237 @@
+#include "runtime/traced/call_prover.h"
+
+#include "base/json.h"
+#include "runtime/traced/binding_search.h"
+#include "runtime/verify/call_recorder.h"
+#include "runtime/verify/run_error.h"
+#include "twinkle/error.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace twinkle::runtime {
+
+namespace {
+
+using base::Json;
+constexpr std::size_t calls_per_region = 4;
+
+[[noreturn]] void inputs_do_not_fit(const std::string& why) {
+    throw Error(ErrorCode::malformed,
+                {.what = "the model cannot be run on these inputs",
+                 .where = "",
+                 .why = why,
+                 .hint = "give inputs as the model's forward takes them (--inputs)"});
+}
+
+class Prover {
+public:
+    Prover(const std::vector<Question>& questions, const std::function<void()>& run)
+        : questions_(questions) {
+        std::vector<Region> regions;
+        for (const Question& question : questions_) {
+            for (const auto& split : question.splits) {
+                for (const auto& region : split) {
+                    if (region) {
+                        numbers_.emplace(&*region, regions.size());
+                        regions.push_back(*region);
+                    }
+                }
+            }
+        }
+        recorded_ = record_regions(regions, calls_per_region, run);
+    }
+
+    // The split of which every call can be replaced, with the fewest guesses; else the first one.
+    Answer answer(const Question& question) {
+        std::optional<Answer> best;
+        std::tuple<std::size_t, std::size_t, std::size_t> least;
+        std::optional<Answer> first;
+        for (std::size_t i = 0; i < question.splits.size(); ++i) {
+            Answer one{i, {}};
+            std::size_t unusual = 0;
+            std::size_t leaks = 0;
+            bool whole = true;
+            for (const auto& region : question.splits[i]) {
+                one.calls.push_back(bind(region, *question.substitutes));
+                const auto& binding = one.calls.back();
+                whole = whole && binding.has_value();
+                unusual += binding ? binding->unusual : 0;
+                leaks += binding ? leaks_of(*region, *binding) : 0;
+            }
+            const std::tuple rank(unusual, leaks, SIZE_MAX - one.calls.size());
+            if (whole && (!best || rank < least)) {
+                best = one;
+                least = rank;
+            }
+            if (whole && unusual + leaks == 0) {
+                break;
+            }
+            first = first ? first : one;
+        }
+        return best ? *best : *first;
+    }
+
+private:
+    static std::size_t leaks_of(const Region& region, const CallBinding& binding) {
+        return region.leaks.size() +
+               static_cast<std::size_t>(
+                   std::count(binding.results.begin(), binding.results.end(), std::nullopt));
+    }
+
+    tl::expected<CallBinding, std::string> bind(const tl::expected<Region, std::string>& region,
+                                                const Substitutes& substitutes) {
+        if (!region) {
+            return tl::make_unexpected("it cannot be cut out: " + region.error());
+        }
+        const auto& recorded = recorded_.at(numbers_.at(&*region));
+        if (recorded.empty()) {
+            return tl::make_unexpected("these inputs do not reach it");
+        }
+        return search_.find(*region, substitutes, recorded);
+    }
+
+    const std::vector<Question>& questions_;
+    std::map<const Region*, std::size_t> numbers_;
+    std::vector<std::vector<std::vector<c10::IValue>>> recorded_;
+    BindingSearch search_;
+};
+
+Json to_json(const CallBinding& binding) {
+    Json sources = Json::array();
+    for (const ParameterSource& source : binding.sources) {
+        sources.push_back({static_cast<int>(source.kind), source.index});
+    }
+    Json results = Json::array();
+    for (const auto& result : binding.results) {
+        results.push_back(result ? Json(*result) : Json());
+    }
+    return {{"substitute", binding.substitute},
+            {"sources", sources},
+            {"out", binding.out ? Json{binding.out->argument, binding.out->halved} : Json()},
+            {"unusual", binding.unusual},
+            {"results", results}};
+}
+
+CallBinding binding_from(const Json& json) {
+    CallBinding binding;
+    binding.substitute = json.at("substitute").get<std::size_t>();
+    binding.unusual = json.at("unusual").get<std::size_t>();
+    for (const Json& source : json.at("sources")) {
+        binding.sources.push_back({static_cast<ParameterSource::Kind>(source.at(0).get<int>()),
+                                   source.at(1).get<std::size_t>()});
+    }
+    if (const Json& out = json.at("out"); !out.is_null()) {
+        binding.out = ResultLike{out.at(0).get<std::size_t>(), out.at(1).get<bool>()};
+    }
+    for (const Json& result : json.at("results")) {
+        binding.results.push_back(result.is_null() ? std::nullopt
+                                                   : std::optional(result.get<std::size_t>()));
+    }
+    return binding;
+}
+
+Json to_json(const Answer& answer) {
+    Json calls = Json::array();
+    for (const auto& call : answer.calls) {
+        calls.push_back(call ? to_json(*call) : Json(call.error()));
+    }
+    return {{"split", answer.split}, {"calls", calls}};
+}
+
+Answer answer_from(const Json& json) {
+    Answer answer{json.at("split").get<std::size_t>(), {}};
+    for (const Json& call : json.at("calls")) {
+        if (call.is_string()) {
+            answer.calls.emplace_back(tl::make_unexpected(call.get<std::string>()));
+        } else {
+            answer.calls.emplace_back(binding_from(call));
+        }
+    }
+    return answer;
+}
+
+// What a child says of the questions that are still open, and which it was at when it died.
+struct Collector {
+    std::map<std::size_t, Answer> answers;
+    std::optional<std::size_t> current;
+    std::optional<std::string> fatal;
+
+    void take(std::string_view line) {
+        const Json json = base::parse_json(line, "proof");
+        if (json.contains("fatal")) {
+            fatal = json["fatal"].get<std::string>();
+        } else if (json.contains("begin")) {
+            current = json["begin"].get<std::size_t>();
+        } else if (current) {
+            answers.insert_or_assign(*current, answer_from(json));
+            current.reset();
+        }
+    }
+};
+
+Answer refused(const Question& question, const std::string& why) {
+    Answer answer;
+    answer.calls.assign(question.splits.at(0).size(), tl::make_unexpected(why));
+    return answer;
+}
+
+}  // namespace
+
+std::vector<Answer> prove_calls(const std::vector<Question>& questions,
+                                const std::function<void()>& run) {
+    std::optional<Prover> prover;
+    try {
+        prover.emplace(questions, run);
+    } catch (const std::exception& error) {
+        inputs_do_not_fit(run_error(error.what()));
+    }
+    std::vector<Answer> answers;
+    for (const Question& question : questions) {
+        answers.push_back(prover->answer(question));
+    }
+    return answers;
+}
+
+std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
+                                         const std::function<void()>& run,
+                                         const SandboxLimits& limits) {
+    std::map<std::size_t, Answer> answers;
+    while (answers.size() < questions.size()) {
+        Collector collector;
+        const auto work = [&](const std::function<void(std::string_view)>& send) {
+            std::optional<Prover> prover;
+            try {
+                prover.emplace(questions, run);
+            } catch (const std::exception& error) {
+                send(Json{{"fatal", run_error(error.what())}}.dump());
+                return;
+            }
+            for (std::size_t i = 0; i < questions.size(); ++i) {
+                if (!answers.contains(i)) {
+                    send(Json{{"begin", i}}.dump());
+                    send(to_json(prover->answer(questions[i])).dump());
+                }
+            }
+        };
+        const SandboxOutcome outcome =
+            run_in_sandbox(limits, work, [&](std::string_view line) { collector.take(line); });
+        if (collector.fatal || (!outcome.finished && !collector.current)) {
+            inputs_do_not_fit(collector.fatal.value_or(outcome.why));
+        }
+        if (!outcome.finished) {
+            answers.emplace(*collector.current,
+                            refused(questions[*collector.current], outcome.why));
+        }
+        answers.merge(collector.answers);
+    }
+    std::vector<Answer> all;
+    for (auto& [number, answer] : answers) {
+        all.push_back(std::move(answer));
+    }
+    return all;
+}
+
+}  // namespace twinkle::runtime

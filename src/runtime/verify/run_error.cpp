@@ -1,0 +1,21 @@
+#include "runtime/verify/run_error.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+
+namespace twinkle::runtime {
+
+std::string run_error(const std::string& text) {
+    std::string line = text;
+    for (const std::string& part : base::split(text, '\n')) {
+        // TorchScript puts the stack of the model's source first and the message last.
+        if (part.find("Error: ") != std::string::npos || part.starts_with("expected ")) {
+            line = part;
+        }
+    }
+    const auto end = line.find('\n');
+    return base::printable(line.substr(0, std::min<std::size_t>(end, 300)));
+}
+
+}  // namespace twinkle::runtime
