@@ -3,11 +3,13 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "runtime/convert/dtype_conversion.h"
 #include "runtime/model/model_file.h"
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/double_reference.h"
 #include "runtime/verify/gradients.h"
+#include "runtime/verify/rounded_results.h"
 #include "runtime/verify/site_module.h"
 #include "twinkle/error.h"
 
@@ -85,7 +87,43 @@ struct Contest {
     Norm norm = Norm::largest;
     std::function<void()> alive;  // told between steps that take long
     const VerificationContext& context;
+    // Of a converted model as a whole, instead of the original: its luck is not to be that of
+    // another that is right.
+    std::optional<torch::jit::Module> measure = std::nullopt;
 };
+
+// Tensors of the dtypes of others.
+c10::IValue in_dtypes_of(const c10::IValue& value, const c10::IValue& like) {
+    if (value.isTensor() && like.isTensor()) {
+        return value.toTensor().to(like.toTensor().scalar_type());
+    }
+    if (value.isTuple() && like.isTuple() &&
+        value.toTupleRef().size() == like.toTupleRef().size()) {
+        std::vector<c10::IValue> elements;
+        for (std::size_t i = 0; i < value.toTupleRef().size(); ++i) {
+            elements.push_back(
+                in_dtypes_of(value.toTupleRef().elements()[i], like.toTupleRef().elements()[i]));
+        }
+        return c10::ivalue::Tuple::create(std::move(elements));
+    }
+    return value;
+}
+
+// The original in which every result is rounded to the dtype that it was converted to.
+torch::jit::Module open_measure(const VerificationContext& context) {
+    torch::jit::Module model = open_model(context.original);
+    round_weights(model, *context.dtype);
+    round_results(model, *context.dtype);
+    return model;
+}
+
+// What it gives, in the dtypes of what it is the measure for.
+c10::IValue measured(const torch::jit::Module& measure, const std::string& method,
+                     const Inputs& inputs, const c10::IValue& like) {
+    const auto own = weight_dtypes(measure);
+    const Inputs given = own.empty() ? inputs : with_dtype(inputs, *own.begin());
+    return in_dtypes_of(run_seeded(measure, method, given), like);
+}
 
 void judge_call(const Contest& contest, const std::string& method, const Inputs& inputs,
                 Verdict& verdict) {
@@ -97,7 +135,9 @@ void judge_call(const Contest& contest, const std::string& method, const Inputs&
     verdict.ran = false;
     const c10::IValue result = run_seeded(contest.kernelized, method, for_kernel);
     verdict.ran = true;
-    const Comparison one = compare(result, original, reference, contest.norm);
+    const Comparison one = compare(
+        result, contest.measure ? measured(*contest.measure, method, inputs, result) : original,
+        reference, contest.norm);
     if (verdict.comparison.allowed == 0 || !one.problem.empty() ||
         one.error * verdict.comparison.allowed > verdict.comparison.error * one.allowed) {
         verdict.comparison = one;
@@ -187,12 +227,31 @@ void limit_threads(const VerificationContext& context) {
     }
 }
 
+// What the kernels stand for: the original, converted where the kernelized model was.
+torch::jit::Module open_original(const VerificationContext& context) {
+    torch::jit::Module model = open_model(context.original);
+    if (context.dtype) {
+        convert_dtype(model, *context.dtype);
+    }
+    return model;
+}
+
+// Computes in double, with the weights that the original has, or got.
+torch::jit::Module open_reference(const VerificationContext& context) {
+    torch::jit::Module model = open_model(context.original);
+    if (context.dtype) {
+        round_weights(model, *context.dtype);
+    }
+    compute_in_double(model);
+    return model;
+}
+
 // In the child. Sends {"fatal"} or, for each site, {"begin"} and {"verdict"}.
 void judge_sites(const VerificationContext& context, const torch::jit::Module& kernelized,
                  const std::vector<std::string>& sites, const Send& send) {
     const torch::NoGradGuard no_grad;
     limit_threads(context);
-    torch::jit::Module recorder = open_model(context.original);
+    torch::jit::Module recorder = open_original(context);
     std::map<std::string, std::vector<RecordedCall>> recorded;
     try {
         recorded = record_calls(recorder, sites, calls_per_site, [&](torch::jit::Module& model) {
@@ -202,9 +261,8 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
         send(Json{{"fatal", short_text(error.what())}}.dump());
         return;
     }
-    const torch::jit::Module original = open_model(context.original);
-    torch::jit::Module reference = open_model(context.original);
-    compute_in_double(reference);
+    const torch::jit::Module original = open_original(context);
+    const torch::jit::Module reference = open_reference(context);
     for (const std::string& site : sites) {
         send(Json{{"begin", site}}.dump());
         Calls calls;
@@ -229,15 +287,37 @@ void judge_whole(const VerificationContext& context, const torch::jit::Module& k
                  const Send& send) {
     const torch::NoGradGuard no_grad;
     limit_threads(context);
-    const torch::jit::Module original = open_model(context.original);
-    torch::jit::Module reference = open_model(context.original);
-    compute_in_double(reference);
+    const torch::jit::Module original = open_original(context);
+    torch::jit::Module reference = open_reference(context);
     hold_in_double(reference);
+    const auto measure = context.dtype ? std::optional(open_measure(context)) : std::nullopt;
     send(Json{{"begin", ""}}.dump());
     send(Json{{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
-                                         sign_of_life(send), context},
+                                         sign_of_life(send), context, measure},
                                         {{"forward", context.inputs}}))}}
              .dump());
+}
+
+Verdict judge_converted(const VerificationContext& context) {
+    Verdict verdict;
+    verdict.calls = 1;
+    try {
+        const torch::jit::Module converted = open_original(context);
+        torch::jit::Module reference = open_reference(context);
+        hold_in_double(reference);
+        const c10::IValue result = run_seeded(converted, "forward", deep_copy(context.inputs));
+        verdict.ran = true;
+        const c10::IValue expected =
+            measured(open_measure(context), "forward", context.inputs, result);
+        const c10::IValue exact =
+            run_seeded(reference, "forward", with_dtype(context.inputs, at::kDouble));
+        verdict.comparison = compare(result, expected, exact, Norm::euclidean);
+        verdict.because = verdict.comparison.problem;
+    } catch (const std::exception& error) {
+        verdict.because = "it cannot be run: " + short_text(error.what());
+    }
+    verdict.right = verdict.because.empty();
+    return verdict;
 }
 
 // Collects what a child sends; remembers which site was under way when it died.
@@ -314,6 +394,25 @@ Verdict verify_whole(const VerificationContext& context, const torch::jit::Modul
     Collector collector;
     const SandboxOutcome outcome = run_in_sandbox(
         context.limits, [&](const Send& send) { judge_whole(context, kernelized, send); },
+        [&](std::string_view line) { collector.take(line); });
+    if (collector.verdicts.contains("")) {
+        return collector.verdicts[""];
+    }
+    Verdict verdict;
+    verdict.because = outcome.why;
+    return verdict;
+}
+
+Verdict verify_conversion(const VerificationContext& context) {
+    Collector collector;
+    const SandboxOutcome outcome = run_in_sandbox(
+        context.limits,
+        [&](const Send& send) {
+            const torch::NoGradGuard no_grad;
+            limit_threads(context);
+            send(Json{{"begin", ""}}.dump());
+            send(Json{{"verdict", to_json(judge_converted(context))}}.dump());
+        },
         [&](std::string_view line) { collector.take(line); });
     if (collector.verdicts.contains("")) {
         return collector.verdicts[""];
