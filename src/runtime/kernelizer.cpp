@@ -114,7 +114,8 @@ Report Kernelizer::run() {
 void Kernelizer::determine_context() {
     context_.mode = mode_for(model_, options_.mode);
     context_.device = device_for(model_, options_.device, report_.warnings);
-    context_.capability = capability_of(mapping_);
+    const auto named = options_.load_kernels ? named_capability(options_.device) : std::nullopt;
+    context_.capability = named ? named : capability_of(mapping_);
     report_.mode = context_.mode;
     report_.device = context_.device;
     report_other_machine();

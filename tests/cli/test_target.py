@@ -10,7 +10,8 @@ import zipfile
 
 import pytest
 from conftest import PROGRAM, ROOT, environment
-from kernels_for_tests import EXAMPLES, MAJOR, MINOR, OPERATORS, VARIANT, calling, compiled_kernel, needs_runtime
+from kernels_for_tests import (EXAMPLES, MAJOR, MINOR, OPERATORS, RMS_NORM, VARIANT, calling, compiled_kernel, needs_runtime,
+                              python_kernel)
 
 torch = pytest.importorskip("torch")
 pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -153,6 +154,19 @@ def test_a_gpu_that_the_build_has_no_code_for(twinkle, library, driver):
     done = twinkle("kernelize", EXAMPLES / "scripted.pt", "-o", "x.pt", "--map", "map.json", "--device", "cuda",
                    env={**driver, "FAKE_CUDA": PACK_GPUS})
     assert done.code == 0, done.err
+
+
+def test_gpus_of_different_kinds_in_one_machine(twinkle, driver):
+    """A number names one of them, and its own capability decides."""
+    python_kernel(twinkle.folder, RMS_NORM, more='device = "cuda"\ncapability = "70-80"\n')
+    here = {**driver, "FAKE_CUDA": PACK_GPUS}
+    assert twinkle("resolve", "--target", f"torch={MAJOR}.{MINOR},backend=cu130,arch=9.0", "-o", "map.json").code == 0
+    for device, replaced in (("cuda", 0), ("cuda:0", 0), ("cuda:1", 5)):
+        done = twinkle("kernelize", EXAMPLES / "scripted.pt", "-o", "x.pt", "--map", "map.json", "--device", device,
+                       "--json", env=here)
+        assert done.code == 0, done.err
+        assert done.json["replaced"] == replaced, device
+        assert replaced or all("no capability range" in site["because"] for site in done.json["sites"])
 
 
 def test_verify_runs_what_target_does_not_load(twinkle):

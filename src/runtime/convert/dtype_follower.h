@@ -2,6 +2,7 @@
 // One walk through a model with given meanings of its dtype constants (dtype_flow.h).
 
 #include "runtime/convert/dtype_flow.h"
+#include "runtime/convert/known_dtype.h"
 #include "runtime/inspect/stack_frames.h"
 
 #include <optional>
@@ -9,20 +10,6 @@
 #include <unordered_map>
 
 namespace twinkle::runtime {
-
-// What is known of a value.
-struct Known {
-    enum class Kind { unknown, tensor, number, several, module };
-    Kind kind = Kind::unknown;
-    std::optional<at::ScalarType> dtype{};  // of a tensor, or of all tensors in a list
-    bool assumed = false;  // the dtype is that of an input of the model, which nothing tells
-    bool single = false;   // a tensor of no dimension: it promotes nothing
-    const torch::jit::Value* made = nullptr;   // where its elements were computed
-    const torch::jit::Node* cast = nullptr;    // it is this cast to float32 of the new dtype …
-    const torch::jit::Value* under = nullptr;  // … of this value
-    std::vector<Known> elements{};             // of a tuple or list
-    c10::IValue object{};
-};
 
 class DtypeFollower {
 public:
@@ -41,6 +28,9 @@ private:
     void block(const torch::jit::Block* block, Values& values);
     void branches(const torch::jit::Node* node, Values& values);
     void primitive(const torch::jit::Node* node, Values& values);
+    Known called(const torch::jit::Node* node, const Values& values);
+    Known held_together(const torch::jit::Node* node, const Values& values);
+    void taken_apart(const torch::jit::Node* node, Values& values);
     Known constant(const torch::jit::Node* node) const;
     Known attribute(const Known& object, const std::string& name) const;
     void tensor_operator(const torch::jit::Node* node, Values& values);

@@ -82,11 +82,12 @@ Report kernelize_by(runtime::Registrations registrations, torch::jit::Module& mo
                     const ModelOptions& options) {
     KernelizeOptions how = kernelize_options(options);
     std::vector<std::string> warnings;
+    const auto named = runtime::named_capability(how.device);
     const runtime::SelectionContext context{runtime::mode_for(model, how.mode),
                                             runtime::device_for(model, how.device, warnings),
-                                            runtime::own_target().capability()};
+                                            named ? named : runtime::own_target().capability()};
     how.mode = context.mode;
-    how.device = context.device;
+    how.device = how.device ? how.device : context.device;
     if (runtime::mapping_disabled()) {
         // Nothing is looked for then; every site is kept, and says why.
         registrations.layers.clear();

@@ -92,39 +92,6 @@ struct Contest {
     std::optional<torch::jit::Module> measure = std::nullopt;
 };
 
-// Tensors of the dtypes of others.
-c10::IValue in_dtypes_of(const c10::IValue& value, const c10::IValue& like) {
-    if (value.isTensor() && like.isTensor()) {
-        return value.toTensor().to(like.toTensor().scalar_type());
-    }
-    if (value.isTuple() && like.isTuple() &&
-        value.toTupleRef().size() == like.toTupleRef().size()) {
-        std::vector<c10::IValue> elements;
-        for (std::size_t i = 0; i < value.toTupleRef().size(); ++i) {
-            elements.push_back(
-                in_dtypes_of(value.toTupleRef().elements()[i], like.toTupleRef().elements()[i]));
-        }
-        return c10::ivalue::Tuple::create(std::move(elements));
-    }
-    return value;
-}
-
-// The original in which every result is rounded to the dtype that it was converted to.
-torch::jit::Module open_measure(const VerificationContext& context) {
-    torch::jit::Module model = open_model(context.original);
-    round_weights(model, *context.dtype);
-    round_results(model, *context.dtype);
-    return model;
-}
-
-// What it gives, in the dtypes of what it is the measure for.
-c10::IValue measured(const torch::jit::Module& measure, const std::string& method,
-                     const Inputs& inputs, const c10::IValue& like) {
-    const auto own = weight_dtypes(measure);
-    const Inputs given = own.empty() ? inputs : with_dtype(inputs, *own.begin());
-    return in_dtypes_of(run_seeded(measure, method, given), like);
-}
-
 void judge_call(const Contest& contest, const std::string& method, const Inputs& inputs,
                 Verdict& verdict) {
     Inputs for_original = deep_copy(inputs);
@@ -136,7 +103,7 @@ void judge_call(const Contest& contest, const std::string& method, const Inputs&
     const c10::IValue result = run_seeded(contest.kernelized, method, for_kernel);
     verdict.ran = true;
     const Comparison one = compare(
-        result, contest.measure ? measured(*contest.measure, method, inputs, result) : original,
+        result, contest.measure ? run_rounded(*contest.measure, method, inputs, result) : original,
         reference, contest.norm);
     if (verdict.comparison.allowed == 0 || !one.problem.empty() ||
         one.error * verdict.comparison.allowed > verdict.comparison.error * one.allowed) {
@@ -290,7 +257,9 @@ void judge_whole(const VerificationContext& context, const torch::jit::Module& k
     const torch::jit::Module original = open_original(context);
     torch::jit::Module reference = open_reference(context);
     hold_in_double(reference);
-    const auto measure = context.dtype ? std::optional(open_measure(context)) : std::nullopt;
+    const auto measure = context.dtype
+                             ? std::optional(open_rounded(context.original, *context.dtype))
+                             : std::nullopt;
     send(Json{{"begin", ""}}.dump());
     send(Json{{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
                                          sign_of_life(send), context, measure},
@@ -307,8 +276,8 @@ Verdict judge_converted(const VerificationContext& context) {
         hold_in_double(reference);
         const c10::IValue result = run_seeded(converted, "forward", deep_copy(context.inputs));
         verdict.ran = true;
-        const c10::IValue expected =
-            measured(open_measure(context), "forward", context.inputs, result);
+        const c10::IValue expected = run_rounded(open_rounded(context.original, *context.dtype),
+                                                 "forward", context.inputs, result);
         const c10::IValue exact =
             run_seeded(reference, "forward", with_dtype(context.inputs, at::kDouble));
         verdict.comparison = compare(result, expected, exact, Norm::euclidean);
