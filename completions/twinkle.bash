@@ -44,8 +44,10 @@ _twinkle() {
         resolve:--lockfile) _twinkle_files -f "$cur"; return ;;
         kernelize:-o | kernelize:--output) _twinkle_files -f "$cur"; return ;;
         kernelize:--map) _twinkle_files -f "$cur"; return ;;
+        kernelize:--target) _twinkle_files -f "$cur"; return ;;
         kernelize:--mode) mapfile -t COMPREPLY < <(compgen -W "inference training inference+compile training+compile" -- "$cur"); return ;;
         kernelize:--device) mapfile -t COMPREPLY < <(compgen -W "cpu cuda" -- "$cur"); return ;;
+        kernelize:--dtype) mapfile -t COMPREPLY < <(compgen -W "bfloat16 float16 float32" -- "$cur"); return ;;
         kernelize:--inputs) _twinkle_files -f "$cur"; return ;;
         kernelize:--only) :; return ;;
         kernelize:--exclude) :; return ;;
@@ -139,7 +141,7 @@ _twinkle() {
             ;;
         kernelize)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --mode --device --inputs --verify --only --exclude --fallback --strict --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --only --exclude --fallback --strict --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi

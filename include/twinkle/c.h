@@ -40,7 +40,8 @@ TWINKLE_C_API void twinkle_clear_kernels(void);
  *
  * mapping: a twinkle.map.json; NULL: what twinkle_register_kernels has registered.
  * options: NULL, or JSON with any of
- *   {"mode": "inference", "device": "cpu", "only": ["model.*"], "exclude": [], "strict": false,
+ *   {"mode": "inference", "device": "cpu", "dtype": "bfloat16", "load_kernels": true,
+ *    "only": ["model.*"], "exclude": [], "strict": false,
  *    "use_fallback": true | false | ["no-layer", "no-device", "no-compatible-properties",
  *                                    "no-compatible-mode", "cannot-compile", "cannot-load"]}
  * report: NULL, or receives the report as JSON ("twinkle.kernelize/1"); free it with twinkle_free.

@@ -46,9 +46,17 @@ TWINKLE_API FallbackSet parse_fallbacks(const std::vector<std::string>& words);
 struct KernelizeOptions {
     std::optional<std::string>
         mode{};  // inference, training, …; none: what the model's training says
-    std::optional<std::string> device{};  // none: that of the first parameter
-    std::vector<std::string> only{};      // globs over sites; empty: all
+    // None: that of the first parameter. One that is named is where the model will run: another
+    // device that its code names gives way to that of its weights.
+    std::optional<std::string> device{};
+    // bfloat16, float16 or float32: the model is converted first, weights and the constants in its
+    // code. Error(refused) where it cannot be told what a constant means. None: it stays as it is.
+    std::optional<std::string> dtype{};
+    std::vector<std::string> only{};  // globs over sites; empty: all
     std::vector<std::string> exclude{};
+    // False: for a machine that is not this one. Operators are declared as the mapping has them,
+    // and no library of a kernel is opened; the model cannot be run in this process.
+    bool load_kernels = true;
     FallbackSet fallback = default_fallbacks();
     bool strict = false;  // a site that is bound but kept is Error(refused)
     // What forward is called with. A call that a trace has inlined is replaced only where a run of

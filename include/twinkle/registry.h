@@ -260,6 +260,7 @@ struct UseFallback {
 struct ModelOptions {
     std::optional<std::string> mode{};    // none: training if a module of the model is in training
     std::optional<std::string> device{};  // none: that of the first parameter
+    std::optional<std::string> dtype{};   // as in KernelizeOptions: converted to it first
     UseFallback use_fallback = true;
     bool strict = false;  // a site that is bound but kept is Error(refused)
     // The older way to say the mode; contradicting it is Error(malformed).
@@ -267,6 +268,7 @@ struct ModelOptions {
     std::optional<bool> needs_torch_compile{};
     std::vector<std::string> only{};  // globs over sites; empty: all
     std::vector<std::string> exclude{};
+    bool load_kernels = true;            // as in KernelizeOptions
     const Registry* registry = nullptr;  // none: that of the process
     // What forward is called with: proves how to replace functions that a trace has inlined.
     std::vector<c10::IValue> inputs{};

@@ -4,6 +4,7 @@
 #include "twinkle/api.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,9 +31,27 @@ struct TWINKLE_API SiteReport {
     std::optional<double> time_after_us;
 };
 
+// Constants in a model's code that tie it to where it was made: a trace holds the device and the
+// dtype that its tensors had.
+struct TWINKLE_API ConstantReport {
+    std::size_t found = 0;                       // that stand in the way, or stood
+    std::size_t rewritten = 0;                   // of them, casts that were added among them
+    std::size_t inserted = 0;                    // casts that were added
+    std::size_t converted = 0;                   // weights
+    std::vector<std::string> named;              // "cpu"; "float32"
+    std::map<std::string, std::size_t> methods;  // "pkg.Class.forward", and how many
+    std::vector<std::string> kept;  // buffers that stay float32, as the code reads them only so
+};
+
 struct TWINKLE_API Report {
-    std::string mode;               // inference, training, with +compile
-    std::string device;             // cpu, cuda, …
+    std::string mode;                  // inference, training, with +compile
+    std::string device;                // cpu, cuda, …
+    std::optional<std::string> dtype;  // that the model was converted to
+    ConstantReport device_constants;
+    ConstantReport dtype_constants;
+    // With --verify and a dtype: the model that was converted, before any kernel, beside the
+    // original in which every result is rounded to that dtype; in the Euclidean norm.
+    std::optional<SiteReport> conversion;
     std::vector<SiteReport> sites;  // in the order of the module tree
     std::vector<std::string> warnings;
     SiteReport whole;  // errors and times of the whole model; site is ""

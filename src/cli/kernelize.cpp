@@ -50,12 +50,19 @@ void add_choices(base::Json& request, const Arguments& arguments) {
             "--strict allows no fallback");
     require(!arguments.flag("verify") || arguments.text("inputs"), "--verify needs inputs",
             "add --inputs FILE, or --inputs \"int64[1,128]:0..32000\"");
+    require(!arguments.flag("verify") || !arguments.text("target"),
+            "--verify runs the kernels, and --target loads none",
+            "verify on the machine that the model is for: twinkle bench, or kernelize there");
+    request["load_kernels"] = !arguments.text("target");
     request["fallback"] = fallback_words(strict ? "false" : fallback.value_or("true"));
     request["strict"] = strict || fallback == "false";
     request["verify"] = arguments.flag("verify");
     request["dry_run"] = arguments.flag("dry-run");
     request["strip_debug"] = arguments.flag("strip-debug");
     add_choice_of_sites(request, arguments);
+    if (const auto dtype = arguments.text("dtype")) {
+        request["dtype"] = checked_dtype(*dtype);
+    }
 }
 
 int run(const Arguments& arguments, Console& console) {
@@ -63,7 +70,7 @@ int run(const Arguments& arguments, Console& console) {
     add_choices(request, arguments);
     add_files(request, arguments);
     const auto worker = find_worker(console);
-    add_mapping(request, arguments, console);
+    add_mapping(request, arguments, console, arguments.text("target"));
 
     auto report = run_worker(worker, request, console);
     if (console.json()) {
@@ -100,8 +107,15 @@ Command kernelize_command() {
                   "Where to write the model (default: NAME.kernelized.pt in the current folder)",
               .kind = ValueKind::file},
              map_option(),
+             {.names = "--target",
+              .value = "TARGET",
+              .help = "The machine that the model is for: a name from [targets] in the manifest, a "
+                      "file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…; no "
+                      "kernel is loaded",
+              .kind = ValueKind::file},
              mode_option(),
              device_option(),
+             dtype_option(),
              inputs_option(),
              {.names = "--verify",
               .value = "",
@@ -135,7 +149,9 @@ Command kernelize_command() {
              {"As a mapping says, and compare every site",
               "twinkle kernelize model.pt --map twinkle.map.json --inputs inputs.pt --verify"},
              {"What would happen to the MLPs",
-              "twinkle kernelize model.pt --dry-run --only 'model.layers.*.mlp'"}},
+              "twinkle kernelize model.pt --dry-run --only 'model.layers.*.mlp'"},
+             {"In half precision, for a GPU server, on a machine without one",
+              "twinkle kernelize model.pt --target server.json --dtype bfloat16 -o server.pt"}},
         .run = run};
 }
 

@@ -7,7 +7,11 @@
 #include "base/text.h"
 #include "cli/model_request.h"
 #include "cli/resolution.h"
+#include "kernel/archs.h"
 #include "target/backend.h"
+#include "target/machine.h"
+#include "target/runtime.h"
+#include "target/target.h"
 #include "twinkle/error.h"
 #include "twinkle/mapping.h"
 
@@ -23,15 +27,61 @@ namespace {
                                        .hint = near ? "did you mean '" + *near + "'?" : ""});
 }
 
-Mapping read_or_resolve_mapping(const Arguments& arguments, Console& console) {
-    if (const auto file = arguments.text("map")) {
-        return Mapping::load(existing_file(*file, "mapping"));
+// A mapping says which machine it is for; --target beside it may not say another.
+void require_target(const Mapping& mapping, const std::string& file, const std::string& text) {
+    const auto& machine = target::this_machine();
+    const auto wanted =
+        target::choose_target(text, {}, machine, target::choose_runtime(machine)).to_map();
+    for (const MappedKernel& kernel : mapping.kernels) {
+        const auto kind = target::parse_backend_type(kernel.device);
+        const std::string& arch = wanted.at("arch");
+        if (kind && arch != "none" && !kernel.archs.empty() &&
+            !kernel::archs_support(kernel.archs, *kind, arch)) {
+            throw Error(ErrorCode::refused,
+                        {.what = "the kernel " + kernel.name + " has no code for the target's GPU",
+                         .where = file,
+                         .why = "it is built for " + base::join(kernel.archs, ", ") +
+                                ", the target is " + arch,
+                         .hint = "twinkle versions --target shows which builds fit"});
+        }
     }
-    auto resolution = resolve_now(console, {});
+    for (const auto& [key, value] : wanted) {
+        const auto mapped = mapping.target.find(key);
+        if (key != "arch" && mapped != mapping.target.end() && mapped->second != value) {
+            throw Error(ErrorCode::malformed,
+                        {.what = "the mapping is for another machine than --target says",
+                         .where = file,
+                         .why = "its " + key + " is " + base::printable(mapped->second) + ", not " +
+                                base::printable(value),
+                         .hint = "resolve it with that --target, or leave out --map"});
+        }
+    }
+}
+
+Mapping read_or_resolve_mapping(const Arguments& arguments, Console& console,
+                                const std::optional<std::string>& target) {
+    if (const auto file = arguments.text("map")) {
+        auto mapping = Mapping::load(existing_file(*file, "mapping"));
+        if (target) {
+            require_target(mapping, *file, *target);
+        }
+        return mapping;
+    }
+    ResolveChoices choices;
+    choices.target = target;
+    auto resolution = resolve_now(console, choices);
     console.note(resolution.manifest
                      ? "kernels as " + base::display_path(*resolution.manifest) + " says"
                      : "no manifest here: the bundled kernels are used");
     return std::move(resolution.mapping);
+}
+
+// The device that a machine is chosen for: that of its backend.
+std::string device_of(const Mapping& mapping) {
+    const auto named = mapping.target.find("backend");
+    const auto backend =
+        named == mapping.target.end() ? std::nullopt : target::parse_backend(named->second);
+    return backend ? backend->device() : "cpu";
 }
 
 }  // namespace
@@ -71,6 +121,14 @@ std::vector<std::string> fallback_words(const std::string& text) {
         }
     }
     return words;
+}
+
+std::string checked_dtype(const std::string& text) {
+    const std::vector<std::string> known = {"bfloat16", "float16", "float32"};
+    if (std::find(known.begin(), known.end(), text) == known.end()) {
+        cannot_be("--dtype", text, known);
+    }
+    return text;
 }
 
 std::string checked_device(const std::string& text) {
@@ -116,6 +174,16 @@ Option device_option() {
             .choices = {"cpu", "cuda"}};
 }
 
+Option dtype_option() {
+    return {.names = "--dtype",
+            .value = "DTYPE",
+            .help =
+                "Convert the model first, weights and the dtypes that its code names: "
+                "bfloat16, float16 or float32",
+            .kind = ValueKind::choice,
+            .choices = {"bfloat16", "float16", "float32"}};
+}
+
 Option inputs_option() {
     return {.names = "--inputs",
             .value = "INPUTS",
@@ -150,9 +218,13 @@ void add_choice_of_sites(base::Json& request, const Arguments& arguments) {
     }
 }
 
-void add_mapping(base::Json& request, const Arguments& arguments, Console& console) {
-    const auto mapping = read_or_resolve_mapping(arguments, console);
+void add_mapping(base::Json& request, const Arguments& arguments, Console& console,
+                 const std::optional<std::string>& target) {
+    const auto mapping = read_or_resolve_mapping(arguments, console, target);
     request["map"] = base::parse_json(mapping.to_json(), "mapping");
+    if (request["device"].is_null() && !request["load_kernels"].get<bool>()) {
+        request["device"] = device_of(mapping);
+    }
     auto folders = kernel_folders({});
     for (const auto& kernel : mapping.kernels) {
         folders.push_back(kernel.path);

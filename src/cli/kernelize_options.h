@@ -2,6 +2,7 @@
 // The options that kernelize and bench share, and the values of --mode, --device and --fallback as
 // the worker expects them.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace twinkle::cli {
 Option map_option();
 Option mode_option();
 Option device_option();
+Option dtype_option();
 Option inputs_option();
 Option only_option();
 Option exclude_option();
@@ -21,8 +23,10 @@ Option exclude_option();
 // --only, --exclude, --mode and --device into a request.
 void add_choice_of_sites(base::Json& request, const Arguments& arguments);
 
-// The mapping of --map, or of resolving now, and the folders of its kernels.
-void add_mapping(base::Json& request, const Arguments& arguments, Console& console);
+// The mapping of --map, or of resolving now, and the folders of its kernels; with a target the one
+// for that machine, and its device where none is named.
+void add_mapping(base::Json& request, const Arguments& arguments, Console& console,
+                 const std::optional<std::string>& target = std::nullopt);
 
 void say_warnings(const base::Json& report, Console& console);
 
@@ -34,5 +38,7 @@ std::vector<std::string> fallback_words(const std::string& text);
 
 // The device of a model: cpu, cuda, cuda:1, … Throws Error(malformed).
 std::string checked_device(const std::string& text);
+// bfloat16, float16 or float32. Throws Error(malformed).
+std::string checked_dtype(const std::string& text);
 
 }  // namespace twinkle::cli

@@ -33,6 +33,13 @@ Json site_json(const SiteReport& site) {
     return object;
 }
 
+Json constants_json(const ConstantReport& constants) {
+    return {{"found", constants.found},       {"rewritten", constants.rewritten},
+            {"inserted", constants.inserted}, {"named", constants.named},
+            {"methods", constants.methods},   {"weights_converted", constants.converted},
+            {"kept_float32", constants.kept}};
+}
+
 }  // namespace
 
 const char* site_status_name(SiteStatus status) {
@@ -56,7 +63,15 @@ std::string Report::to_json() const {
     }
     Json model = measured_json(whole);
     model["because"] = whole.because;
+    Json converted;
+    if (conversion) {
+        converted = measured_json(*conversion);
+    }
     return base::dump_json({{"schema", "twinkle.kernelize/1"},
+                            {"dtype", dtype ? Json(*dtype) : Json()},
+                            {"device_constants", constants_json(device_constants)},
+                            {"dtype_constants", constants_json(dtype_constants)},
+                            {"conversion", std::move(converted)},
                             {"mode", mode},
                             {"device", device},
                             {"sites", std::move(list)},

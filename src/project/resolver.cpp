@@ -1,6 +1,8 @@
 #include "project/resolver.h"
 
 #include "base/file.h"
+#include "base/text.h"
+#include "kernel/archs.h"
 #include "project/build_chooser.h"
 #include "project/find_project.h"
 #include "project/function_candidates.h"
@@ -88,6 +90,23 @@ void check_signatures(const Manifest& manifest, Resolution& resolution) {
     }
 }
 
+// One build is chosen, by the first GPU; others of this machine may be of another kind.
+void check_other_gpus(const target::Machine& machine, Resolution& resolution) {
+    const auto driver = machine.may_have_cuda() ? machine.cuda_driver() : std::nullopt;
+    for (std::size_t i = 1; driver && i < driver->gpus.size(); ++i) {
+        const target::Gpu& gpu = driver->gpus[i];
+        for (const MappedKernel& kernel : resolution.mapping.kernels) {
+            if (kernel.device == "cuda" && !kernel.archs.empty() &&
+                !kernel::archs_support(kernel.archs, target::BackendKind::cuda, gpu.arch)) {
+                resolution.warnings.push_back(kernel.name + " has no code for GPU " +
+                                              std::to_string(i) + ", " + base::printable(gpu.name) +
+                                              " (" + gpu.arch + "), only for " +
+                                              base::join(kernel.archs, ", "));
+            }
+        }
+    }
+}
+
 void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
     to.insert(to.end(), from.begin(), from.end());
 }
@@ -129,6 +148,9 @@ Resolution resolve(const ResolveOptions& options) {
     add_layers(manifest, rules, locator, chooser, resolution.mapping);
     add_functions(manifest, rules, locator, chooser, resolution.mapping);
     check_signatures(manifest, resolution);
+    if (!options.target || *options.target == "here") {
+        check_other_gpus(machine, resolution);
+    }
     append(resolution.warnings, locator.warnings());
     append(resolution.warnings, chooser.warnings());
     return resolution;

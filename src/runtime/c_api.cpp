@@ -78,6 +78,8 @@ ModelOptions options_of(const char* text) {
     base::TableReader reader(root, "options", "the options");
     options.mode = reader.string("mode");
     options.device = reader.string("device");
+    options.dtype = reader.string("dtype");
+    options.load_kernels = reader.boolean("load_kernels").value_or(true);
     options.only = reader.strings("only");
     options.exclude = reader.strings("exclude");
     options.strict = reader.boolean("strict").value_or(false);
@@ -136,9 +138,16 @@ int twinkle_kernelize_file(const char* model, const char* mapping, const char* o
     return guarded([&] {
         const ModelOptions how = options_of(options);
         const std::filesystem::path to = needed(output, "the output");
-        torch::jit::Module loaded = load(needed(model, "the model"));
-        const Report made = kernelize_by(mapping, loaded, how);
-        runtime::save_model(loaded, to);
+        const std::filesystem::path from = needed(model, "the model");
+        Kernelized kernelized;
+        if (mapping != nullptr && !how.load_kernels) {
+            kernelized = kernelize(from, Mapping::load(mapping), kernelize_options(how));
+        } else {
+            kernelized.model = load(from);
+            kernelized.report = kernelize_by(mapping, kernelized.model, how);
+        }
+        const Report& made = kernelized.report;
+        runtime::save_model(kernelized.model, to);
         if (report != nullptr) {
             *report = ::strdup(made.to_json().c_str());
         }

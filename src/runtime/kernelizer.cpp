@@ -2,6 +2,7 @@
 #include "runtime/format.h"
 
 #include "base/text.h"
+#include "runtime/convert/portability.h"
 #include "runtime/model/model_lock.h"
 #include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/host_attributes.h"
@@ -83,14 +84,18 @@ Report Kernelizer::examine() {
 
 Report Kernelizer::run() {
     const ModelLock lock(model_);
+    make_portable(model_, options_, report_);
     Report report = examine();
     if (options_.strict) {
         refuse_kept();
     }
     mark_used_kernels();
+    const bool rewritten = report.device_constants.rewritten + report.dtype_constants.rewritten +
+                               report.dtype_constants.converted >
+                           0;
     if (report.count(SiteStatus::replaced) != 0) {
         forget_runs(model_);
-    } else {
+    } else if (!rewritten) {
         report.warnings.emplace_back("nothing was replaced: the model is what it was");
     }
     return report;
@@ -99,7 +104,8 @@ Report Kernelizer::run() {
 void Kernelizer::determine_context() {
     context_.mode = mode_for(model_, options_.mode);
     context_.device = device_for(model_, options_.device, report_.warnings);
-    context_.capability = capability_of(mapping_);
+    const auto named = options_.load_kernels ? named_capability(options_.device) : std::nullopt;
+    context_.capability = named ? named : capability_of(mapping_);
     report_.mode = context_.mode;
     report_.device = context_.device;
     report_other_machine();
@@ -169,7 +175,10 @@ void Kernelizer::report_other_machine() {
     const std::string here = fmt::format("{}.{}", TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR);
     if (torch != mapping_.target.end() && torch->second != here) {
         report_.warnings.push_back(
-            fmt::format("the mapping was made for LibTorch {}, this is {}", torch->second, here));
+            options_.load_kernels ? fmt::format("the mapping was made for LibTorch {}, this is {}",
+                                                torch->second, here)
+                                  : fmt::format("the model is for LibTorch {} and written by {}",
+                                                torch->second, here));
     }
 }
 

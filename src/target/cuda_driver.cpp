@@ -24,8 +24,8 @@ bool find(const Library& library, const char* name, Function*& function) {
 
 }  // namespace
 
-std::optional<CudaDriver> ask_cuda_driver() {
-    const Library library(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL));
+std::optional<CudaDriver> ask_cuda_driver(const std::string& file) {
+    const Library library(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
     if (!library) {
         return std::nullopt;
     }

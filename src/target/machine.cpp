@@ -55,11 +55,23 @@ public:
         return parse_version(::gnu_get_libc_version());
     }
     bool may_have_cuda() const override {
-        return ::access("/dev/nvidiactl", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0;
+        return named_driver() || ::access("/dev/nvidiactl", F_OK) == 0 ||
+               ::access("/dev/dxg", F_OK) == 0;
     }
-    std::optional<CudaDriver> cuda_driver() const override { return ask_cuda_driver(); }
+    std::optional<CudaDriver> cuda_driver() const override {
+        // GPUs do not come and go, and starting the driver takes time.
+        static const auto driver = ask_cuda_driver(named_driver().value_or("libcuda.so.1"));
+        return driver;
+    }
     std::vector<Gpu> rocm_gpus() const override {
         return read_rocm_topology("/sys/class/kfd/kfd/topology/nodes");
+    }
+
+private:
+    // The driver's library where the loader does not find it.
+    std::optional<std::string> named_driver() const {
+        auto file = environment("TWINKLE_LIBCUDA");
+        return file && !file->empty() ? file : std::nullopt;
     }
 };
 

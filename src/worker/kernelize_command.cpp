@@ -42,6 +42,7 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     refuse_unchanged(request, made.report);
     if (request.verify) {
         const auto context = kernelizing.verification(made.report);
+        kernelizing.verify_conversion(made, context);
         kernelizing.verify_sites(made, context);
         kernelizing.verify_whole(made, context);
     }

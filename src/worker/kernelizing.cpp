@@ -1,6 +1,7 @@
 #include "worker/kernelizing.h"
 
 #include "base/file.h"
+#include "runtime/convert/dtype_conversion.h"
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/patterns/pattern_calls.h"
 #include "runtime/selection/modes.h"
@@ -32,6 +33,8 @@ Kernelizing::Kernelizing(const Request& request, const Channel& channel)
       mapping_(Mapping::parse(request.map.dump(), request.model.parent_path(), "mapping")) {
     options_.mode = request.mode;
     options_.device = request.device;
+    options_.dtype = request.dtype;
+    options_.load_kernels = request.load_kernels;
     options_.only = request.only;
     options_.exclude = request.exclude;
     options_.fallback = parse_fallbacks(request.fallback);
@@ -53,7 +56,9 @@ void Kernelizing::observe(const std::string& stage, const std::string& what) {
             channel_.trace("  from " + base::display_path(kernel.path) + ", " +
                            std::to_string(kernel.files.size()) + " files, operators " +
                            (kernel.op_namespace.empty() ? "none" : kernel.op_namespace));
-            probe(kernel);
+            if (options_.load_kernels) {
+                probe(kernel);
+            }
         }
     }
 }
@@ -86,6 +91,9 @@ void Kernelizing::probe(const MappedKernel& kernel) {
 
 Kernelized Kernelizing::kernelize() {
     channel_.stage("load-model", base::display_path(request_.model));
+    if (!options_.load_kernels) {
+        return twinkle::kernelize(request_.model, mapping_, options_);
+    }
     LoadOptions options;
     options.kernel_dirs = request_.kernel_dirs;
     options.explain = [&](const std::string& attempt) { channel_.trace(attempt); };
@@ -99,6 +107,10 @@ runtime::VerificationContext Kernelizing::verification(const Report& report) con
     context.original = request_.model;
     context.limits = runtime::SandboxLimits::for_bytes(std::filesystem::file_size(request_.model));
     context.inputs = runtime::read_inputs(*request_.inputs);
+    if (report.dtype) {
+        context.dtype = runtime::floating_dtype(*report.dtype);
+        context.inputs = runtime::with_dtype(context.inputs, *context.dtype);
+    }
     context.gradients = runtime::wants_training(report.mode);
     const auto rules = std::make_shared<const std::vector<runtime::PatternRule>>(
         runtime::compile_patterns(mapping_));
@@ -132,6 +144,23 @@ std::map<std::string, Verdict> Kernelizing::verify_sites(
         }
     }
     return verdicts;
+}
+
+void Kernelizing::verify_conversion(Kernelized& made,
+                                    const runtime::VerificationContext& context) const {
+    if (!context.dtype) {
+        return;
+    }
+    channel_.stage("verify", "the conversion to " + *made.report.dtype);
+    const Verdict verdict = runtime::verify_conversion(context);
+    runtime::enter(verdict, made.report.conversion.emplace());
+    if (!verdict.right) {
+        throw Error(ErrorCode::verification,
+                    {.what = "the model is not right in " + *made.report.dtype + " on these inputs",
+                     .where = base::display_path(request_.model),
+                     .why = verdict.because,
+                     .hint = "nothing was written; convert the model before it is traced"});
+    }
 }
 
 void Kernelizing::verify_whole(Kernelized& made,

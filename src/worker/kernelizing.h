@@ -25,6 +25,8 @@ public:
     // of each site that had been replaced.
     std::map<std::string, runtime::Verdict> verify_sites(
         Kernelized& made, const runtime::VerificationContext& context);
+    // Throws Error(verification) if the model is not right as it was converted.
+    void verify_conversion(Kernelized& made, const runtime::VerificationContext& context) const;
     // Throws Error(verification) if the model as a whole is not right.
     void verify_whole(Kernelized& made, const runtime::VerificationContext& context) const;
 

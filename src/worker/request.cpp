@@ -46,6 +46,7 @@ Request Request::parse(const std::string& source) {
     request.map = json.value("map", Json());
     request.mode = text(json, "mode");
     request.device = text(json, "device");
+    request.dtype = text(json, "dtype");
     request.inputs = text(json, "inputs");
     request.graph = text(json, "graph");
     request.kernel = text(json, "kernel");
@@ -64,6 +65,7 @@ Request Request::parse(const std::string& source) {
     }
     request.runs = count(json, "runs");
     request.warm_up = count(json, "warm_up").value_or(request.warm_up);
+    request.load_kernels = json.value("load_kernels", true);
     request.verify = json.value("verify", false);
     request.strict = json.value("strict", false);
     request.dry_run = json.value("dry_run", false);

@@ -18,6 +18,7 @@ struct Request {
     base::Json map;
     std::optional<std::string> mode;
     std::optional<std::string> device;
+    std::optional<std::string> dtype;
     std::optional<std::string> inputs;
     std::optional<std::string> graph;             // inspect: of this class, whole
     std::optional<std::filesystem::path> kernel;  // inspect-kernel: a build or a library
@@ -30,6 +31,7 @@ struct Request {
     std::optional<double> duration;  // bench: seconds of measuring
     std::optional<std::size_t> runs;
     std::size_t warm_up = 3;
+    bool load_kernels = true;  // false: the model is for another machine
     bool verify = false;
     bool strict = false;
     bool dry_run = false;

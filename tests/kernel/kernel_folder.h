@@ -58,10 +58,14 @@ inline void seal(const TempFolder& folder, const std::string& build, base::Json 
 }
 
 inline void write_build(const TempFolder& folder, const std::string& build, const std::string& name,
-                        const std::string& backend) {
+                        const std::string& backend, const std::vector<std::string>& archs = {}) {
     folder.write(build + "/__init__.py", "from . import layers\n");
     folder.write(build + "/layers.py", norm_layers);
-    seal(folder, build, metadata_json(name, backend));
+    auto metadata = metadata_json(name, backend);
+    if (!archs.empty()) {
+        metadata["backend"]["archs"] = archs;
+    }
+    seal(folder, build, std::move(metadata));
 }
 
 }  // namespace twinkle::test

@@ -90,6 +90,30 @@ TEST_CASE("local kernels: repositories, builds, plain packages") {
     CHECK(Mapping::parse(mapping.to_json(), "/", "m").kernels.size() == 3);
 }
 
+TEST_CASE("the build is that for the first GPU, and what others lack is said") {
+    World world;
+    test::write_build(world.folder, "project/k/build/torch-cuda", "a-norm", "cuda",
+                      {"8.0", "9.0+PTX"});
+    world.machine.nvidia = true;
+    world.machine.driver = target::CudaDriver{
+        {13, 0}, {{"NVIDIA H200", "9.0", 1}, {"Tesla T4", "7.5", 1}, {"NVIDIA B200", "10.0", 1}}};
+    world.options.target.reset();
+    const std::string manifest = "presets = []\n[kernels]\nown = { path = \"k\" }\n";
+    const Resolution resolution = world.resolve(manifest);
+    REQUIRE(resolution.mapping.kernels.size() == 1);
+    CHECK(resolution.mapping.target.at("arch") == "9.0");
+    REQUIRE(resolution.warnings.size() == 1);
+    CHECK(resolution.warnings[0] ==
+          "own has no code for GPU 1, Tesla T4 (7.5), only for 8.0, 9.0+PTX");
+
+    std::swap(world.machine.driver->gpus[0], world.machine.driver->gpus[1]);
+    const auto error = world.fails(manifest);
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::not_found);
+    CHECK(mentions(*error, "it is built for 8.0, 9.0+PTX"));
+    CHECK(mentions(*error, "7.5"));
+}
+
 TEST_CASE("kernels of the Python tool's cache resolve without the Hub") {
     World world;
     const std::string commit(40, 'c');

@@ -3,12 +3,15 @@
 #include "base/text.h"
 #include "runtime/kernels/op_library.h"
 #include "runtime/kernels/verified_files.h"
+#include "twinkle/error.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/jit/frontend/builtin_functions.h>
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
 #include <torch/csrc/jit/runtime/operator.h>
 #include <torch/library.h>
+
+#include <mutex>
 
 namespace twinkle::runtime {
 
@@ -20,6 +23,8 @@ bool is_registered(const std::string& qualified_name) {
 
 std::vector<std::string> declare_operators(const MappedKernel& kernel) {
     static auto& declared = *new std::vector<std::unique_ptr<torch::Library>>();
+    static std::mutex mutex;
+    const std::scoped_lock lock(mutex);
     std::vector<std::string> failed;
     if (kernel.op_namespace.empty() || kernel.operators.empty()) {
         return failed;
@@ -45,6 +50,15 @@ std::vector<std::string> declare_operators(const MappedKernel& kernel) {
 }
 
 std::shared_ptr<const LoadedKernel> declare_kernel(const MappedKernel& kernel) {
+    if (!kernel.op_namespace.empty() && kernel.operators.empty()) {
+        throw Error(
+            ErrorCode::refused,
+            {.what = "the operators of the kernel " + kernel.name + " are not known",
+             .where = base::printable(kernel.path.string()),
+             .why = "the mapping has no schemas of it: they cannot be read from its library "
+                    "without loading it",
+             .hint = "kernelize on the machine that the model is for"});
+    }
     auto result = std::make_shared<LoadedKernel>();
     result->kernel = kernel;
     result->build_id = kernel.build_id();

@@ -15,8 +15,13 @@ namespace twinkle::runtime {
 // declared, each with its reason: a schema that LibTorch cannot read.
 std::vector<std::string> declare_operators(const MappedKernel& kernel);
 
-// In the place of load_kernel(): checked sources, declared operators, no library opened.
+// In the place of load_kernel(): checked sources, declared operators, no library opened. Throws
+// Error(refused) where the mapping has no operators of a kernel that has some. Thread-safe.
+// A process in which a kernel was declared cannot load it any more.
 std::shared_ptr<const LoadedKernel> declare_kernel(const MappedKernel& kernel);
+
+// The same for what a model names, which must be in the mapping; else Error(refused).
+void declare_required(const std::vector<RequiredKernel>& required, const Mapping& mapping);
 
 // Whether LibTorch or a kernel has an operator of this name, in any overload.
 bool is_registered(const std::string& qualified_name);

@@ -80,6 +80,10 @@ std::optional<MappedKernel> describe(const RequiredKernel& required, const fs::p
         kernel::Build build = kernel::read_build(folder);
         kernel.files = std::move(build.files);
         kernel.operators = std::move(build.operators);
+        if (build.metadata) {
+            kernel.device = target::Backend{build.metadata->backend, {}}.device();
+            kernel.archs = build.metadata->archs;
+        }
     } catch (const Error&) {
         return std::nullopt;
     }

@@ -1,5 +1,6 @@
 #include "runtime/kernels/loaded_kernels.h"
 
+#include "runtime/kernels/gpu_code.h"
 #include "runtime/kernels/op_library.h"
 #include "runtime/kernels/verified_files.h"
 
@@ -35,6 +36,7 @@ std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
     if (const auto found = loaded.by_id.find(build_id); found != loaded.by_id.end()) {
         return found->second;
     }
+    require_gpu_code(kernel);
     VerifiedFiles files = read_verified(kernel);
     open_op_libraries(kernel, std::move(files.libraries));
     auto result = std::make_shared<LoadedKernel>();

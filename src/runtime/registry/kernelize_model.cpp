@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "runtime/kernelizer.h"
+#include "runtime/kernels/declared_operators.h"
 #include "runtime/registry/armed.h"
 #include "runtime/registry/own_target.h"
 #include "runtime/registry/registered_mapping.h"
@@ -94,11 +95,12 @@ Report kernelize_by(runtime::Registrations registrations, torch::jit::Module& mo
                     const ModelOptions& options) {
     KernelizeOptions how = kernelize_options(options);
     std::vector<std::string> warnings;
+    const auto named = runtime::named_capability(how.device);
     const runtime::SelectionContext context{runtime::mode_for(model, how.mode),
                                             runtime::device_for(model, how.device, warnings),
-                                            runtime::own_target().capability()};
+                                            named ? named : runtime::own_target().capability()};
     how.mode = context.mode;
-    how.device = context.device;
+    how.device = how.device ? how.device : context.device;
     if (runtime::mapping_disabled()) {
         // Nothing is looked for then; every site is kept, and says why.
         registrations.layers.clear();
@@ -122,7 +124,7 @@ Report kernelize_by(runtime::Registrations registrations, torch::jit::Module& mo
             failure != registered.failures.end() && kernel.files.empty()) {
             throw failure->second;
         }
-        return runtime::load_kernel(kernel);
+        return how.load_kernels ? runtime::load_kernel(kernel) : runtime::declare_kernel(kernel);
     };
     runtime::Kernelizer kernelizer(model, registered.mapping, how, provide);
     kernelizer.set_natives(registered.natives);
@@ -137,6 +139,8 @@ KernelizeOptions kernelize_options(const ModelOptions& options) {
     KernelizeOptions result;
     result.mode = mode_of(options);
     result.device = options.device;
+    result.dtype = options.dtype;
+    result.load_kernels = options.load_kernels;
     result.only = options.only;
     result.exclude = options.exclude;
     result.fallback = options.use_fallback.cases;

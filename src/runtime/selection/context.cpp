@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "runtime/selection/modes.h"
 #include "target/backend.h"
+#include "target/machine.h"
 #include "twinkle/error.h"
 
 #include <set>
@@ -65,6 +66,23 @@ std::string device_for(const torch::jit::Module& model, const std::optional<std:
                         fmt::join(all, ", "), first));
     }
     return first;
+}
+
+std::optional<int> named_capability(const std::optional<std::string>& device) {
+    const target::Machine& machine = target::this_machine();
+    if (!device || !device->starts_with("cuda:") || !machine.may_have_cuda()) {
+        return std::nullopt;
+    }
+    const std::string number = device->substr(5);
+    const bool digits = !number.empty() && number.size() < 4 &&
+                        number.find_first_not_of("0123456789") == std::string::npos;
+    const auto driver = machine.cuda_driver();
+    const std::size_t index = digits ? std::stoul(number) : 0;
+    if (!digits || !driver || index >= driver->gpus.size()) {
+        return std::nullopt;
+    }
+    const auto version = target::parse_version(driver->gpus[index].arch);
+    return version ? std::optional(version->major * 10 + version->minor) : std::nullopt;
 }
 
 }  // namespace twinkle::runtime

@@ -19,4 +19,8 @@ std::string mode_for(const torch::jit::Module& model, const std::optional<std::s
 std::string device_for(const torch::jit::Module& model, const std::optional<std::string>& device,
                        std::vector<std::string>& warnings);
 
+// major * 10 + minor of a GPU that is named by its number ("cuda:1"): those of one machine may be
+// of different kinds. None: no number, or the driver knows no such GPU.
+std::optional<int> named_capability(const std::optional<std::string>& device);
+
 }  // namespace twinkle::runtime

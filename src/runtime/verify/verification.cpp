@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "runtime/convert/dtype_conversion.h"
 #include "runtime/model/model_file.h"
 #include "runtime/rewrite/inlined_code.h"
 #include "runtime/rewrite/sites.h"
@@ -10,6 +11,7 @@
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/double_reference.h"
 #include "runtime/verify/gradients.h"
+#include "runtime/verify/rounded_results.h"
 #include "runtime/verify/run_error.h"
 #include "runtime/verify/site_module.h"
 #include "twinkle/error.h"
@@ -76,6 +78,9 @@ struct Contest {
     Norm norm = Norm::largest;
     std::function<void()> alive;  // told between steps that take long
     const VerificationContext& context;
+    // Of a converted model as a whole, instead of the original: its luck is not to be that of
+    // another that is right.
+    std::optional<torch::jit::Module> measure = std::nullopt;
 };
 
 void judge_call(const Contest& contest, const std::string& method, const Inputs& inputs,
@@ -88,7 +93,9 @@ void judge_call(const Contest& contest, const std::string& method, const Inputs&
     verdict.ran = false;
     const c10::IValue result = run_seeded(contest.kernelized, method, for_kernel);
     verdict.ran = true;
-    const Comparison one = compare(result, original, reference, contest.norm);
+    const Comparison one = compare(
+        result, contest.measure ? run_rounded(*contest.measure, method, inputs, result) : original,
+        reference, contest.norm);
     if (verdict.comparison.allowed == 0 || !one.problem.empty() ||
         one.error * verdict.comparison.allowed > verdict.comparison.error * one.allowed) {
         verdict.comparison = one;
@@ -202,19 +209,47 @@ torch::jit::Module site_of(const torch::jit::Module& model, const InlinedSites& 
                                    : module_at(model, site).value_or(model);
 }
 
+// What the kernels stand for: the original, converted where the kernelized model was, and with a
+// call wherever one of the sites was.
+torch::jit::Module open_original(const VerificationContext& context,
+                                 const std::vector<std::string>& sites = {}) {
+    torch::jit::Module model = open_model(context.original);
+    if (context.dtype) {
+        convert_dtype(model, *context.dtype);
+    }
+    if (context.prepare && !sites.empty()) {
+        context.prepare(model, sites);
+    }
+    return model;
+}
+
+// What is to compute in double, with the weights that the original has, or got.
+torch::jit::Module open_reference(const VerificationContext& context,
+                                  const std::vector<std::string>& sites) {
+    torch::jit::Module model = open_model(context.original);
+    if (context.dtype) {
+        round_weights(model, *context.dtype);
+    }
+    if (context.prepare && !sites.empty()) {
+        context.prepare(model, sites);
+    }
+    return model;
+}
+
+// The whole original in double.
+torch::jit::Module open_exact(const VerificationContext& context) {
+    torch::jit::Module model = open_reference(context, {});
+    compute_in_double(model);
+    hold_in_double(model);
+    return model;
+}
+
 // In the child. Sends {"fatal"} or, for each site, {"begin"} and {"verdict"}.
 void judge_sites(const VerificationContext& context, const torch::jit::Module& kernelized,
                  const std::vector<std::string>& sites, const Send& send) {
     const torch::NoGradGuard no_grad;
     limit_threads(context);
-    const auto opened = [&] {
-        torch::jit::Module model = open_model(context.original);
-        if (context.prepare) {
-            context.prepare(model, sites);
-        }
-        return model;
-    };
-    torch::jit::Module recorder = opened();
+    torch::jit::Module recorder = open_original(context, sites);
     std::map<std::string, std::vector<RecordedCall>> recorded;
     try {
         const auto run = [&](torch::jit::Module& model) {
@@ -226,8 +261,8 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
         send(Json{{"fatal", run_error(error.what())}}.dump());
         return;
     }
-    const torch::jit::Module original = opened();
-    torch::jit::Module reference = opened();
+    const torch::jit::Module original = open_original(context, sites);
+    torch::jit::Module reference = open_reference(context, sites);
     const InlinedSites inlined = inlined_sites(kernelized, original, sites);
     const InlinedSites inlined_reference = inlined_sites(kernelized, reference, sites);
     compute_in_double(reference);
@@ -255,15 +290,37 @@ void judge_whole(const VerificationContext& context, const torch::jit::Module& k
                  const Send& send) {
     const torch::NoGradGuard no_grad;
     limit_threads(context);
-    const torch::jit::Module original = open_model(context.original);
-    torch::jit::Module reference = open_model(context.original);
-    compute_in_double(reference);
-    hold_in_double(reference);
+    const torch::jit::Module original = open_original(context);
+    const torch::jit::Module reference = open_exact(context);
+    const auto measure = context.dtype
+                             ? std::optional(open_rounded(context.original, *context.dtype))
+                             : std::nullopt;
     send(Json{{"begin", ""}}.dump());
     send(Json{{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
-                                         sign_of_life(send), context},
+                                         sign_of_life(send), context, measure},
                                         {{"forward", context.inputs}}))}}
              .dump());
+}
+
+Verdict judge_converted(const VerificationContext& context) {
+    Verdict verdict;
+    verdict.calls = 1;
+    try {
+        const torch::jit::Module converted = open_original(context);
+        torch::jit::Module reference = open_exact(context);
+        const c10::IValue result = run_seeded(converted, "forward", deep_copy(context.inputs));
+        verdict.ran = true;
+        const c10::IValue expected = run_rounded(open_rounded(context.original, *context.dtype),
+                                                 "forward", context.inputs, result);
+        const c10::IValue exact =
+            run_seeded(reference, "forward", with_dtype(context.inputs, at::kDouble));
+        verdict.comparison = compare(result, expected, exact, Norm::euclidean);
+        verdict.because = verdict.comparison.problem;
+    } catch (const std::exception& error) {
+        verdict.because = "it cannot be run: " + short_text(error.what());
+    }
+    verdict.right = verdict.because.empty();
+    return verdict;
 }
 
 // Collects what a child sends; remembers which site was under way when it died.
@@ -340,6 +397,25 @@ Verdict verify_whole(const VerificationContext& context, const torch::jit::Modul
     Collector collector;
     const SandboxOutcome outcome = run_in_sandbox(
         context.limits, [&](const Send& send) { judge_whole(context, kernelized, send); },
+        [&](std::string_view line) { collector.take(line); });
+    if (collector.verdicts.contains("")) {
+        return collector.verdicts[""];
+    }
+    Verdict verdict;
+    verdict.because = outcome.why;
+    return verdict;
+}
+
+Verdict verify_conversion(const VerificationContext& context) {
+    Collector collector;
+    const SandboxOutcome outcome = run_in_sandbox(
+        context.limits,
+        [&](const Send& send) {
+            const torch::NoGradGuard no_grad;
+            limit_threads(context);
+            send(Json{{"begin", ""}}.dump());
+            send(Json{{"verdict", to_json(judge_converted(context))}}.dump());
+        },
         [&](std::string_view line) { collector.take(line); });
     if (collector.verdicts.contains("")) {
         return collector.verdicts[""];

@@ -31,7 +31,9 @@ struct Verdict {
 
 struct VerificationContext {
     std::filesystem::path original;
-    Inputs inputs;
+    Inputs inputs;  // in the dtype below, where there is one
+    // The original was converted to it before it was kernelized.
+    std::optional<at::ScalarType> dtype = std::nullopt;
     SandboxLimits limits;
     bool gradients = false;                         // compare them too: the model is to be trained
     std::optional<Sampling> sampling = Sampling{};  // none: nothing is measured
@@ -52,6 +54,10 @@ std::map<std::string, Verdict> verify_sites(const VerificationContext& context,
                                             const std::vector<std::string>& sites);
 
 Verdict verify_whole(const VerificationContext& context, const torch::jit::Module& kernelized);
+
+// The original as it was converted, before any kernel, against the original in which every result
+// is rounded to that dtype. The context must have one.
+Verdict verify_conversion(const VerificationContext& context);
 
 // Tells the parent that the child is alive, but not more often than ten times a second.
 std::function<void()> sign_of_life(const std::function<void(std::string_view line)>& send);

@@ -1,0 +1,13 @@
+#pragma once
+// What a trace has fixed of the machine that it was made on, undone as far as the options ask for
+// it, and told where they do not.
+
+#include "twinkle/kernelize.h"
+
+namespace twinkle::runtime {
+
+// In place, before anything is replaced. Throws Error(malformed) for an unknown dtype,
+// Error(refused) for a conversion that cannot be decided.
+void make_portable(torch::jit::Module& model, const KernelizeOptions& options, Report& report);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,22 @@
+#pragma once
+// What a model would be worth in a dtype if every operator rounded its result to it: the measure
+// for a model that was converted to that dtype.
+
+#include "runtime/model/inputs.h"
+
+#include <torch/script.h>
+
+#include <filesystem>
+#include <string>
+
+namespace twinkle::runtime {
+
+// The model of a file with its weights rounded to the dtype, and every floating-point result in its
+// graphs. All of them stay in their own dtype.
+torch::jit::Module open_rounded(const std::filesystem::path& model, at::ScalarType dtype);
+
+// What it gives for inputs of any dtype, in the dtypes of the result that it is the measure for.
+c10::IValue run_rounded(const torch::jit::Module& rounded, const std::string& method,
+                        const Inputs& inputs, const c10::IValue& result);
+
+}  // namespace twinkle::runtime
