@@ -9,6 +9,7 @@
 #include "runtime/rewrite/stand_in.h"
 #include "runtime/rewrite/training_check.h"
 #include "runtime/selection/modes.h"
+#include "runtime/source/single_file.h"
 #include "twinkle/error.h"
 
 #include <algorithm>
@@ -21,15 +22,6 @@ namespace {
 
 tl::unexpected<KeepReason> refused(Fallback fallback, std::string because) {
     return tl::make_unexpected(KeepReason{fallback, std::move(because)});
-}
-
-// What a Python file is called as a module, for messages.
-std::string module_name(const std::string& file) {
-    const std::string stem = file.substr(0, file.find('.'));
-    const bool plain = !stem.empty() && std::all_of(stem.begin(), stem.end(), [](unsigned char c) {
-        return std::isalnum(c) != 0 || c == '_';
-    });
-    return plain ? stem : "source";
 }
 
 }  // namespace
@@ -179,8 +171,8 @@ tl::expected<Substitutes, KeepReason> Kernelizer::make_substitutes(
                        : !candidate.op.empty() ? operator_substitutes(candidate.op)
                        : choice.kernel != nullptr
                            ? package_substitutes(*compilation, candidate.function)
-                           : package_substitutes(*compilation, module_name(candidate.file) + "." +
-                                                                   candidate.function);
+                           : package_substitutes(*compilation, module_name_of(candidate.file) +
+                                                                   "." + candidate.function);
     if (!substitutes) {
         return refused(candidate.op.empty() ? Fallback::cannot_compile : Fallback::cannot_load,
                        substitutes.error());
@@ -188,7 +180,6 @@ tl::expected<Substitutes, KeepReason> Kernelizer::make_substitutes(
     return *std::move(substitutes);
 }
 
-// Python text is a package with one module, called like its file.
 Compilation& Kernelizer::compilation_for(const FunctionCandidate& source,
                                          const jit::Module& module) {
     const auto unit = module.type()->compilation_unit();
@@ -197,10 +188,9 @@ Compilation& Kernelizer::compilation_for(const FunctionCandidate& source,
     if (known != compilations_.end()) {
         return *known->second;
     }
-    const std::map<std::string, std::string> files{
-        {"__init__.py", ""}, {module_name(source.file) + ".py", source.source}};
-    auto compilation = std::make_shared<Compilation>(std::make_shared<KernelPackage>(files), unit,
-                                                     wants_training(context_.mode));
+    const auto package =
+        std::make_shared<KernelPackage>(single_file_package(source.file, source.source));
+    auto compilation = std::make_shared<Compilation>(package, unit, wants_training(context_.mode));
     return *compilations_.emplace(key, std::move(compilation)).first->second;
 }
 

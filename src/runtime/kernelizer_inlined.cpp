@@ -91,11 +91,11 @@ tl::expected<void, KeepReason> Kernelizer::replace_inlined(
     if (!function) {
         return tl::make_unexpected(function.error());
     }
-    auto made = call_in_place_of(bound_part(*region, site.inlined->binding), **function);
-    if (!made) {
-        return refused(made.error());
+    auto destroyed = call_in_place_of(bound_part(*region, site.inlined->binding), **function);
+    if (!destroyed) {
+        return refused(destroyed.error());
     }
-    gone.merge(made->destroyed);
+    gone.merge(*destroyed);
     return {};
 }
 

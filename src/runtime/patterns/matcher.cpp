@@ -1,6 +1,9 @@
 #include "runtime/patterns/matcher.h"
 #include "runtime/format.h"
 
+#include "runtime/patterns/anchors.h"
+#include "runtime/patterns/cast.h"
+
 #include <algorithm>
 #include <unordered_set>
 
@@ -9,8 +12,6 @@ namespace twinkle::runtime {
 namespace jit = torch::jit;
 
 namespace {
-
-struct Exhausted {};
 
 c10::Symbol symbol(const char* name) {
     return c10::Symbol::fromQualString(name);
@@ -23,40 +24,6 @@ bool is_commutative(const c10::Symbol& op) {
         symbol("aten::logical_and"), symbol("aten::logical_or"), symbol("aten::bitwise_and"),
         symbol("aten::bitwise_or")};
     return all.contains(op);
-}
-
-// A change of the dtype: to one that is known, or to that of another tensor.
-struct Cast {
-    FlatInput value;
-    c10::ScalarType known = c10::ScalarType::Undefined;
-    std::optional<FlatInput> like;
-    std::int32_t dtype_node = nothing;  // reads the dtype of `like`
-};
-
-std::optional<Cast> as_cast(const FlatGraph& graph, const FlatNode& node) {
-    static const auto type_as = symbol("aten::type_as");
-    static const auto dtype = symbol("prim::dtype");
-    if (node.op == type_as) {
-        return Cast{node.inputs[0], graph.value(node.inputs[1].value).dtype, node.inputs[1],
-                    nothing};
-    }
-    if (node.op != cast_op()) {
-        return std::nullopt;
-    }
-    Cast cast{node.inputs[0], c10::ScalarType::Undefined, std::nullopt, nothing};
-    const FlatInput& wanted = node.inputs[1];
-    if (const c10::IValue* held = graph.constant_of(wanted.value); held && held->isInt()) {
-        cast.known = static_cast<c10::ScalarType>(held->toInt());
-        return cast;
-    }
-    const FlatNode* source = graph.node_of(wanted.value);
-    if (source == nullptr || source->op != dtype) {
-        return std::nullopt;
-    }
-    cast.like = source->inputs[0];
-    cast.known = graph.value(cast.like->value).dtype;
-    cast.dtype_node = graph.value(wanted.value).node;
-    return cast;
 }
 
 bool equal(const c10::IValue& one, const c10::IValue& other) {
@@ -102,11 +69,11 @@ std::optional<std::vector<c10::IValue>> constant_list(const FlatGraph& graph, Va
 class Matcher {
 public:
     Matcher(const FlatGraph& graph, const Formula& formula, const MatchLimits& limits)
-        : graph_(graph), formula_(formula), limits_(limits) {}
+        : graph_(graph), formula_(formula), limits_(limits), all_steps_(limits.steps) {}
 
     std::vector<FormulaMatch> find() {
         std::vector<FormulaMatch> found;
-        for (const ValueId place : places()) {
+        for (const ValueId place : possible_results(graph_, formula_, all_steps_)) {
             if (auto match = at(place)) {
                 found.push_back(std::move(*match));
             }
@@ -120,115 +87,6 @@ private:
         FlatInput given;
         const Goal* next;
     };
-
-    // Values that may be the first result: from every node of the formula's rarest operator along
-    // its users.
-    std::vector<ValueId> places() {
-        const auto count = [&](const c10::Symbol& op) {
-            const auto found = graph_.by_op.find(op);
-            return found == graph_.by_op.end() ? 0 : found->second.size();
-        };
-        for (const c10::Symbol& op : formula_.ops) {
-            if (count(op) == 0) {
-                return {};
-            }
-        }
-        const auto way = way_from_rarest(count);
-        std::vector<std::int32_t> at = graph_.by_op.at(way.front());
-        for (std::size_t i = 1; i < way.size() && !at.empty(); ++i) {
-            at = users(at, way[i]);
-        }
-        std::vector<ValueId> values;
-        for (const std::int32_t node : at) {
-            const auto output = static_cast<std::size_t>(
-                formula_.graph.value(behind_casts(formula_.results[0])).output);
-            const FlatNode& one = graph_.node(node);
-            if (output < one.outputs.size()) {
-                // A cast of it is more of the formula, if that ends in one.
-                if (formula_.results[0] != behind_casts(formula_.results[0])) {
-                    for (const std::int32_t user : graph_.value(one.outputs[output]).users) {
-                        if (as_cast(graph_, graph_.node(user))) {
-                            values.push_back(graph_.node(user).outputs[0]);
-                        }
-                    }
-                }
-                values.push_back(one.outputs[output]);
-            }
-        }
-        return values;
-    }
-
-    ValueId behind_casts(ValueId id) const {
-        const FlatNode* node = formula_.graph.node_of(id);
-        while (node != nullptr && as_cast(formula_.graph, *node)) {
-            id = node->inputs[0].value;
-            node = formula_.graph.node_of(id);
-        }
-        return id;
-    }
-
-    // The operators from the rarest one that leads to the first result, that result's last.
-    template <typename Count>
-    std::vector<c10::Symbol> way_from_rarest(const Count& count) const {
-        const FlatGraph& graph = formula_.graph;
-        // Backwards from the result: by node, through which user it is reached.
-        std::vector<std::int32_t> through(graph.nodes.size(), nothing);
-        std::vector<std::int32_t> pending = {graph.value(behind_casts(formula_.results[0])).node};
-        std::vector<bool> seen(graph.nodes.size(), false);
-        seen[static_cast<std::size_t>(pending[0])] = true;
-        const std::int32_t top = pending[0];
-        std::int32_t rarest = top;
-        while (!pending.empty()) {
-            const std::int32_t at = pending.back();
-            pending.pop_back();
-            if (count(graph.node(at).op) < count(graph.node(rarest).op)) {
-                rarest = at;
-            }
-            for (const FlatInput& input : graph.node(at).inputs) {
-                const std::int32_t under = graph.value(behind_casts(input.value)).node;
-                if (under != nothing && !seen[static_cast<std::size_t>(under)] &&
-                    graph.value(behind_casts(input.value)).parts == nothing) {
-                    seen[static_cast<std::size_t>(under)] = true;
-                    through[static_cast<std::size_t>(under)] = at;
-                    pending.push_back(under);
-                }
-            }
-        }
-        std::vector<c10::Symbol> way;
-        for (std::int32_t at = rarest; at != nothing; at = through[static_cast<std::size_t>(at)]) {
-            way.push_back(graph.node(at).op);
-        }
-        return way;
-    }
-
-    std::vector<std::int32_t> users(const std::vector<std::int32_t>& of, const c10::Symbol& op) {
-        std::vector<std::int32_t> found;
-        std::unordered_set<std::int32_t> known;
-        std::vector<std::int32_t> pending = of;
-        while (!pending.empty()) {
-            const std::int32_t at = pending.back();
-            pending.pop_back();
-            for (const ValueId output : graph_.node(at).outputs) {
-                for (const std::int32_t user : graph_.value(output).users) {
-                    spend();
-                    const FlatNode& one = graph_.node(user);
-                    if (one.op == op && known.insert(user).second) {
-                        found.push_back(user);
-                    } else if (as_cast(graph_, one) && known.insert(user).second) {
-                        pending.push_back(user);
-                    }
-                }
-            }
-        }
-        std::sort(found.begin(), found.end());
-        return found;
-    }
-
-    void spend() {
-        if (++all_steps_ > limits_.steps) {
-            throw Exhausted{};
-        }
-    }
 
     std::optional<FormulaMatch> at(ValueId place) {
         if (graph_.value(place).node == nothing) {
@@ -251,7 +109,7 @@ private:
         if (goal == nullptr) {
             return rest();
         }
-        spend();
+        all_steps_.spend();
         if (++steps_ > limits_.steps_per_place) {
             throw Exhausted{};
         }
@@ -439,14 +297,14 @@ private:
             return holds();
         }
         const ValueId wanted = formula_.results[next_result_];
-        const FlatNode* node = formula_.graph.node_of(behind_casts(wanted));
+        const FlatNode* node = formula_.graph.node_of(behind_casts(formula_.graph, wanted));
         const auto candidates = graph_.by_op.find(node->op);
         if (candidates == graph_.by_op.end()) {
             return false;
         }
         const std::size_t before = next_result_;
         for (const std::int32_t one : candidates->second) {
-            spend();
+            all_steps_.spend();
             if (graph_.node(one).block != block_) {
                 continue;
             }
@@ -567,7 +425,7 @@ private:
     const FlatGraph& graph_;
     const Formula& formula_;
     const MatchLimits& limits_;
-    std::size_t all_steps_ = 0;
+    Steps all_steps_;
     std::size_t steps_ = 0;
     std::int32_t block_ = 0;
     std::size_t next_result_ = 1;

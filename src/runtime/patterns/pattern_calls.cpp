@@ -1,6 +1,8 @@
 #include "runtime/patterns/pattern_calls.h"
 #include "runtime/format.h"
 
+#include "runtime/rewrite/region_call.h"
+
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -167,7 +169,8 @@ public:
             }
             arguments.push_back(value);
         }
-        const auto made = call_of(*call.function, arguments, nodes.back()->sourceRange());
+        const auto made = insert_call(graph_, *call.function, arguments, results.size(),
+                                      nodes.back()->sourceRange());
         for (std::size_t i = 0; i < results.size(); ++i) {
             results[i]->replaceAllUsesWith(made[i]);
             moved_[results[i]] = made[i];
@@ -281,25 +284,6 @@ private:
         }
         node->moveBefore(point);
         return true;
-    }
-
-    std::vector<jit::Value*> call_of(jit::Function& function,
-                                     const std::vector<jit::Value*>& arguments,
-                                     const jit::SourceRange& range) {
-        jit::Value* constant = graph_.insertNode(graph_.create(c10::prim::Constant))->output();
-        constant->node()->s_(c10::attr::name, function.name());
-        constant->setType(c10::FunctionType::create(&function));
-        std::vector<jit::Value*> inputs = {constant};
-        inputs.insert(inputs.end(), arguments.begin(), arguments.end());
-        jit::Node* call = graph_.insertNode(graph_.create(c10::prim::CallFunction, inputs));
-        call->setSourceRange(range);
-        const auto type = function.getSchema().returns().at(0).type();
-        call->output()->setType(type);
-        if (type->cast<c10::TupleType>() == nullptr) {
-            return {call->output()};
-        }
-        const auto parts = graph_.insertNode(graph_.createTupleUnpack(call->output()))->outputs();
-        return parts.vec();
     }
 
     static bool is_pure(const jit::Node* node) {

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "runtime/rewrite/function_calls.h"
+#include "runtime/source/single_file.h"
 
 #include <algorithm>
 #include <set>
@@ -13,14 +14,6 @@ namespace twinkle::runtime {
 namespace jit = torch::jit;
 
 namespace {
-
-std::string module_name(const std::string& file) {
-    const std::string stem = file.substr(0, file.find('.'));
-    const bool plain = !stem.empty() && std::all_of(stem.begin(), stem.end(), [](unsigned char c) {
-        return std::isalnum(c) != 0 || c == '_';
-    });
-    return plain ? stem : "formulas";
-}
 
 std::string text_of(const c10::IValue& value) {
     return fmt::format("{}:{}", value.tagKind(), c10::str(value));
@@ -239,12 +232,10 @@ std::vector<PatternRule> compile_patterns(const Mapping& mapping) {
     std::vector<PatternRule> rules;
     for (const MappedPattern& pattern : mapping.patterns) {
         PatternRule rule{&pattern, {}, {}};
-        const std::string module = module_name(pattern.file);
-        const std::map<std::string, std::string> files{{"__init__.py", ""},
-                                                       {module + ".py", pattern.source}};
-        auto compilation =
-            std::make_shared<Compilation>(std::make_shared<KernelPackage>(files),
-                                          std::make_shared<jit::CompilationUnit>(), false);
+        const std::string module = module_name_of(pattern.file);
+        auto compilation = std::make_shared<Compilation>(
+            std::make_shared<KernelPackage>(single_file_package(pattern.file, pattern.source)),
+            std::make_shared<jit::CompilationUnit>(), false);
         for (const std::string& name : pattern.formulas) {
             auto formula = compile_formula(*compilation, module, name);
             if (formula) {

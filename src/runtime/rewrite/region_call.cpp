@@ -60,8 +60,8 @@ void rewire(jit::Value* from, jit::Value* to, const std::unordered_set<const jit
     }
 }
 
-std::unordered_set<const jit::Node*> destroy_unused(const std::vector<jit::Node*>& nodes) {
-    std::unordered_set<const jit::Node*> destroyed;
+DestroyedNodes destroy_unused(const std::vector<jit::Node*>& nodes) {
+    DestroyedNodes destroyed;
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
         if (!(*node)->hasUses()) {
             destroyed.insert(*node);
@@ -73,32 +73,36 @@ std::unordered_set<const jit::Node*> destroy_unused(const std::vector<jit::Node*
 
 }  // namespace
 
-tl::expected<RegionCall, std::string> call_in_place_of(const Region& region,
-                                                       jit::Function& function) {
+tl::expected<DestroyedNodes, std::string> call_in_place_of(const Region& region,
+                                                           jit::Function& function) {
     jit::Node* place = place_for(region);
     if (place == nullptr) {
         return tl::make_unexpected("a result is used before everything that goes in is there");
     }
     jit::Graph& graph = *place->owningGraph();
     const jit::WithInsertPoint behind(place->next());
-    std::vector<jit::Value*> arguments{insert_constant(graph, &function)};
-    arguments.insert(arguments.end(), region.inputs.begin(), region.inputs.end());
-    jit::Node* call = graph.insertNode(graph.create(c10::prim::CallFunction, arguments));
-    call->output()->setType(function.getSchema().returns().at(0).type());
-    call->setSourceRange(region.nodes.back()->sourceRange());
-    std::vector<jit::Value*> results{call->output()};
-    if (region.results.size() > 1) {
-        const auto unpacked = graph.insertNode(graph.createTupleUnpack(call->output()))->outputs();
-        results.assign(unpacked.begin(), unpacked.end());
-    }
+    const auto results = insert_call(graph, function, region.inputs, region.results.size(),
+                                     region.nodes.back()->sourceRange());
     const std::unordered_set<const jit::Node*> inside(region.nodes.begin(), region.nodes.end());
     for (std::size_t i = 0; i < results.size(); ++i) {
         rewire(region.results[i], results[i], inside);
         results[i]->setType(region.results[i]->type());
     }
-    RegionCall made{call, destroy_unused(region.nodes)};
-    made.destroyed.merge(destroy_unused(region.copied));
-    return made;
+    DestroyedNodes destroyed = destroy_unused(region.nodes);
+    destroyed.merge(destroy_unused(region.copied));
+    return destroyed;
+}
+
+std::vector<jit::Value*> insert_call(jit::Graph& graph, jit::Function& function,
+                                     const std::vector<jit::Value*>& arguments, std::size_t count,
+                                     const jit::SourceRange& range) {
+    std::vector<jit::Value*> inputs{insert_constant(graph, &function)};
+    inputs.insert(inputs.end(), arguments.begin(), arguments.end());
+    jit::Node* call = graph.insertNode(graph.create(c10::prim::CallFunction, inputs));
+    call->output()->setType(function.getSchema().returns().at(0).type());
+    call->setSourceRange(range);
+    return count > 1 ? graph.insertNode(graph.createTupleUnpack(call->output()))->outputs().vec()
+                     : std::vector<jit::Value*>{call->output()};
 }
 
 void call_instead(jit::Node* call, jit::Function* function) {
