@@ -53,7 +53,9 @@ class Maker:
         report = json.loads(self.twinkle("kernelize", *common, "-o", f"{name}.{dtype}.pt"))
         self.twinkle("kernelize", *common, "--only", "nothing", "-o", f"{name}.{dtype}.unchanged.pt")
         inputs = [in_dtype(one, DTYPES[dtype]) for one in data["inputs"]]
-        model = torch.jit.load(self.folder / f"{name}.{dtype}.unchanged.pt")
+        unchanged = self.folder / f"{name}.{dtype}.unchanged.pt"
+        model = torch.jit.load(unchanged)
+        unchanged.unlink()
         torch.save({"inputs": inputs, "expected": data["expected"], "replaced": report["replaced"],
                     "errors": errors([model(*one) for one in inputs], data["expected"])},
                    self.folder / f"{name}.{dtype}.io.pt")

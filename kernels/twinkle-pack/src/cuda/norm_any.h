@@ -28,6 +28,21 @@ struct AnyNorm {
     unsigned lanes;
 };
 
+// A sum of many numbers that loses no more than one rounding: what each addition has lost is summed,
+// too.
+template <class Number>
+struct LongSum {
+    Number high = 0, low = 0;
+
+    __device__ __forceinline__ void add(Number value) {
+        const Number sum = high + value, added = sum - high;
+        low += (high - (sum - added)) + (value - added);
+        high = sum;
+    }
+    // Nothing is known to be lost on the way to infinity.
+    __device__ __forceinline__ Number total() const { return low - low == 0 ? high + low : high; }
+};
+
 constexpr unsigned any_threads = 256;
 
 inline unsigned any_lanes(int64_t n) {
@@ -55,29 +70,30 @@ __global__ void __launch_bounds__(any_threads)
     const Elements x = add ? all.sum : all.x;
     const char* const row = add ? at[add ? 3 : 0] : at[0];
     const auto eps = static_cast<Number>(affine.eps);
-    Number sum = 0, squares = 0;
+    LongSum<Number> values, squared;
     Normal<V> normal;
     if constexpr (norm == Norm::rms) {
         for (uint64_t i = thread.lane; i < stop; i += all.lanes) {
             const Number value = x.get<Number>(row, i);
-            squares = V::fma(value, value, squares);
+            squared.add(V::mul(value, value));
         }
-        squares = sum_over_lanes(squares, all.lanes, first);
+        Number squares = sum_over_lanes(squared.total(), all.lanes, first);
         // Where the original's squares overflow float32, its result is zero.
         if (x.dtype != DType::float64 && squares > static_cast<Number>(3.4028234663852886e38))
             squares = static_cast<Number>(INFINITY);
         normal = Normal<V>::root_mean_square(squares, size, eps);
     } else {
-        for (uint64_t i = thread.lane; i < stop; i += all.lanes) sum += x.get<Number>(row, i);
-        const Number mean = size.template of<V>(sum_over_lanes(sum, all.lanes, first));
-        Number differences = 0;
+        for (uint64_t i = thread.lane; i < stop; i += all.lanes)
+            values.add(x.get<Number>(row, i));
+        const Number mean = size.template of<V>(sum_over_lanes(values.total(), all.lanes, first));
+        LongSum<Number> differences;
         for (uint64_t i = thread.lane; i < stop; i += all.lanes) {
             const Number difference = x.get<Number>(row, i) - mean;
-            differences += difference;
-            squares = V::fma(difference, difference, squares);
+            differences.add(difference);
+            squared.add(V::mul(difference, difference));
         }
-        normal = Normal<V>::layer(mean, sum_over_lanes(differences, all.lanes, second),
-                                  sum_over_lanes(squares, all.lanes, third), size, eps);
+        normal = Normal<V>::layer(mean, sum_over_lanes(differences.total(), all.lanes, second),
+                                  sum_over_lanes(squared.total(), all.lanes, third), size, eps);
     }
     const bool half = x.dtype == DType::bfloat16 || x.dtype == DType::float16;
     for (uint64_t i = thread.lane; i < stop; i += all.lanes) {
