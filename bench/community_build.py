@@ -102,7 +102,7 @@ def build_for_cuda(sources: pathlib.Path, output: pathlib.Path, python: pathlib.
                     "-DTORCH_EXTENSION_NAME=community_activation", f"-I{torch}/include",
                     f"-I{torch}/include/torch/csrc/api/include", f"-I{folder}", f"-I{kernel / 'torch-ext'}",
                     f"-I{kernel}", kernel / "activation/activation_kernels.cu", kernel / "torch-ext/torch_binding.cpp",
-                    "-o", output], check=True)
+                    f"-L{torch}/lib", "-ltorch_cpu", "-ltorch_cuda", "-lc10", "-o", output], check=True)
     return commit
 
 

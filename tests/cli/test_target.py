@@ -86,6 +86,18 @@ def test_no_library_of_a_kernel_is_opened(twinkle):
         assert bool(re.search(r'twinkle-pack[^"]*layers\.py"', trace))
 
 
+def test_the_folder_of_a_bundle_is_one_of_kernels(twinkle, library):
+    build = compiled_kernel(twinkle.folder, library, source=calling("copy"))
+    assert twinkle("resolve", "--bundle", "bundle").code == 0
+    made = twinkle("kernelize", EXAMPLES / "scripted.pt", "-o", "fast.pt", "--map", "bundle/twinkle.map.json", "--json")
+    assert made.code == 0 and made.json["replaced"] == 5, made.err
+    shutil.rmtree(build)
+    run = ("run", "fast.pt", "--inputs", EXAMPLES / "inputs.pt", "-o", "out.pt")
+    assert twinkle(*run).code == 3
+    assert twinkle(*run, "--kernels", "bundle").code == 0
+    assert twinkle(*run, env={"TWINKLE_KERNELS": "bundle"}).code == 0
+
+
 def test_for_another_processor(twinkle, library):
     """A library that this machine cannot load: whatever is in it behind its schemas."""
     build = compiled_kernel(twinkle.folder, library, source=calling("copy"))

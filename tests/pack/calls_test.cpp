@@ -213,6 +213,6 @@ TEST_CASE("every instruction set of this CPU is right, and an unknown one is ref
     CHECK(run("mmx", "[unknown-isa]") == 0);
 }
 
-TEST_CASE("an instruction set that is not there is refused", "[.][unknown-isa]") {
+TEST_CASE("an instruction set that is not there is refused", "[.][cpu][unknown-isa]") {
     CHECK(has(refusal([] { product(at::ones({3}), at::ones({3})); }), "TWINKLE_PACK_ISA=mmx"));
 }

@@ -89,6 +89,16 @@ Formula rms_norm(bool add, bool weighted, double offset, bool last) {
     return formula;
 }
 
+// PyTorch's kernel for CUDA takes no weights of another dtype, its one for CPUs does.
+Tensor layer_norm_of(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    const auto differs = [&](const Tensor& row) { return row.defined() && row.dtype() != x.dtype(); };
+    const bool elsewhere = !x.is_cpu() && (differs(weight) || differs(bias));
+    const auto there = [&](const Tensor& tensor) {
+        return elsewhere && tensor.defined() ? tensor.cpu() : tensor;
+    };
+    return at::layer_norm(there(x), {x.size(-1)}, there(weight), there(bias), 1e-5).to(x.device());
+}
+
 Formula layer_norm(bool add, bool weighted, bool biased) {
     Formula formula;
     formula.op = add ? "add_layer_norm" : "layer_norm";
@@ -99,7 +109,7 @@ Formula layer_norm(bool add, bool weighted, bool biased) {
     formula.original = [add](const Tensors& in) {
         const Tensor x = add ? in[0] + in[1] : in[0];
         const size_t row = add ? 2 : 1;
-        const Tensor normal = at::layer_norm(x, {x.size(-1)}, in[row], in[row + 1], 1e-5);
+        const Tensor normal = layer_norm_of(x, in[row], in[row + 1]);
         return add ? Tensors{normal, x} : Tensors{normal};
     };
     // A bias without a weight is nobody's.

@@ -35,10 +35,14 @@ std::vector<fs::path> children(const fs::path& folder) {
     return found;
 }
 
-// A folder may be a build, a repository of builds, a folder of repositories, or a cache of the Hub.
+// A folder may be a build, a repository of builds, a folder of repositories, a cache of the Hub, or a
+// bundle, which has such a folder beside its mapping.
 std::vector<fs::path> builds_in(const fs::path& folder) {
     if (fs::exists(folder / "metadata.json")) {
         return {folder};
+    }
+    if (fs::exists(folder / "twinkle.map.json") && fs::exists(folder / "kernels")) {
+        return builds_in(folder / "kernels");
     }
     std::vector<fs::path> builds = children(folder / "build");
     for (const fs::path& child : children(folder)) {

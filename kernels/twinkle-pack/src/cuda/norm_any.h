@@ -28,6 +28,37 @@ struct AnyNorm {
     unsigned lanes;
 };
 
+// A sum of many numbers that loses no more than one rounding: what each addition has lost is
+// summed, too.
+template <class Number>
+struct LongSum {
+    Number high = 0, low = 0;
+
+    __device__ __forceinline__ void add(Number value) {
+        const Number sum = high + value, added = sum - high;
+        low += (high - (sum - added)) + (value - added);
+        high = sum;
+    }
+    // Nothing is known to be lost on the way to infinity.
+    __device__ __forceinline__ double total() const {
+        const double wide = high;
+        return low - low == 0 ? wide + low : wide;
+    }
+};
+
+// What is computed once for a row is computed in double.
+template <class V>
+__device__ __forceinline__ typename V::Scale narrowed(Double::Scale wide) {
+    const double value = wide.high + wide.low;
+    const auto high = static_cast<typename V::reg>(value);
+    return {high, high - high == 0 ? static_cast<typename V::reg>(value - high) : 0};
+}
+template <class V>
+__device__ __forceinline__ Normal<V> narrowed(const Normal<Double>& wide) {
+    if constexpr (std::is_same_v<V, Double>) return wide;
+    return {narrowed<V>(wide.scale), narrowed<V>(wide.minus_mean)};
+}
+
 constexpr unsigned any_threads = 256;
 
 inline unsigned any_lanes(int64_t n) {
@@ -38,10 +69,10 @@ inline unsigned any_lanes(int64_t n) {
 
 template <Norm norm, class Number, bool add>
 __global__ void __launch_bounds__(any_threads)
-    norm_any(Places<row_tensors<add>, uint64_t, all_dims> places, AnyNorm all, Length<Number> size,
+    norm_any(Places<row_tensors<add>, uint64_t, all_dims> places, AnyNorm all, Length<double> size,
              Affine affine) {
     using V = Scalar<Number, false>;
-    __shared__ Number first[warp], second[warp], third[warp];
+    __shared__ double first[warp], second[warp], third[warp];
     const Lane thread(all.lanes);
     const bool active = thread.row < all.rows;
     const uint64_t stop = active ? all.n : 0;
@@ -54,30 +85,30 @@ __global__ void __launch_bounds__(any_threads)
     // Each thread reads what it has written itself.
     const Elements x = add ? all.sum : all.x;
     const char* const row = add ? at[add ? 3 : 0] : at[0];
-    const auto eps = static_cast<Number>(affine.eps);
-    Number sum = 0, squares = 0;
+    LongSum<Number> values, squared;
     Normal<V> normal;
     if constexpr (norm == Norm::rms) {
         for (uint64_t i = thread.lane; i < stop; i += all.lanes) {
             const Number value = x.get<Number>(row, i);
-            squares = V::fma(value, value, squares);
+            squared.add(V::mul(value, value));
         }
-        squares = sum_over_lanes(squares, all.lanes, first);
+        double squares = sum_over_lanes(squared.total(), all.lanes, first);
         // Where the original's squares overflow float32, its result is zero.
-        if (x.dtype != DType::float64 && squares > static_cast<Number>(3.4028234663852886e38))
-            squares = static_cast<Number>(INFINITY);
-        normal = Normal<V>::root_mean_square(squares, size, eps);
+        if (x.dtype != DType::float64 && squares > 3.4028234663852886e38) squares = INFINITY;
+        normal = narrowed<V>(Normal<Double>::root_mean_square(squares, size, affine.eps));
     } else {
-        for (uint64_t i = thread.lane; i < stop; i += all.lanes) sum += x.get<Number>(row, i);
-        const Number mean = size.template of<V>(sum_over_lanes(sum, all.lanes, first));
-        Number differences = 0;
+        for (uint64_t i = thread.lane; i < stop; i += all.lanes) values.add(x.get<Number>(row, i));
+        const auto mean =
+            static_cast<Number>(size.of<Double>(sum_over_lanes(values.total(), all.lanes, first)));
+        LongSum<Number> differences;
         for (uint64_t i = thread.lane; i < stop; i += all.lanes) {
             const Number difference = x.get<Number>(row, i) - mean;
-            differences += difference;
-            squares = V::fma(difference, difference, squares);
+            differences.add(difference);
+            squared.add(V::mul(difference, difference));
         }
-        normal = Normal<V>::layer(mean, sum_over_lanes(differences, all.lanes, second),
-                                  sum_over_lanes(squares, all.lanes, third), size, eps);
+        normal = narrowed<V>(Normal<Double>::layer(
+            mean, sum_over_lanes(differences.total(), all.lanes, second),
+            sum_over_lanes(squared.total(), all.lanes, third), size, affine.eps));
     }
     const bool half = x.dtype == DType::bfloat16 || x.dtype == DType::float16;
     for (uint64_t i = thread.lane; i < stop; i += all.lanes) {
@@ -115,7 +146,7 @@ void launch_norm_any(const RowShape<row_tensors<add>>& shape, AnyNorm all, const
     const Places<row_tensors<add>, uint64_t, all_dims> places(shape, 1);
     const Grid grid{quotient_up(all.rows, all.lanes > warp ? 1 : any_threads / all.lanes)};
     launch(queue.stream, norm_any<norm, Number, add>, grid, any_threads, places, all,
-           Length<Number>(all.n), affine);
+           Length<double>(all.n), affine);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Scalar {
     using scalar = T;
     using reg = T;
     static constexpr int64_t width = 1;
-    static constexpr bool precise = sizeof(T) == 8;
+    static constexpr bool precise = !brief;
 
     static __device__ reg set1(T value) { return value; }
     static __device__ reg add(reg a, reg b) { return a + b; }
@@ -51,6 +51,9 @@ struct Scalar {
     static __device__ reg relu(reg a) { return a <= 0 ? 0 : a; }
     static __device__ reg if_negative(reg x, reg a, reg b) { return x < 0 ? a : b; }
     static __device__ reg if_positive(reg x, reg a) { return x <= 0 ? 0 : a; }
+    static __device__ float normal_distribution(float x) {
+        return fmaf(0.5f, erff(0.70710678118654752440f * x), 0.5f);
+    }
     static __device__ double normal_distribution(double x) {
         return 0.5 * erfc(-0.70710678118654752440 * x);
     }
