@@ -42,7 +42,10 @@ public:
         const c10::DeviceGuard guard(device_);
         std::size_t free = 0, total = 0;
         C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
-        return free;
+        // And what LibTorch has taken and nobody uses; the first of each is the sum.
+        const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device_.index());
+        return free + static_cast<std::size_t>(stats.reserved_bytes[0].current -
+                                               stats.allocated_bytes[0].current);
     }
     void release_cached_memory() override { c10::cuda::CUDACachingAllocator::emptyCache(); }
 

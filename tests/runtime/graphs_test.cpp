@@ -136,7 +136,7 @@ TEST_CASE("named arguments and defaults are those of forward") {
 }
 
 TEST_CASE("a key is what a captured run depends on") {
-    const auto key = [](std::vector<c10::IValue> values) {
+    const auto key = [](const std::vector<c10::IValue>& values) {
         return runtime::key_of(values, at::kCPU).text;
     };
     const at::Tensor x = torch::zeros({2, 4});
@@ -253,7 +253,7 @@ TEST_CASE("the second attempt can succeed") {
     Graphs graphs(twice);
     graphs.backend.device.fails = [](int capture) {
         if (capture == 1) {
-            throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "out of memory");
+            throw c10::OutOfMemoryError({"allocate", __FILE__, __LINE__}, "out of memory");
         }
     };
     graphs.tensor(row(1));
