@@ -1,8 +1,6 @@
 #include "cuda/capture.h"
 
 #include <ATen/cuda/CUDAGraph.h>
-#include <c10/core/DeviceGuard.h>
-#include <c10/cuda/CUDAGraphsC10Utils.h>
 
 namespace twinkle::cuda {
 
@@ -95,19 +93,12 @@ PoolScope::~PoolScope() {
 }
 
 CudaRun::CudaRun(const c10::Stream& side)
-    : memory_(side.device_index()), side_(side), last_replay_(at::kCUDA) {}
+    : memory_(side.device_index()), side_(side), last_replay_(side.device()) {}
 
 CudaRun::~CudaRun() {
-    const c10::DeviceGuard guard(side_.device());
-    try {
-        // In a thread whose other streams may be in a capture.
-        const c10::cuda::CUDAStreamCaptureModeGuard relaxed(cudaStreamCaptureModeRelaxed);
-        last_replay_.synchronize();
-        if (executable_) {
-            (void)cudaGraphExecDestroy(executable_);
-        }
-    } catch (const std::exception&) {
-        // The device has failed, and says so to whoever uses it next.
+    last_replay_.synchronize();
+    if (executable_) {
+        (void)cudaGraphExecDestroy(executable_);
     }
     outputs = {};
 }
@@ -128,7 +119,7 @@ void CudaRun::capture(const std::function<c10::IValue()>& run) {
 void CudaRun::replay() {
     const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream(side_.device_index());
     C10_CUDA_CHECK(cudaGraphLaunch(executable_, stream.stream()));
-    last_replay_.record(stream.unwrap());
+    last_replay_.record(stream);
 }
 
 }  // namespace twinkle::cuda

@@ -1,9 +1,9 @@
 #pragma once
 // One CUDA graph with the memory that it works in.
 
+#include "cuda/own_event.h"
 #include "runtime/graphs/graph_backend.h"
 
-#include <c10/core/Event.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -53,7 +53,7 @@ public:
 private:
     PrivatePool memory_;  // the last to go
     c10::cuda::CUDAStream side_;
-    c10::Event last_replay_;
+    OwnEvent last_replay_;
     cudaGraphExec_t executable_ = nullptr;
     std::size_t bytes_ = 0;
 };

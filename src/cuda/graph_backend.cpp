@@ -5,11 +5,11 @@
 #include "runtime/graphs/graph_backend.h"
 
 #include "cuda/capture.h"
+#include "cuda/own_event.h"
 #include "cuda/own_stream.h"
 
 #include <ATen/Functions.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
@@ -17,25 +17,26 @@ namespace twinkle::cuda {
 
 namespace {
 
+using c10::cuda::CUDAStream;
 using runtime::CapturedRun;
 using runtime::Recipe;
 
 class Lane : public runtime::GraphLane {
 public:
-    explicit Lane(at::Device device) : device_(device), side_(device), last_use_(at::kCUDA) {}
+    explicit Lane(at::Device device) : device_(device), side_(device), last_use_(device) {}
 
     std::unique_ptr<CapturedRun> capture(const Recipe& recipe) override;
 
     void enter() override {
-        const c10::Stream caller = current();
-        if (used_on_ && *used_on_ != caller) {
+        const CUDAStream caller = current();
+        if (used_on_ != caller.stream()) {
             last_use_.block(caller);
         }
     }
-    void leave() override {
-        const c10::Stream caller = current();
+    void leave() noexcept override {
+        const CUDAStream caller = current();
         last_use_.record(caller);
-        used_on_ = caller;
+        used_on_ = caller.stream();
     }
 
     std::size_t free_memory() override {
@@ -50,28 +51,25 @@ public:
     void release_cached_memory() override { c10::cuda::CUDACachingAllocator::emptyCache(); }
 
 private:
-    c10::Stream current() const {
-        return c10::cuda::getCurrentCUDAStream(device_.index()).unwrap();
-    }
+    CUDAStream current() const { return c10::cuda::getCurrentCUDAStream(device_.index()); }
     // A thread's first product on a stream makes cuBLAS a workspace that stays: not in the memory
     // of one captured run, which could then never be given back.
     void initialize_libraries() const;
 
     at::Device device_;
     OwnStream side_;
-    c10::Event last_use_;
-    std::optional<c10::Stream> used_on_;
+    OwnEvent last_use_;
+    std::optional<cudaStream_t> used_on_;
 };
 
 std::unique_ptr<CapturedRun> Lane::capture(const Recipe& recipe) {
     const c10::DeviceGuard guard(device_);
-    const c10::Stream caller = current();
-    c10::Event before(at::kCUDA);
+    const CUDAStream caller = current();
+    const CUDAStream side(CUDAStream::UNCHECKED, side_.stream());
+    OwnEvent before(device_);
     before.record(caller);
-    before.block(side_.stream());
-    if (used_on_) {
-        last_use_.block(side_.stream());
-    }
+    before.block(side);
+    last_use_.block(side);
     initialize_libraries();
     auto run = std::make_unique<CudaRun>(side_.stream());
     {
@@ -83,9 +81,9 @@ std::unique_ptr<CapturedRun> Lane::capture(const Recipe& recipe) {
             outputs = {};
             outputs = recipe.run();
         }
-        side_.stream().synchronize();
+        side.synchronize();
         {
-            const c10::StreamGuard on_callers(caller);
+            const c10::StreamGuard on_callers(caller.unwrap());
             recipe.warmed(outputs);
             caller.synchronize();
         }
@@ -96,7 +94,7 @@ std::unique_ptr<CapturedRun> Lane::capture(const Recipe& recipe) {
         const c10::StreamGuard on_side(side_.stream());
         run->replay();
     }
-    side_.stream().synchronize();
+    side.synchronize();
     recipe.replayed(run->outputs);
     return run;
 }

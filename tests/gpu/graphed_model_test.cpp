@@ -239,12 +239,12 @@ TEST_CASE("out of memory in a capture leaves a process that works") {
         model_of("def forward(self, x):\n    return x.expand(1073741824, 1).contiguous()\n"));
     std::vector<at::Tensor> filled;
     const auto fill = [&](std::int64_t bytes) {
-        try {
-            while (true) {
+        for (bool full = false; !full;) {
+            try {
                 filled.push_back(torch::empty({bytes}, at::device(at::kCUDA).dtype(at::kByte)));
+            } catch (const c10::Error&) {
+                full = true;
             }
-        } catch (const c10::Error&) {
-            // Full.
         }
     };
     const auto x = [](int value) {

@@ -65,7 +65,7 @@ public:
     void enter() override {
         device_.most_inside = std::max(device_.most_inside.load(), ++device_.inside);
     }
-    void leave() override { --device_.inside; }
+    void leave() noexcept override { --device_.inside; }
     std::size_t free_memory() override { return device_.free_memory; }
     void release_cached_memory() override { ++device_.released; }
 

@@ -277,6 +277,23 @@ TEST_CASE("what a device cannot capture runs plainly, and is not tried again") {
               "stream is capturing") == 3);
 }
 
+TEST_CASE("a model that cannot be captured is not tried at every shape") {
+    Graphs graphs(twice);
+    graphs.backend.device.fails = [](int) { throw std::runtime_error("no"); };
+    for (std::int64_t rows = 1; rows < 10; ++rows) {
+        for (int i = 0; i < 3; ++i) {
+            CHECK(at::equal(graphs.tensor(row(i, rows)), row(2 * i + 1, rows)));
+        }
+    }
+    CHECK(graphs.backend.device.captures == 3);
+    CHECK(graphs.graphs.statistics().reasons.at("it could not be captured at 3 other shapes") ==
+          12);
+    graphs.backend.device.fails = nullptr;
+    graphs.graphs.clear();
+    CHECK(graphs.graphs.prepare({row(1)}, {}) == std::nullopt);
+    CHECK(graphs.graphs.statistics().graphs == 1);
+}
+
 TEST_CASE("a capture that leaves kernels out is found by its first replay") {
     Graphs graphs(twice);
     graphs.backend.device.leaves_kernels_out = true;

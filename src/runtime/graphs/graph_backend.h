@@ -43,7 +43,7 @@ public:
     virtual std::unique_ptr<CapturedRun> capture(const Recipe& recipe) = 0;
     // Around every use of a captured run: on the device, uses follow each other.
     virtual void enter() = 0;
-    virtual void leave() = 0;
+    virtual void leave() noexcept = 0;
     virtual std::size_t free_memory() = 0;
     virtual void release_cached_memory() = 0;  // that LibTorch holds and nobody uses
 };

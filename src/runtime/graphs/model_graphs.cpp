@@ -17,6 +17,7 @@ namespace twinkle::runtime {
 namespace {
 
 constexpr std::size_t most_reasons = 64;
+constexpr int most_refusals = 3;  // of a model that was never captured
 constexpr const char* memory_is_short = "memory is short for its graph";
 constexpr const char* another_captures = "another thread is capturing";
 
@@ -152,6 +153,10 @@ ModelGraphs::Plan ModelGraphs::plan(const GraphCache::Entry& entry) const {
     if (entry.uses < 2) {
         return {Step::first, {}};
     }
+    if (refusals_ >= most_refusals) {
+        return {Step::plain,
+                "it could not be captured at " + std::to_string(most_refusals) + " other shapes"};
+    }
     if (!state_.empty() && !options_.may_write_state) {
         return {Step::plain, "the model writes into " + state_ + " (see may_write_state)"};
     }
@@ -224,10 +229,18 @@ std::string ModelGraphs::capture(const InputKey& key, const Values& inputs) {
     lock.lock();
     captures_now_ = false;
     if (!call) {
-        cache_.find(key.text).refusal = reason;
+        refuse(key, reason);
         return reason;
     }
     return keep(key, std::move(call));
+}
+
+// With the lock.
+void ModelGraphs::refuse(const InputKey& key, const std::string& reason) {
+    cache_.find(key.text).refusal = reason;
+    if (counted_.captures == 0 && reason != memory_is_short) {
+        ++refusals_;
+    }
 }
 
 // With the lock.
@@ -292,6 +305,7 @@ void ModelGraphs::clear() {
     const std::lock_guard lock(mutex_);
     cache_.clear();
     state_.clear();
+    refusals_ = 0;
 }
 
 }  // namespace twinkle::runtime

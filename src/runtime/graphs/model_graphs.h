@@ -43,6 +43,7 @@ private:
     // Why nothing was captured; empty: the entry of the key has it.
     std::string capture(const InputKey& key, const Values& inputs);
     std::shared_ptr<CapturedCall> captured(GraphLane& lane, const Values& inputs);
+    void refuse(const InputKey& key, const std::string& reason);
     std::string keep(const InputKey& key, std::shared_ptr<CapturedCall> call);
     GraphLane& lane_of(c10::Device device);
 
@@ -55,6 +56,7 @@ private:
     mutable std::mutex mutex_;  // of all below
     bool captures_now_ = false;
     std::string state_;  // which the model writes; empty: none so far
+    int refusals_ = 0;   // for other reasons than memory, before the first capture
     GraphStatistics counted_;
     std::map<c10::DeviceIndex, std::unique_ptr<GraphLane>> lanes_;
     GraphCache cache_;  // gone before the lanes
