@@ -25,6 +25,7 @@ public:
     struct Entry {
         std::string key;
         std::uint64_t uses = 0;  // halved now and then, so that it tells of the last calls
+        bool has_run = false;    // plainly, to the end
         std::string refusal;     // why it is not captured again; empty: nothing is known
         std::size_t bytes = 0;   // of a capture that there is, or was; 0: not known
         std::shared_ptr<CapturedCall> call;

@@ -89,7 +89,7 @@ c10::IValue ModelGraphs::forward(Values inputs, const torch::jit::Kwargs& named)
         return replay(*cache_.find(key.text).call, key, inputs);
     }
     lock.unlock();
-    return planned.step == Step::first ? first(inputs) : plain(inputs, planned.reason);
+    return planned.step == Step::first ? first(key, inputs) : plain(inputs, planned.reason);
 }
 
 std::optional<std::string> ModelGraphs::prepare(Values inputs, const torch::jit::Kwargs& named) {
@@ -99,7 +99,7 @@ std::optional<std::string> ModelGraphs::prepare(Values inputs, const torch::jit:
     if (reason.empty()) {
         const c10::DeviceGuard device(key.device);
         // On copies: a model may write into its inputs.
-        first(StaticInputs(inputs).values());
+        first(key, StaticInputs(inputs).values());
         std::unique_lock lock(mutex_);
         const Plan planned = plan(cache_.find(key.text));
         lock.unlock();
@@ -141,6 +141,9 @@ std::string ModelGraphs::obstacle_of(const InputKey& key, const Values& inputs) 
 }
 
 ModelGraphs::Plan ModelGraphs::plan(const GraphCache::Entry& entry) const {
+    if (!entry.has_run) {
+        return {Step::first, {}};
+    }
     if (captures_now_) {
         return {Step::plain, another_captures};
     }
@@ -149,9 +152,6 @@ ModelGraphs::Plan ModelGraphs::plan(const GraphCache::Entry& entry) const {
     }
     if (!entry.refusal.empty()) {
         return {Step::plain, entry.refusal};
-    }
-    if (entry.uses < 2) {
-        return {Step::first, {}};
     }
     if (refusals_ >= most_refusals) {
         return {Step::plain,
@@ -175,13 +175,13 @@ c10::IValue ModelGraphs::plain(const Values& inputs, const std::string& reason) 
 }
 
 // A plain run that shows what the model does with its own tensors.
-c10::IValue ModelGraphs::first(const Values& inputs) {
+c10::IValue ModelGraphs::first(const InputKey& key, const Values& inputs) {
     const StateVersions before(model_.module());
     c10::IValue result = plain(inputs, "the shape is new");
-    if (const auto changed = StateVersions(model_.module()).changed_since(before)) {
-        const std::lock_guard lock(mutex_);
-        state_ = *changed;
-    }
+    const auto changed = StateVersions(model_.module()).changed_since(before);
+    const std::lock_guard lock(mutex_);
+    state_ = changed.value_or(state_);
+    cache_.find(key.text).has_run = true;
     return result;
 }
 

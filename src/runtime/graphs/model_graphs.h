@@ -38,7 +38,7 @@ private:
     std::string obstacle_of(const InputKey& key, const Values& inputs) const;
     Plan plan(const GraphCache::Entry& entry) const;
     c10::IValue plain(const Values& inputs, const std::string& reason);
-    c10::IValue first(const Values& inputs);
+    c10::IValue first(const InputKey& key, const Values& inputs);
     c10::IValue replay(CapturedCall& call, const InputKey& key, const Values& inputs);
     // Why nothing was captured; empty: the entry of the key has it.
     std::string capture(const InputKey& key, const Values& inputs);
