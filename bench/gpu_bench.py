@@ -15,10 +15,10 @@ import json
 import pathlib
 import random
 import statistics
-import subprocess
 import sys
 import time
 
+import machine
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -267,12 +267,6 @@ def measure(operation, pack, tokens, width, dtype, options, wanted):
             "bytes": moved, "seconds": times, "failed": failed}
 
 
-def clocks():
-    done = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,clocks.sm,clocks.mem,temperature.gpu",
-                           "--format=csv,noheader"], capture_output=True, text=True)
-    return done.stdout.strip().splitlines()[0] if done.returncode == 0 else "nvidia-smi does not say"
-
-
 def table(rows):
     names = ["torchscript", "frozen", "compile", "community"]
     lines = ["| operator | dtype | tokens x width | pack µs | quartiles | over an empty kernel µs | TB/s | of the copy | "
@@ -354,7 +348,7 @@ def main():
         torch.ops.load_library(options.community)
     pack = getattr(torch.ops, library.stem[1:])
     stop, rows, left = time.monotonic() + options.seconds, [], 0
-    before = clocks()
+    before = machine.gpu()
     for operation, tokens, width, dtype in cases(options):
         if time.monotonic() > stop:
             left += 1
@@ -367,7 +361,7 @@ def main():
               file=sys.stderr, flush=True)
         if options.json:  # after every case: what a limit cuts off is not lost
             options.json.write_text(json.dumps({"before": before, "torch": torch.__version__, "cases": rows}))
-    text = (f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}; {library.stem}; {before} before, {clocks()} after"
+    text = (f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}; {library.stem}; {before} before, {machine.gpu()} after"
             + (f"; {left} cases left out: no time" if left else "") + "\n\n" + summary(rows) + "\n\n" + table(rows) + "\n")
     if options.output:
         options.output.write_text(text)

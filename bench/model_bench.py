@@ -57,13 +57,13 @@ class Runner:
         return float(answer)
 
 
-def kernelize(build: pathlib.Path, folder: pathlib.Path, name: str, manifest: str) -> dict:
+def kernelize(build: pathlib.Path, folder: pathlib.Path, name: str, manifest: str, *options: str) -> dict:
     """Writes NAME.pt; returns the report."""
     project = folder / name
     project.mkdir()
     (project / "twinkle.toml").write_text(manifest)
     done = subprocess.run([build / "bin/twinkle", "kernelize", folder / "plain.pt", "-o", folder / f"{name}.pt",
-                           "--json"], cwd=project, check=True, stdout=subprocess.PIPE, text=True)
+                           "--json", *options], cwd=project, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout)
 
 

@@ -1,58 +1,117 @@
-// Runs contestants of model_bench.py, one call after the other, as a C++ server would:
+// Runs contestants of model_bench.py and gpu_model_bench.py, one call after the other, as a C++
+// server would:
 //
-//   model_runner NAME=MODEL…           NAME=frozen:MODEL freezes it after loading
+//   model_runner [--device cuda] NAME=[HOW:]MODEL…
+//
+//   frozen:MODEL  freezes it after loading      graphs:MODEL  through twinkle::GraphedModel
+//                                               fused:MODEL   the same with LibTorch's fuser
 //
 // Reads questions from stdin and answers each with one number:
-//   time NAME TOKENS CALLS             seconds a call
+//   time NAME TOKENS CALLS             seconds a call, back to back; on a GPU by its own clock
+//   wait NAME TOKENS CALLS             seconds a call, waiting for the result of each
 //   differ NAME TOKENS CALLS           Euclidean distance to the result of the first contestant,
 //                                      relative to that
+//   replays NAME TOKENS CALLS          of captured graphs so far; -1, with the reasons on stderr,
+//                                      where there was none
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <stdexcept>
 
+#include "twinkle/graphed_model.h"
 #include "twinkle/load.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-torch::jit::Module load(const std::string& path) {
-    const std::string frozen = "frozen:";
-    if (!path.starts_with(frozen)) return twinkle::load(path);
-    torch::jit::Module module = twinkle::load(path.substr(frozen.size()));
+at::Device device = at::kCPU;
+
+struct Contestant {
+    std::function<at::Tensor(const at::Tensor&)> call;
+    std::function<double()> replays = [] { return 0.0; };
+};
+
+Contestant graphed(torch::jit::Module module, bool fuse) {
+    auto model = std::make_shared<twinkle::GraphedModel>(std::move(module),
+                                                         twinkle::GraphOptions{.fuse = fuse});
+    return {[model](const at::Tensor& inputs) { return model->forward({inputs}).toTensor(); },
+            [model] {
+                const twinkle::GraphStatistics said = model->statistics();
+                for (const auto& [reason, count] : said.reasons) {
+                    std::fprintf(stderr, "%s: %llu\n", reason.c_str(),
+                                 static_cast<unsigned long long>(count));
+                }
+                return said.replays == 0 ? -1 : double(said.replays);
+            }};
+}
+
+Contestant load(const std::string& path) {
+    const size_t colon = path.find(':');
+    const std::string how = colon == std::string::npos ? "" : path.substr(0, colon);
+    torch::jit::Module module =
+        twinkle::load(how.empty() ? path : path.substr(colon + 1), {.device = device.type()});
     module.eval();
-    return torch::jit::freeze(module);
+    if (how == "graphs" || how == "fused") return graphed(module, how == "fused");
+    if (how == "frozen") module = torch::jit::freeze(module);
+    return {
+        [module](const at::Tensor& inputs) mutable { return module.forward({inputs}).toTensor(); }};
 }
 
 // Those of models.py.
 at::Tensor tokens(int64_t count) {
-    return (at::arange(count, at::kLong) * 7919).remainder(999).add(1).unsqueeze(0);
+    return (at::arange(count, at::kLong) * 7919).remainder(999).add(1).unsqueeze(0).to(device);
 }
 
-double seconds_per_call(torch::jit::Module& module, const at::Tensor& inputs, int calls) {
+c10::Stream stream() {
+    return c10::impl::VirtualGuardImpl(device.type()).getStream({device.type(), 0});
+}
+
+double by_the_devices_clock(const Contestant& one, const at::Tensor& inputs, int calls) {
+    c10::Event begin(device.type(), c10::EventFlag::BACKEND_DEFAULT);
+    c10::Event end(device.type(), c10::EventFlag::BACKEND_DEFAULT);
+    begin.record(stream());
+    for (int call = 0; call < calls; ++call) one.call(inputs);
+    end.record(stream());
+    end.synchronize();
+    return begin.elapsedTime(end) / 1e3 / calls;
+}
+
+double seconds_per_call(const Contestant& one, const at::Tensor& inputs, int calls, bool wait) {
+    if (device.is_cuda() && !wait) return by_the_devices_clock(one, inputs, calls);
     const auto start = Clock::now();
-    for (int call = 0; call < calls; ++call) module.forward({inputs});
+    for (int call = 0; call < calls; ++call) {
+        one.call(inputs);
+        if (device.is_cuda()) stream().synchronize();
+    }
     return std::chrono::duration<double>(Clock::now() - start).count() / calls;
 }
 
-double difference(torch::jit::Module& module, torch::jit::Module& reference,
-                  const at::Tensor& inputs) {
-    const at::Tensor expected = reference.forward({inputs}).toTensor().to(at::kDouble);
-    const at::Tensor result = module.forward({inputs}).toTensor().to(at::kDouble);
+double difference(const Contestant& one, const Contestant& reference, const at::Tensor& inputs) {
+    const at::Tensor expected = reference.call(inputs).to(at::kDouble);
+    const at::Tensor result = one.call(inputs).to(at::kDouble);
     return ((result - expected).norm() / expected.norm()).item<double>();
 }
 
 void answer_all(int argc, char** argv) {
-    std::map<std::string, torch::jit::Module> modules;
+    std::map<std::string, Contestant> contestants;
     std::string first;
     for (int i = 1; i < argc; ++i) {
         const std::string argument = argv[i];
+        if (argument == "--device" && i + 1 < argc) {
+            device = at::Device(argv[++i]);
+            continue;
+        }
         const size_t equals = argument.find('=');
         if (equals == std::string::npos) throw std::invalid_argument("NAME=MODEL expected");
-        modules.emplace(argument.substr(0, equals), load(argument.substr(equals + 1)));
+        contestants.emplace(argument.substr(0, equals), load(argument.substr(equals + 1)));
         if (first.empty()) first = argument.substr(0, equals);
     }
     const c10::InferenceMode inference;
@@ -60,9 +119,12 @@ void answer_all(int argc, char** argv) {
     int64_t count;
     int calls;
     while (std::cin >> what >> name >> count >> calls) {
-        torch::jit::Module& module = modules.at(name);
-        const double answer = what == "time" ? seconds_per_call(module, tokens(count), calls)
-                                             : difference(module, modules.at(first), tokens(count));
+        const Contestant& one = contestants.at(name);
+        const at::Tensor inputs = tokens(count);
+        const double answer = what == "differ" ? difference(one, contestants.at(first), inputs)
+                              : what == "replays"
+                                  ? one.replays()
+                                  : seconds_per_call(one, inputs, calls, what == "wait");
         std::printf("%.9g\n", answer);
         std::fflush(stdout);
     }

@@ -1,9 +1,11 @@
 """The models of model_bench.py, and torch.compile as one of its contestants. Needs torch and transformers.
 
-    models.py make MODEL DTYPE FILE       traced and saved
-    models.py run MODEL DTYPE             answers what model_bench.py asks, as model_runner does
+    models.py make MODEL DTYPE FILE [DEVICE]          traced and saved
+    models.py run MODEL DTYPE [DEVICE [MODE]]         answers what model_bench.py asks, as model_runner does
 
-MODEL-eager: with attention written out, as transformers does by attn_implementation="eager".
+MODEL-eager: with attention written out, as transformers does by attn_implementation="eager"; MODEL-causal: with the
+operator, told that it is causal instead of given a mask (the trace of transformers' own makes one). MODE is that of
+torch.compile.
 """
 
 import os
@@ -38,44 +40,69 @@ def llama() -> nn.Module:
         tie_word_embeddings=False)), use_cache=False)
 
 
+def large() -> nn.Module:
+    """A few layers of a model that needs a GPU."""
+    return FirstOutput(hf.LlamaForCausalLM(hf.LlamaConfig(
+        vocab_size=VOCABULARY, hidden_size=4096, intermediate_size=12288, num_hidden_layers=8, num_attention_heads=32,
+        max_position_embeddings=8192, tie_word_embeddings=False)), use_cache=False)
+
+
 def bert() -> nn.Module:
     return FirstOutput(hf.BertModel(hf.BertConfig(vocab_size=VOCABULARY, hidden_size=768, num_hidden_layers=12)))
 
 
-def build(name: str, dtype: str) -> nn.Module:
+def build(name: str, dtype: str, device: str = "cpu") -> nn.Module:
     hf.logging.set_verbosity_error()
     torch.manual_seed(1)
     kind, _, attention = name.partition("-")
-    model = {"llama": llama, "bert": bert}[kind]()
+    with torch.device(device):
+        model = {"llama": llama, "large": large, "bert": bert}[kind]()
+    if attention == "causal":  # a name without a function that makes masks
+        hf.AttentionInterface.register("causal", hf.AttentionInterface._global_mapping["sdpa"])
     model.model.set_attn_implementation(attention or "sdpa")
     return model.to(getattr(torch, dtype)).eval()
 
 
-def tokens(count: int) -> torch.Tensor:
+def tokens(count: int, device: str = "cpu") -> torch.Tensor:
     """Those of model_runner.cpp."""
-    return (torch.arange(count) * 7919 % (VOCABULARY - 1) + 1).unsqueeze(0)
+    return (torch.arange(count) * 7919 % (VOCABULARY - 1) + 1).unsqueeze(0).to(device)
 
 
 @torch.no_grad()
-def make(name: str, dtype: str, path: str) -> None:
-    torch.jit.trace(build(name, dtype), tokens(8), check_trace=False).save(path)
+def make(name: str, dtype: str, path: str, device: str = "cpu") -> None:
+    torch.jit.trace(build(name, dtype, device), tokens(8, device), check_trace=False).save(path)
+
+
+def seconds_per_call(call, calls: int, wait: bool, on_gpu: bool) -> float:
+    """As model_runner does: back to back (on a GPU by its own clock), or waiting for each."""
+    if on_gpu and not wait:
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        for _ in range(calls):
+            call()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) / 1e3 / calls
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+        if on_gpu:
+            torch.cuda.synchronize()
+    return (time.perf_counter() - start) / calls
 
 
 @torch.inference_mode()
-def run(name: str, dtype: str) -> None:
-    model = build(name, dtype)
-    compiled = torch.compile(model, dynamic=False)
+def run(name: str, dtype: str, device: str = "cpu", mode: str = "default") -> None:
+    model = build(name, dtype, device)
+    compiled = torch.compile(model, dynamic=False, mode=mode)
     for line in sys.stdin:
         what, _, count, calls = line.split()
-        inputs = tokens(int(count))
-        if what == "time":
-            start = time.perf_counter()
-            for _ in range(int(calls)):
-                compiled(inputs)
-            answer = (time.perf_counter() - start) / int(calls)
-        else:
+        inputs = tokens(int(count), device)
+        if what == "differ":
             expected = model(inputs).double()
             answer = ((compiled(inputs).double() - expected).norm() / expected.norm()).item()
+        else:
+            answer = seconds_per_call(lambda: compiled(inputs), int(calls), what == "wait", device != "cpu")
         print(answer, flush=True)
 
 

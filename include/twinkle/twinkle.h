@@ -1,6 +1,7 @@
 #pragma once
 // Everything of libtwinkle in one header.
 #include "twinkle/error.h"
+#include "twinkle/graphed_model.h"
 #include "twinkle/kernel.h"
 #include "twinkle/kernelize.h"
 #include "twinkle/load.h"

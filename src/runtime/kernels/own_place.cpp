@@ -9,16 +9,19 @@ namespace fs = std::filesystem;
 namespace {
 
 fs::path prefix() {
-    Dl_info info{};
-    if (::dladdr(reinterpret_cast<const void*>(&prefix), &info) == 0) {
-        return {};
-    }
-    std::error_code ignored;
-    const fs::path own = fs::canonical(info.dli_fname, ignored).parent_path();
-    return own.parent_path().parent_path().parent_path();
+    return own_folder().parent_path().parent_path().parent_path();
 }
 
 }  // namespace
+
+fs::path own_folder() {
+    Dl_info info{};
+    if (::dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0) {
+        return {};
+    }
+    std::error_code ignored;
+    return fs::canonical(info.dli_fname, ignored).parent_path();
+}
 
 fs::path bundled_kernels() {
     return prefix() / "lib" / "twinkle" / "kernels";

@@ -5,8 +5,9 @@
 
 namespace twinkle::runtime {
 
-// libexec/twinkle/torchX.Y-B → ../../../lib/twinkle/kernels; empty if the library's place is
-// unknown.
+// libexec/twinkle/torchX.Y-B; empty if it is unknown.
+std::filesystem::path own_folder();
+// … → ../../../lib/twinkle/kernels; empty if that folder is unknown.
 std::filesystem::path bundled_kernels();
 // … → ../../../share/twinkle/presets
 std::filesystem::path presets_folder();

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""A whole model on this GPU: kernelized, and replayed as CUDA graphs, against what people use instead, in one run.
+
+    gpu_model_bench.py BUILD_FOLDER [-o OUT.md] [--json RAW.json] [--seconds 12] [--stop 440]
+                       [--tokens N]… [--no-compile] [--model large-causal] [--dtype bfloat16] [--device cuda]
+
+A model like Llama (transformers' code, random weights: hidden 4096, intermediate 12288, 32 heads, 8 layers), traced on
+the GPU, kernelized with layers and patterns. All but torch.compile run in C++ (model_runner), without Python. Two times
+are taken: "back to back", calls enqueued one after another, between two events of the device; "waiting", from the call
+until its result is there, by the host's clock. The contestants take turns, sample by sample, in an order that changes;
+those of torch.compile are processes of their own, and at rest meanwhile. What is not done --stop seconds after the start
+is left out (torch.compile first), and said. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON (script/bench-gpu --models).
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import machine
+from model_bench import HERE, Runner, kernelize, replaced, table
+
+TOKENS = [1, 16, 256, 4096]
+MANIFEST = 'presets = ["transformers", "patterns"]\n'
+# Name: file, and how it is run (model_runner.cpp).
+CONTESTANTS = {"torchscript": "plain.pt", "frozen": "frozen:plain.pt", "graphs": "graphs:plain.pt",
+               "kernelized": "kernelized.pt", "kernelized,frozen": "frozen:kernelized.pt",
+               "kernelized,graphs": "graphs:kernelized.pt", "kernelized,graphs,fused": "fused:kernelized.pt"}
+OURS = "kernelized,graphs"
+COMPILED = {"compile": "default", "compile,reduce-overhead": "reduce-overhead"}
+# How long calls are repeated for a sample, and how many there are before the first: they profile, compile, capture.
+SAMPLE_SECONDS, LEAST_ROUNDS, WARM_UP = 0.04, 7, 5
+KINDS = {"time": "back to back", "wait": "waiting"}
+
+
+class Contestant:
+    def __init__(self, name: str, runner: Runner):
+        self.name, self.runner = name, runner
+        self.result = {"time": [], "wait": []}
+
+    def start(self, tokens: int) -> None:
+        begin = time.monotonic()
+        self.runner.ask("wait", self.name, tokens)
+        self.result["first"] = time.monotonic() - begin
+        self.result["differs"] = self.runner.ask("differ", self.name, tokens)
+        self.runner.ask("wait", self.name, tokens, WARM_UP)
+        self.calls = max(1, round(SAMPLE_SECONDS / self.runner.ask("wait", self.name, tokens, 3)))
+
+    def sample(self, tokens: int) -> None:
+        for kind in KINDS:
+            self.result[kind].append(self.runner.ask(kind, self.name, tokens, self.calls))
+
+
+def measure(contestants: list[Contestant], tokens: int, seconds: float) -> None:
+    start, turn = time.monotonic(), 0
+    while turn < LEAST_ROUNDS or time.monotonic() - start < seconds:
+        for k in range(len(contestants)):
+            contestants[(k + turn) % len(contestants)].sample(tokens)
+        turn += 1
+
+
+def measure_size(options, runners: dict[str, Runner], tokens: int, left_out: list[str], first: dict[str, float]) -> dict:
+    contestants = []
+    for name, runner in runners.items():
+        if name in COMPILED and time.monotonic() + 1.3 * first.get(name, 60) + 2 * options.seconds > options.end:
+            left_out.append(f"{name} at {tokens} tokens: no time")
+            continue
+        one = Contestant(name, runner)
+        try:
+            one.start(tokens)
+        except SystemExit as error:
+            if name not in COMPILED:
+                raise
+            left_out.append(f"{name} at {tokens} tokens: {error}")
+            continue
+        first[name] = one.result["first"]
+        contestants.append(one)
+    measure(contestants, tokens, options.seconds)
+    row = {"tokens": tokens, "contestants": {one.name: one.result for one in contestants}}
+    print(tokens, {one.name: f"{1000 * statistics.median(one.result['time']):.3f} ms" for one in contestants},
+          file=sys.stderr, flush=True)
+    return row
+
+
+def cell(samples: list[float]) -> str:
+    low, median, high = statistics.quantiles(samples, n=4) if len(samples) > 1 else samples * 3
+    return f"{1000 * median:.3f} ({1000 * low:.3f}–{1000 * high:.3f})"
+
+
+def report(result: dict) -> str:
+    rows = result["rows"]
+    names = list(dict.fromkeys(name for row in rows for name in row["contestants"]))
+    lines = [f"# A whole model on a GPU: {result['model']}, {result['dtype']}", "",
+             f"{result['versions']}; {result['before']} before, {result['after']} after; {result['processor']}, "
+             f"{result['load']}. Batch 1, random weights, no cache of keys and values, traced at 8 tokens.", "",
+             "Replaced: " + ", ".join(f"{count} × {layer}" for layer, count in result["replaced"].items()) + ".", ""]
+    for kind, title in KINDS.items():
+        lines += [f"Milliseconds a call, {title}: median (quartiles)", ""]
+        lines += table(["tokens", *names], [
+            [str(row["tokens"]), *(cell(row["contestants"][name][kind]) if name in row["contestants"] else ""
+                                   for name in names)] for row in rows]) + [""]
+        lines += [f"The others' median by that of {OURS}, {title}:", ""]
+        lines += table(["tokens", *(name for name in names if name != OURS)], [
+            [str(row["tokens"]), *(ratio(row, name, kind) for name in names if name != OURS)] for row in rows]) + [""]
+    lines += ["Relative (Euclidean) difference to the traced model's result, of torch.compile to the model's own:", ""]
+    lines += table(["tokens", *names], [
+        [str(row["tokens"]), *(f"{row['contestants'][name]['differs']:.1e}" if name in row["contestants"] else ""
+                               for name in names)] for row in rows]) + [""]
+    lines += ["Seconds of the first call of a size: " + "; ".join(
+        f"{name} " + ", ".join(f"{row['contestants'][name]['first']:.1f}" for row in rows if name in row["contestants"])
+        for name in names) + ".", ""]
+    lines += ["Replays: " + ", ".join(f"{name} {count}" for name, count in result["replays"].items()) + ".", ""]
+    lines += [f"Left out: {one}" for one in result["left_out"]]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def ratio(row: dict, name: str, kind: str) -> str:
+    contestants = row["contestants"]
+    if name not in contestants:
+        return ""
+    return f"{statistics.median(contestants[name][kind]) / statistics.median(contestants[OURS][kind]):.2f}"
+
+
+def versions() -> str:
+    code = "import torch, transformers; print(f'LibTorch {torch.__version__}, transformers {transformers.__version__}')"
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.ExitStack) -> dict:
+    result = {"model": options.model, "dtype": options.dtype, "versions": versions(), "processor": machine.processor(),
+              "load": machine.load(), "before": machine.gpu(), "left_out": [], "rows": [], "replays": {}}
+    models, started = [sys.executable, HERE / "models.py"], time.monotonic()
+    subprocess.run([*models, "make", options.model, options.dtype, folder / "plain.pt", options.device], check=True)
+    result["replaced"] = replaced(kernelize(options.build, folder, "kernelized", MANIFEST, "--device", options.device))
+    specifications = [f"{name}={how.rpartition(':')[0]}{':' if ':' in how else ''}{folder}/{how.rpartition(':')[2]}"
+                      for name, how in CONTESTANTS.items()]
+    command = [options.build / "bench/model_runner", "--device", options.device, *specifications]
+    here = Runner(command, folder, stack)
+    runners = dict.fromkeys(CONTESTANTS, here)
+    for name, mode in COMPILED.items() if options.compile else []:
+        runners[name] = Runner([*models, "run", options.model, options.dtype, options.device, mode], folder, stack)
+    first: dict[str, float] = {}
+    for tokens in options.tokens or TOKENS:
+        if result["rows"] and time.monotonic() + 2 * options.seconds > options.end:
+            result["left_out"].append(f"{tokens} tokens: no time")
+            continue
+        result["rows"].append(measure_size(options, runners, tokens, result["left_out"], first))
+        if options.json:  # after every size: what a limit cuts off is not lost
+            options.json.write_text(json.dumps(result, indent=1) + "\n")
+    result["replays"] = {name: int(here.ask("replays", name, 1)) for name in CONTESTANTS if "graphs" in name}
+    result["after"], result["seconds"] = machine.gpu(), time.monotonic() - started
+    for runner in set(runners.values()):
+        runner.process.stdin.close()
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("-o", "--output", type=pathlib.Path)
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--seconds", type=float, default=12, help="for each size")
+    parser.add_argument("--stop", type=float, default=440, help="seconds after which nothing new is begun")
+    parser.add_argument("--model", default="large-causal", help="of models.py")
+    parser.add_argument("--dtype", default="bfloat16", choices=["float32", "bfloat16", "float16"])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--tokens", action="append", type=int)
+    parser.add_argument("--no-compile", dest="compile", action="store_false")
+    parser.add_argument("--folder", help="for the models: 8 GB")
+    options = parser.parse_args()
+    options.build, options.end = options.build.resolve(), time.monotonic() + options.stop
+    with tempfile.TemporaryDirectory(prefix="gpu-model-", dir=options.folder) as name, contextlib.ExitStack() as stack:
+        result = run(options, pathlib.Path(name), stack)
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
+    text = report(result)
+    sys.stdout.write(text)
+    if options.output:
+        options.output.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+#pragma once
+// A model whose runs are replayed as CUDA graphs, one for each shape of its inputs: a replay is one
+// launch for the whole model, so that small batches are not bound by launches. Everything else runs
+// as it would without, and statistics() says why.
+//
+//   twinkle::GraphedModel model(twinkle::load("fast.pt", {.device = torch::kCUDA}));
+//   c10::IValue logits = model.forward({tokens});
+//
+// Shapes, dtypes, devices: any. A graph belongs to the dtypes, sizes, strides and device of all
+// tensors among the inputs (also in lists, tuples and dicts), and to the values of all others: a
+// number that changes is another graph. It is captured at the second use of such inputs, or when
+// prepare() asks for it: the model runs on copies of the inputs (warm_up times, on a stream of its
+// own), is captured, and the first replay is compared with those runs. Inputs are copied into the
+// graph's own, on the caller's current stream, and so are results. Random numbers are never
+// captured.
+//
+// What runs plainly: shapes that are new; inputs on the CPU or on several devices; where gradients
+// would be recorded, autocast is on, or the current stream is being captured already; models in
+// training, on several GPUs, that draw random numbers, print, change their attributes or buffers
+// (see may_write_state), write into their inputs, return objects, wait for the device (.item(),
+// .cpu(), nonzero) or start threads of their own (fork); where memory is short; where LibTorch, or
+// libtwinkle, was built without CUDA. An attempt that fails leaves nothing behind: its memory is
+// freed, the call runs plainly, and the reason is kept for that shape until clear().
+//
+// Settings of LibTorch (TF32, attention backends, determinism) are in a graph as they were when it
+// was captured: clear() after changing them. So is the device: move a model before, not after.
+//
+// Thread-safety: any number of threads. Plain runs are at the same time; replays of one
+// GraphedModel follow each other on the device, whatever streams they are on. While one thread
+// captures, calls of others run plainly. LibTorch's allocator frees no cached memory meanwhile, so
+// a thread that runs out of memory in that moment fails where it otherwise might not.
+//
+// Errors: those of the model, as its forward() throws them. A capture that fails is none.
+
+#include "twinkle/api.h"
+
+#include <torch/script.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace twinkle {
+
+struct GraphOptions {
+    // A full cache gives up the graph that was used longest ago, for a shape that is used more than
+    // twice as often.
+    std::size_t max_graphs = 16;
+    // Of device memory that all graphs together may hold; 0: a quarter of what is free when the
+    // first one is captured.
+    std::size_t max_bytes = 0;
+    int warm_up = 3;  // runs before a capture: libraries initialize themselves in the first
+    // The model is frozen for this object, sharing its weights. What cannot be frozen runs as it
+    // is. Freezing may join matrix products with the same input, whose weights are then copied.
+    bool freeze = true;
+    // Of a frozen model: let LibTorch's fuser join what is left between kernels. It compiles for
+    // the first shapes, in the first runs, and profiles every one.
+    bool fuse = false;
+    // False: results are handed out as they are, and the next replay writes over them.
+    bool clone_outputs = true;
+    // Capture models that write into their own tensors (a cache of keys and values). They run
+    // warm_up + 1 times more on the same inputs than they are called: right where the same inputs
+    // write the same values.
+    bool may_write_state = false;
+};
+
+struct GraphStatistics {
+    std::uint64_t replays = 0;
+    std::uint64_t captures = 0;
+    std::uint64_t plain_runs = 0;
+    std::uint64_t evictions = 0;
+    std::size_t graphs = 0;  // that there are now
+    std::size_t bytes = 0;   // of device memory that they hold
+    // Why runs were plain, and how many: {"the shape is new", 3}. At most 64 different ones.
+    std::map<std::string, std::uint64_t> reasons{};
+    std::string not_frozen{};  // why the model could not be frozen; empty: it is, or need not be
+};
+
+class TWINKLE_API GraphedModel {
+public:
+    // The model is shared, not copied. Throws Error(malformed) where it has no forward(), or an
+    // option makes no sense.
+    explicit GraphedModel(torch::jit::Module model, GraphOptions options = {});
+    ~GraphedModel();  // waits for the last replay
+    GraphedModel(GraphedModel&&) noexcept;
+    GraphedModel& operator=(GraphedModel&&) noexcept;
+
+    c10::IValue forward(std::vector<c10::IValue> inputs, const torch::jit::Kwargs& named = {});
+
+    // Captures for inputs of this kind now, before the first call: runs on copies of them. Returns
+    // why it cannot; none: the next forward() replays.
+    std::optional<std::string> prepare(std::vector<c10::IValue> inputs,
+                                       const torch::jit::Kwargs& named = {});
+
+    GraphStatistics statistics() const;
+    // Frees all graphs and forgets every reason.
+    void clear();
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace twinkle

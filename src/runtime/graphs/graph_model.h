@@ -1,0 +1,39 @@
+#pragma once
+// A model as its captured runs want it: frozen, and with settings of its own that change nothing
+// for the rest of the process.
+
+#include <torch/script.h>
+
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+class GraphModel {
+public:
+    // Throws Error(malformed) where it has no forward().
+    GraphModel(torch::jit::Module model, bool freeze, bool fuse);
+
+    // The arguments of forward() in the order of its parameters, defaults filled in. Throws what
+    // LibTorch throws where they do not fit.
+    std::vector<c10::IValue> arguments(std::vector<c10::IValue> inputs,
+                                       const torch::jit::Kwargs& named) const;
+    c10::IValue run(const std::vector<c10::IValue>& arguments) const;
+
+    const torch::jit::Module& module() const { return module_; }
+    bool is_training() const;
+    bool wants_gradients() const { return wants_gradients_; }
+    // Why it is never captured; empty: nothing is known against it.
+    const std::string& obstacle() const { return obstacle_; }
+    const std::string& not_frozen() const { return not_frozen_; }
+
+private:
+    void freeze_it(bool fuse);
+
+    torch::jit::Module module_;
+    std::string obstacle_;
+    std::string not_frozen_;
+    bool wants_gradients_ = false;
+};
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,311 @@
+#include "runtime/graphs/model_graphs.h"
+
+#include "runtime/graphs/graph_obstacles.h"
+#include "runtime/graphs/same_results.h"
+#include "runtime/verify/run_error.h"
+#include "twinkle/error.h"
+
+#include <ATen/autocast_mode.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+namespace twinkle::runtime {
+
+namespace {
+
+constexpr std::size_t most_reasons = 64;
+constexpr int most_refusals = 3;  // of a model that was never captured
+constexpr const char* memory_is_short = "memory is short for its graph";
+constexpr const char* another_captures = "another thread is capturing";
+
+// What a recipe finds wrong; its text is the reason.
+struct Refusal : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// TorchScript's interpreter makes another exception of it, with the text.
+bool is_out_of_memory(const std::exception& error) {
+    return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+           std::string_view(error.what()).find("out of memory") != std::string_view::npos;
+}
+
+c10::IValue cloned(const c10::IValue& value) {
+    const torch::NoGradGuard no_grad;
+    return with_tensors(value, [](const at::Tensor& tensor) { return tensor.clone(); });
+}
+
+GraphOptions checked(GraphOptions options) {
+    if (options.warm_up < 1 || options.warm_up > 1000) {
+        throw Error(ErrorCode::malformed, {.what = "these options of a graphed model make no sense",
+                                           .where = {},
+                                           .why = "warm_up is not between 1 and 1000",
+                                           .hint = "3 is enough for most libraries"});
+    }
+    return options;
+}
+
+// Around a use of a captured run.
+class Use {
+public:
+    explicit Use(GraphLane& lane) : lane_(lane) { lane_.enter(); }
+    ~Use() { lane_.leave(); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+private:
+    GraphLane& lane_;
+};
+
+}  // namespace
+
+ModelGraphs::ModelGraphs(torch::jit::Module model, GraphOptions options, c10::DeviceType type,
+                         FindBackend find_backend)
+    : options_(checked(options)),
+      type_(type),
+      find_backend_(std::move(find_backend)),
+      model_(std::move(model), options_.freeze, options_.fuse),
+      cache_(options_.max_graphs, options_.max_bytes) {}
+
+c10::IValue ModelGraphs::forward(Values inputs, const torch::jit::Kwargs& named) {
+    inputs = model_.arguments(std::move(inputs), named);
+    const InputKey key = key_of(inputs, type_);
+    if (const std::string obstacle = obstacle_of(key, inputs); !obstacle.empty()) {
+        return plain(inputs, obstacle);
+    }
+    const c10::DeviceGuard device(key.device);
+    std::unique_lock lock(mutex_);
+    Plan planned = plan(cache_.use(key.text));
+    if (planned.step == Step::capture) {
+        lock.unlock();
+        planned.reason = capture(key, inputs);
+        lock.lock();
+        planned = planned.reason.empty() ? plan(cache_.find(key.text))
+                                         : Plan{Step::plain, planned.reason};
+    }
+    if (planned.step == Step::replay) {
+        return replay(*cache_.find(key.text).call, key, inputs);
+    }
+    lock.unlock();
+    return planned.step == Step::first ? first(inputs) : plain(inputs, planned.reason);
+}
+
+std::optional<std::string> ModelGraphs::prepare(Values inputs, const torch::jit::Kwargs& named) {
+    inputs = model_.arguments(std::move(inputs), named);
+    const InputKey key = key_of(inputs, type_);
+    std::string reason = obstacle_of(key, inputs);
+    if (reason.empty()) {
+        const c10::DeviceGuard device(key.device);
+        // On copies: a model may write into its inputs.
+        first(StaticInputs(inputs).values());
+        std::unique_lock lock(mutex_);
+        const Plan planned = plan(cache_.find(key.text));
+        lock.unlock();
+        reason = planned.step == Step::plain    ? planned.reason
+                 : planned.step == Step::replay ? ""
+                                                : capture(key, inputs);
+    }
+    return reason.empty() ? std::nullopt : std::optional(reason);
+}
+
+// Of this call, whatever was captured before.
+std::string ModelGraphs::obstacle_of(const InputKey& key, const Values& inputs) const {
+    if (!key.obstacle.empty()) {
+        return key.obstacle;
+    }
+    if (!model_.obstacle().empty()) {
+        return model_.obstacle();
+    }
+    if (model_.is_training()) {
+        return "the model is in training";
+    }
+    if (c10::GradMode::is_enabled()) {
+        const std::vector<at::Tensor> tensors = tensors_of(inputs);
+        if (model_.wants_gradients() ||
+            std::any_of(tensors.begin(), tensors.end(),
+                        [](const at::Tensor& tensor) { return tensor.requires_grad(); })) {
+            return "gradients are recorded (torch::NoGradGuard turns that off)";
+        }
+    }
+    if (at::autocast::is_autocast_enabled(type_)) {
+        return "autocast is on";
+    }
+    const FoundBackend found = find_backend_();
+    if (!found.backend) {
+        return found.why_none;
+    }
+    return found.backend->stream_is_capturing(key.device) ? "the stream is being captured already"
+                                                          : "";
+}
+
+ModelGraphs::Plan ModelGraphs::plan(const GraphCache::Entry& entry) const {
+    if (captures_now_) {
+        return {Step::plain, another_captures};
+    }
+    if (entry.call) {
+        return {Step::replay, {}};
+    }
+    if (!entry.refusal.empty()) {
+        return {Step::plain, entry.refusal};
+    }
+    if (entry.uses < 2) {
+        return {Step::first, {}};
+    }
+    if (refusals_ >= most_refusals) {
+        return {Step::plain,
+                "it could not be captured at " + std::to_string(most_refusals) + " other shapes"};
+    }
+    if (!state_.empty() && !options_.may_write_state) {
+        return {Step::plain, "the model writes into " + state_ + " (see may_write_state)"};
+    }
+    return {Step::capture, {}};
+}
+
+c10::IValue ModelGraphs::plain(const Values& inputs, const std::string& reason) {
+    {
+        const std::lock_guard lock(mutex_);
+        ++counted_.plain_runs;
+        if (counted_.reasons.size() < most_reasons || counted_.reasons.count(reason) != 0) {
+            ++counted_.reasons[reason];
+        }
+    }
+    return model_.run(inputs);
+}
+
+// A plain run that shows what the model does with its own tensors.
+c10::IValue ModelGraphs::first(const Values& inputs) {
+    const StateVersions before(model_.module());
+    c10::IValue result = plain(inputs, "the shape is new");
+    if (const auto changed = StateVersions(model_.module()).changed_since(before)) {
+        const std::lock_guard lock(mutex_);
+        state_ = *changed;
+    }
+    return result;
+}
+
+// With the lock.
+c10::IValue ModelGraphs::replay(CapturedCall& call, const InputKey& key, const Values& inputs) {
+    const Use use(lane_of(key.device));
+    call.inputs->copy_from(inputs);
+    call.run->replay();
+    ++counted_.replays;
+    return options_.clone_outputs ? cloned(call.run->outputs) : call.run->outputs;
+}
+
+std::string ModelGraphs::capture(const InputKey& key, const Values& inputs) {
+    const std::unique_lock one(capturing_, std::try_to_lock);
+    if (!one) {
+        return another_captures;
+    }
+    std::unique_lock lock(mutex_);
+    GraphLane& lane = lane_of(key.device);
+    if (options_.max_bytes == 0 && cache_.graphs() == 0) {
+        cache_.limit_bytes(lane.free_memory() / 4);
+    }
+    GraphCache::Entry& entry = cache_.find(key.text);
+    if (const std::string full = cache_.make_room(entry, entry.bytes); !full.empty()) {
+        return full;  // and asked again with the next use
+    }
+    captures_now_ = true;
+    lock.unlock();
+    std::shared_ptr<CapturedCall> call;
+    std::string reason = memory_is_short;
+    for (int attempt = 0; attempt < 2 && !call; ++attempt) {
+        try {
+            call = captured(lane, inputs);
+        } catch (const Refusal& refusal) {
+            reason = refusal.what();
+            break;
+        } catch (const std::exception& error) {
+            if (!is_out_of_memory(error)) {
+                reason = "it cannot be captured: " + run_error(error.what());
+                break;
+            }
+            lane.release_cached_memory();
+        }
+    }
+    lock.lock();
+    captures_now_ = false;
+    if (!call) {
+        refuse(key, reason);
+        return reason;
+    }
+    return keep(key, std::move(call));
+}
+
+// With the lock.
+void ModelGraphs::refuse(const InputKey& key, const std::string& reason) {
+    cache_.find(key.text).refusal = reason;
+    if (counted_.captures == 0 && reason != memory_is_short) {
+        ++refusals_;
+    }
+}
+
+// With the lock.
+std::string ModelGraphs::keep(const InputKey& key, std::shared_ptr<CapturedCall> call) {
+    ++counted_.captures;
+    GraphCache::Entry& entry = cache_.find(key.text);
+    entry.bytes = call->run->bytes();
+    std::string full = cache_.make_room(entry, entry.bytes);
+    if (full.empty()) {
+        cache_.put(entry, std::move(call));
+    }
+    return full;
+}
+
+std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Values& inputs) {
+    const torch::NoGradGuard no_grad;
+    auto call = std::make_shared<CapturedCall>();
+    CapturedCall& made = *call;  // it owns what the lane keeps of the recipe
+    c10::IValue expected;
+    Recipe recipe;
+    recipe.warm_up = options_.warm_up;
+    recipe.prepare = [&] { made.inputs = std::make_unique<StaticInputs>(inputs); };
+    recipe.run = [this, &made] { return model_.run(made.inputs->values()); };
+    recipe.warmed = [&](const c10::IValue& outputs) {
+        if (made.inputs->were_written(inputs)) {
+            throw Refusal("the model writes into its inputs");
+        }
+        if (!is_plain(outputs)) {
+            throw Refusal("the model returns an object");
+        }
+        expected = cloned(outputs);
+    };
+    recipe.replayed = [&](const c10::IValue& outputs) {
+        if (!same_results(outputs, expected)) {
+            throw Refusal("a replay gives other values than a run");
+        }
+    };
+    call->run = lane.capture(recipe);
+    return call;
+}
+
+GraphLane& ModelGraphs::lane_of(c10::Device device) {
+    std::unique_ptr<GraphLane>& lane = lanes_[device.index()];
+    if (!lane) {
+        lane = find_backend_().backend->lane(device);
+    }
+    return *lane;
+}
+
+GraphStatistics ModelGraphs::statistics() const {
+    const std::lock_guard lock(mutex_);
+    GraphStatistics result = counted_;
+    result.graphs = cache_.graphs();
+    result.bytes = cache_.bytes();
+    result.evictions = cache_.evictions();
+    result.not_frozen = model_.not_frozen();
+    return result;
+}
+
+void ModelGraphs::clear() {
+    const std::lock_guard one(capturing_);
+    const std::lock_guard lock(mutex_);
+    cache_.clear();
+    state_.clear();
+    refusals_ = 0;
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,26 @@
+#pragma once
+// Values of tensors in lists, tuples and dicts, as forward() takes and returns them.
+
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+#include <vector>
+
+namespace twinkle::runtime {
+
+using Values = std::vector<c10::IValue>;
+
+// The same value with every tensor changed; types of lists, dicts and named tuples stay.
+c10::IValue with_tensors(const c10::IValue& value,
+                         const std::function<at::Tensor(const at::Tensor&)>& change);
+Values with_tensors(const Values& values,
+                    const std::function<at::Tensor(const at::Tensor&)>& change);
+
+// All defined tensors, always in the same order.
+std::vector<at::Tensor> tensors_of(const c10::IValue& value);
+std::vector<at::Tensor> tensors_of(const Values& values);
+
+// Nothing but tensors, numbers, text, None, devices, and what of them lists, tuples and dicts hold.
+bool is_plain(const c10::IValue& value);
+
+}  // namespace twinkle::runtime
