@@ -71,6 +71,7 @@ inline void from_floats(float a, float b, BFloat16* to) {
 inline void from_floats(float a, float b, Float16* to) {
     to[0] = from_float<Float16>(a), to[1] = from_float<Float16>(b);
 }
+inline void forget(uint32_t&) {}
 inline uint32_t upper_product(uint32_t a, uint32_t b) {
     return static_cast<uint32_t>(uint64_t{a} * b >> 32);
 }

@@ -41,29 +41,28 @@ struct Dense {
     uint64_t elements;
 };
 
-template <class F, class T>
+// `each`: vectors of n elements that a thread computes.
+template <class F, class T, int n, int each>
 __global__ void __launch_bounds__(most_threads) dense(Dense<F> tensors, bool past) {
-    constexpr int n = vector_bytes / sizeof(T);
     const uint64_t vectors = tensors.elements / n;
-    const uint64_t first =
-        static_cast<uint64_t>(blockIdx.x) * (blockDim.x * at_once<T>)+threadIdx.x;
-    Pack<T, n> in[at_once<T>][F::inputs], out[F::outputs];
+    const uint64_t first = static_cast<uint64_t>(blockIdx.x) * (blockDim.x * each) + threadIdx.x;
+    Pack<T, n> in[each][F::inputs], out[F::outputs];
 #pragma unroll
-    for (int u = 0; u < at_once<T>; ++u) {
+    for (int u = 0; u < each; ++u) {
         const uint64_t i = first + u * blockDim.x;
         if (i >= vectors) continue;
 #pragma unroll
         for (int k = 0; k < F::inputs; ++k)
-            in[u][k] = load<T, n>(tensors.base[k] + i * vector_bytes);
+            in[u][k] = load<T, n>(tensors.base[k] + i * sizeof(Pack<T, n>));
     }
 #pragma unroll
-    for (int u = 0; u < at_once<T>; ++u) {
+    for (int u = 0; u < each; ++u) {
         const uint64_t i = first + u * blockDim.x;
         if (i >= vectors) continue;
         compute<F>(in[u], out);
 #pragma unroll
         for (int k = 0; k < F::outputs; ++k)
-            store(tensors.base[F::inputs + k] + i * vector_bytes, out[k], past);
+            store(tensors.base[F::inputs + k] + i * sizeof(Pack<T, n>), out[k], past);
     }
     const uint64_t rest = vectors * n + threadIdx.x;
     if (blockIdx.x + 1 == gridDim.x && rest < tensors.elements) {
@@ -78,15 +77,15 @@ __global__ void __launch_bounds__(most_threads) dense(Dense<F> tensors, bool pas
 }
 
 // Tensors of any strides, in vectors of n elements.
-template <class F, class T, int n, class Index, int most>
+template <class F, class T, int n, int each, class Index, int most>
 __global__ void __launch_bounds__(most_threads)
     strided(Places<F::inputs + F::outputs, Index, most> places, bool past) {
     constexpr int count = F::inputs + F::outputs;
-    const Index first = static_cast<Index>(blockIdx.x) * (blockDim.x * at_once<T>)+threadIdx.x;
-    Pack<T, n> in[at_once<T>][F::inputs], out[F::outputs];
-    char* results[at_once<T>][F::outputs];
+    const Index first = static_cast<Index>(blockIdx.x) * (blockDim.x * each) + threadIdx.x;
+    Pack<T, n> in[each][F::inputs], out[F::outputs];
+    char* results[each][F::outputs];
 #pragma unroll
-    for (int u = 0; u < at_once<T>; ++u) {
+    for (int u = 0; u < each; ++u) {
         const Index i = first + u * blockDim.x;
         if (i >= places.items) continue;
         char* at[count];
@@ -97,7 +96,7 @@ __global__ void __launch_bounds__(most_threads)
         for (int k = 0; k < F::outputs; ++k) results[u][k] = at[F::inputs + k];
     }
 #pragma unroll
-    for (int u = 0; u < at_once<T>; ++u) {
+    for (int u = 0; u < each; ++u) {
         if (first + u * blockDim.x >= places.items) continue;
         compute<F>(in[u], out);
 #pragma unroll
@@ -119,11 +118,28 @@ struct Blocks {
     }
 };
 
-template <class F, class T, int n, class Index, int most>
+template <class F, class T, int n, int each, class Index, int most>
 void launch_strided(const RowShape<F::inputs + F::outputs>& shape, const Queue& queue, bool past) {
     const Places<F::inputs + F::outputs, Index, most> places(shape, n);
-    const Blocks blocks(places.items, at_once<T>, card(queue.device).multiprocessors);
-    launch(queue.stream, strided<F, T, n, Index, most>, blocks.grid, blocks.threads, places, past);
+    const Blocks blocks(places.items, each, card(queue.device).multiprocessors);
+    launch(queue.stream, strided<F, T, n, each, Index, most>, blocks.grid, blocks.threads, places,
+           past);
+}
+
+template <class F, class T, int n, int each>
+void launch_dense(const RowShape<F::inputs + F::outputs>& shape, const Queue& queue, bool past) {
+    Dense<F> tensors;
+    for (int k = 0; k < F::inputs + F::outputs; ++k)
+        tensors.base[k] = const_cast<char*>(shape.base[k]);
+    tensors.elements = static_cast<uint64_t>(shape.n);
+    const Blocks blocks(tensors.elements / n, each, card(queue.device).multiprocessors);
+    launch(queue.stream, dense<F, T, n, each>, blocks.grid, blocks.threads, tensors, past);
+}
+
+// So few elements that all are under way at once, and what counts is how long one thread takes.
+template <class T>
+bool is_little(int64_t elements, const Card& card) {
+    return elements * static_cast<int64_t>(sizeof(T)) <= int64_t{4096} * card.multiprocessors;
 }
 
 template <class F, class T>
@@ -137,21 +153,25 @@ void launch_elementwise(const RowShape<F::inputs + F::outputs>& shape, const Que
     for (int k = 0; k < count; ++k)
         dense_and_aligned = dense_and_aligned && is_aligned(shape.base[k]) &&
                             (shape.inner_step[k] == sizeof(T) || shape.n == 1);
-    if (dense_and_aligned) {
-        Dense<F> tensors;
-        for (int k = 0; k < count; ++k) tensors.base[k] = const_cast<char*>(shape.base[k]);
-        tensors.elements = static_cast<uint64_t>(shape.n);
-        const Blocks blocks(tensors.elements / n, at_once<T>, here.multiprocessors);
-        launch(queue.stream, dense<F, T>, blocks.grid, blocks.threads, tensors, past);
+    const bool little = is_little<T>(shape.rows * shape.n, here);
+    constexpr int few = sizeof(T) < 4 ? 4 / sizeof(T) : 1, each = at_once<T>;
+    if (dense_and_aligned && little) {
+        launch_dense<F, T, few, 1>(shape, queue, past);
+    } else if (dense_and_aligned) {
+        launch_dense<F, T, n, each>(shape, queue, past);
     } else if (sizeof(T) < 8 && has_few(shape, shape.rows * (shape.n / n)) &&
                has_vectors(shape, n)) {
-        if constexpr (sizeof(T) < 8)
-            launch_strided<F, T, n, uint32_t, few_dims>(shape, queue, past);
+        if constexpr (sizeof(T) < 8) {
+            if (little && has_few(shape, shape.rows * (shape.n / few)))
+                launch_strided<F, T, few, 1, uint32_t, few_dims>(shape, queue, past);
+            else
+                launch_strided<F, T, n, each, uint32_t, few_dims>(shape, queue, past);
+        }
     } else if (sizeof(T) < 8 && has_few(shape, shape.rows * shape.n)) {
         if constexpr (sizeof(T) < 8)
-            launch_strided<F, T, 1, uint32_t, few_dims>(shape, queue, past);
+            launch_strided<F, T, 1, each, uint32_t, few_dims>(shape, queue, past);
     } else {
-        launch_strided<F, T, 1, uint64_t, all_dims>(shape, queue, past);
+        launch_strided<F, T, 1, each, uint64_t, all_dims>(shape, queue, past);
     }
 }
 

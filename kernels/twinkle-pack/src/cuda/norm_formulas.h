@@ -40,7 +40,11 @@ struct Normal {
                 V::split(-mean, -lost)};
     }
 
-    __device__ reg difference(reg x) const { return (x + minus_mean.high) + minus_mean.low; }
+    __device__ reg difference(reg x) const {
+        const reg most = x + minus_mean.high;
+        if constexpr (V::precise) return most + minus_mean.low;
+        return most;  // half precision sees nothing of the rest
+    }
 };
 
 // grad_x = scale * grad * weight + along * difference + level.

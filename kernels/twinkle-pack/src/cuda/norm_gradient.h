@@ -69,6 +69,7 @@ __global__ void __launch_bounds__(Backward<X, W, G>::template Held<held>::thread
                                    true);
     }
     const Normal<V> normal = normal_of<norm, V, X>(x, mine, all, affine);
+    keep_packed(x);
     const auto difference_at = [&](int j, int e) {
         return normal.difference(to_number(x[j].at[e]));
     };
@@ -95,6 +96,8 @@ __global__ void __launch_bounds__(Backward<X, W, G>::template Held<held>::thread
         weighted = 0;
     const RowGradient<V> gradient =
         row_gradient<V>(normal.scale.high, products, weighted, all.length);
+    keep_packed(x);
+    keep_packed(grad);
     if (kept && active && thread.lane == 0) keep(kept, thread.row, normal);
 #pragma unroll
     for (int j = 0; j < held; ++j) {

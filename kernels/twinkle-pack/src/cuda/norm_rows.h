@@ -23,13 +23,24 @@ struct RowsOf {
 template <class X>
 using NumberOf = typename ComputedIn<X>::type::reg;
 
+// Half precision is held as it is between passes, not as the numbers that it becomes.
+template <class X, int held, int n>
+__device__ __forceinline__ void keep_packed(Pack<X, n> (&x)[held]) {
+    if constexpr (sizeof(X) == 2) {
+#pragma unroll
+        for (int j = 0; j < held; ++j)
+#pragma unroll
+            for (int i = 0; i < n / 2; ++i) forget(reinterpret_cast<uint32_t*>(&x[j])[i]);
+    }
+}
+
 // Sums over a row. Vectors that are not the row's hold zeros.
 template <Norm norm, class V, class X, int held, int n>
-__device__ __forceinline__ Normal<V> normal_of(const Pack<X, n> (&x)[held], unsigned mine,
+__device__ __forceinline__ Normal<V> normal_of(Pack<X, n> (&x)[held], unsigned mine,
                                                const RowsOf<typename V::reg>& all,
                                                const Affine& affine) {
     using reg = typename V::reg;
-    __shared__ reg first[warp], second[warp], third[warp];
+    __shared__ reg first[warp], second[warp];
     const reg eps = static_cast<reg>(affine.eps);
     reg sum = 0, squares = 0;
     if constexpr (norm == Norm::rms) {
@@ -47,21 +58,37 @@ __device__ __forceinline__ Normal<V> normal_of(const Pack<X, n> (&x)[held], unsi
         for (int j = 0; j < held; ++j)
 #pragma unroll
             for (int i = 0; i < n; ++i) sum += to_number(x[j].at[i]);
+        keep_packed(x);
         const reg mean = all.length.template of<V>(sum_over_lanes(sum, all.lanes, first));
-        reg differences = 0;
+        Pair<reg> differences{};  // their sum, which rounding the mean leaves, and their squares'
 #pragma unroll
-        for (int j = 0; j < held; ++j)
+        for (int j = 0; j < held; ++j) {
+            if (static_cast<unsigned>(j) >= mine) continue;
 #pragma unroll
             for (int i = 0; i < n; ++i) {
-                // What is not the row's counts for nothing.
-                const reg difference =
-                    static_cast<unsigned>(j) < mine ? to_number(x[j].at[i]) - mean : reg(0);
-                differences += difference;
-                squares = V::fma(difference, difference, squares);
+                const reg difference = to_number(x[j].at[i]) - mean;
+                if constexpr (V::precise) differences.first += difference;
+                differences.second = V::fma(difference, difference, differences.second);
             }
-        return Normal<V>::layer(mean, sum_over_lanes(differences, all.lanes, second),
-                                sum_over_lanes(squares, all.lanes, third), all.length, eps);
+        }
+        if constexpr (V::precise) {
+            __shared__ Pair<reg> pairs[warp];
+            differences = sum_over_lanes(differences, all.lanes, pairs);
+        } else {
+            differences.second = sum_over_lanes(differences.second, all.lanes, second);
+        }
+        return Normal<V>::layer(mean, differences.first, differences.second, all.length, eps);
     }
+}
+
+// Weights and biases: ones and zeros where there are none.
+template <class W, int n>
+__device__ __forceinline__ Pack<W, n> load_affine(const void* from, uint64_t vector, float none) {
+    if (from) return load<W, n>(static_cast<const char*>(from) + vector * sizeof(Pack<W, n>), true);
+    Pack<W, n> pack;
+#pragma unroll
+    for (int i = 0; i < n; ++i) pack.at[i] = rounded<W>(none);
+    return pack;
 }
 
 // One vector of the result.
@@ -71,48 +98,61 @@ __device__ __forceinline__ Pack<R, n> normalized(const Pack<X, n>& x, const Pack
                                                  const Affine& affine) {
     using reg = typename V::reg;
     reg results[n];
+    if constexpr (norm == Norm::layer) {
 #pragma unroll
-    for (int i = 0; i < n; ++i) {
-        const reg value = to_number(x.at[i]);
-        const reg factor =
-            affine.weight ? to_number(weight.at[i]) + static_cast<reg>(affine.offset) : reg(1);
-        if constexpr (norm == Norm::layer) {
-            const reg shift = affine.bias ? to_number(bias.at[i]) : reg(0);
+        for (int i = 0; i < n; ++i) {
+            const reg value = to_number(x.at[i]), factor = to_number(weight.at[i]);
+            const reg shift = to_number(bias.at[i]);
             results[i] =
-                sizeof(X) > 2
+                V::precise
                     ? V::normalized(value, normal.minus_mean, normal.scale, factor, shift)
                     : V::fma(V::mul(normal.difference(value), normal.scale.high), factor, shift);
-        } else if constexpr (sizeof(X) > 2) {
-            results[i] = V::product(value, normal.scale, factor);
+        }
+    } else {
+        const reg offset = static_cast<reg>(affine.offset);
+        if constexpr (V::precise) {
+#pragma unroll
+            for (int i = 0; i < n; ++i)
+                results[i] =
+                    V::product(to_number(x.at[i]), normal.scale, to_number(weight.at[i]) + offset);
         } else {
-            reg scaled = V::mul(value, normal.scale.high);
-            if (affine.between) scaled = to_number(rounded<X>(scaled));
-            results[i] = V::mul(scaled, factor);
+#pragma unroll
+            for (int i = 0; i < n; ++i) results[i] = V::mul(to_number(x.at[i]), normal.scale.high);
+            if (affine.between) {
+                const Pack<X, n> between = packed<X>(results);
+#pragma unroll
+                for (int i = 0; i < n; ++i) results[i] = to_number(between.at[i]);
+            }
+#pragma unroll
+            for (int i = 0; i < n; ++i)
+                results[i] = V::mul(results[i], to_number(weight.at[i]) + offset);
         }
     }
     return packed<R>(results);
 }
 
-// Weights are loaded together with x where there are registers for them.
-template <Norm norm, class X, class W>
+// Where few vectors are held, there are few rows: weights are loaded together with x, so that less
+// is waited for. Else they come from the cache when they are needed, and the registers serve more
+// threads.
+template <bool add>
 struct Forward {
     template <int held>
     struct Held {
-        static constexpr int weights =
-            held * (sizeof(W) > sizeof(X) ? 2 : 1) * (norm == Norm::layer ? 2 : 1);
-        static constexpr bool early = weights <= 8;
-        static constexpr unsigned threads = most_threads_holding(
-            held * vector_bytes / static_cast<int>(sizeof(X)) + 4 * early * weights);
+        static constexpr bool early = held <= 2;
+        static constexpr unsigned threads = held <= 2 ? 1024 : held == 4 && !add ? 768 : 512;
+        // At least, on a multiprocessor.
+        static constexpr unsigned blocks = held <= 2 || (held == 8 && add) ? 1 : 2;
     };
 };
 
 template <Norm norm, class X, class W, class R, bool add, int held>
-__global__ void __launch_bounds__(Forward<norm, X, W>::template Held<held>::threads)
+__global__ void __launch_bounds__(Forward<add>::template Held<held>::threads,
+                                  Forward<add>::template Held<held>::blocks)
     norm_rows(Places<row_tensors<add>, uint32_t, few_dims> places, RowsOf<NumberOf<X>> all,
               Affine affine) {
     using V = typename ComputedIn<X>::type;
     constexpr int n = vector_bytes / sizeof(X), out = add ? 2 : 1;
-    constexpr bool early = Forward<norm, X, W>::template Held<held>::early;
+    constexpr bool early = Forward<add>::template Held<held>::early;
     const Lane thread(all.lanes);
     const bool active = thread.row < all.rows;
     char* at[row_tensors<add>];
@@ -130,12 +170,8 @@ __global__ void __launch_bounds__(Forward<norm, X, W>::template Held<held>::thre
         if constexpr (add)
             residual[j] = load<X, n>(at[1] + static_cast<uint64_t>(i) * vector_bytes);
         if constexpr (early) {
-            const uint64_t place = static_cast<uint64_t>(i) * n * sizeof(W);
-            if (affine.weight)
-                weight[j] = load<W, n>(static_cast<const char*>(affine.weight) + place, true);
-            if constexpr (norm == Norm::layer)
-                if (affine.bias)
-                    bias[j] = load<W, n>(static_cast<const char*>(affine.bias) + place, true);
+            weight[j] = load_affine<W, n>(affine.weight, i, 1);
+            if constexpr (norm == Norm::layer) bias[j] = load_affine<W, n>(affine.bias, i, 0);
         }
     }
 
@@ -154,7 +190,9 @@ __global__ void __launch_bounds__(Forward<norm, X, W>::template Held<held>::thre
         }
     }
 
+    keep_packed(x);
     const Normal<V> normal = normal_of<norm, V, X>(x, mine, all, affine);
+    keep_packed(x);
 #pragma unroll
     for (int j = 0; j < held; ++j) {
         const unsigned i = thread.lane + static_cast<unsigned>(j) * all.lanes;
@@ -162,12 +200,8 @@ __global__ void __launch_bounds__(Forward<norm, X, W>::template Held<held>::thre
         const int at_hand = early ? j : 0;
         const int at_hand_bias = early && norm == Norm::layer ? j : 0;
         if constexpr (!early) {
-            const uint64_t place = static_cast<uint64_t>(i) * n * sizeof(W);
-            if (affine.weight)
-                weight[0] = load<W, n>(static_cast<const char*>(affine.weight) + place, true);
-            if constexpr (norm == Norm::layer)
-                if (affine.bias)
-                    bias[0] = load<W, n>(static_cast<const char*>(affine.bias) + place, true);
+            weight[0] = load_affine<W, n>(affine.weight, i, 1);
+            if constexpr (norm == Norm::layer) bias[0] = load_affine<W, n>(affine.bias, i, 0);
         }
         store(
             at[out] + static_cast<uint64_t>(i) * (n * sizeof(R)),
@@ -186,7 +220,7 @@ bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& aff
         return false;
     const auto vectors = static_cast<uint64_t>(shape.n / n);
     const auto rows = static_cast<uint64_t>(shape.rows);
-    const Split split = split_rows<Forward<norm, X, W>::template Held, 8>(
+    const Split split = split_rows<Forward<add>::template Held, 8>(
         rows, vectors, card(queue.device).multiprocessors);
     if (split.held == 0) return false;
     const Places<row_tensors<add>, uint32_t, few_dims> places(shape, n);

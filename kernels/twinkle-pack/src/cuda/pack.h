@@ -22,6 +22,9 @@ __device__ __forceinline__ Pack<T, n> load(const void* from, bool cached = false
         for (int i = 0; i < static_cast<int>(sizeof(pack) / 16); ++i)
             reinterpret_cast<uint4*>(&pack)[i] =
                 cached ? load_cached(words + i) : load_once(words + i);
+    } else if constexpr (sizeof(pack) == 4) {
+        const uint32_t word = *static_cast<const uint32_t*>(from);
+        __builtin_memcpy(&pack, &word, 4);
     } else {
 #pragma unroll
         for (int i = 0; i < n; ++i) pack.at[i] = static_cast<const T*>(from)[i];
@@ -35,6 +38,10 @@ __device__ __forceinline__ void store(void* to, const Pack<T, n>& pack, bool pas
 #pragma unroll
         for (int i = 0; i < static_cast<int>(sizeof(pack) / 16); ++i)
             store_wide(static_cast<uint4*>(to) + i, reinterpret_cast<const uint4*>(&pack)[i], past);
+    } else if constexpr (sizeof(pack) == 4) {
+        uint32_t word;
+        __builtin_memcpy(&word, &pack, 4);
+        *static_cast<uint32_t*>(to) = word;
     } else {
 #pragma unroll
         for (int i = 0; i < n; ++i) static_cast<T*>(to)[i] = pack.at[i];

@@ -71,6 +71,12 @@ __device__ __forceinline__ void from_floats(float a, float b, Float16* to) {
     to[0].bits = __half_as_ushort(both.x), to[1].bits = __half_as_ushort(both.y);
 }
 
+// The compiler knows no more of these bits than that they are there: what was computed from them is
+// computed again, and takes no registers in between.
+__device__ __forceinline__ void forget(uint32_t& bits) {
+    asm volatile("" : "+r"(bits));
+}
+
 // The upper half of a product.
 __device__ __forceinline__ uint32_t upper_product(uint32_t a, uint32_t b) {
     return __umulhi(a, b);

@@ -39,7 +39,8 @@ void rms_norm(const Inputs& in, const Plan& plan, void* const* results, const Qu
     const View &x = in.tensors[0], &weight = in.tensors[add ? 2 : 1];
     if (x.elements() == 0) return;
     const RowShape<row_tensors<add>> shape = rows_of<add>(in, plan, results);
-    const Affine affine{weight.data, nullptr, in.numbers[0], in.numbers[1], in.numbers[2] == 0};
+    const double offset = weight.is_there() ? in.numbers[1] : 0;
+    const Affine affine{weight.data, nullptr, in.numbers[0], offset, in.numbers[2] == 0};
     const DType weight_dtype = dtype_of(weight.is_there() ? weight : x);
     if (is_dense(weight) &&
         launch_fast<add>(dtype_of(x), weight_dtype, plan.results[0].dtype, shape, affine, queue))

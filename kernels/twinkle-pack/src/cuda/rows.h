@@ -76,19 +76,39 @@ struct Lane {
     }
 };
 
+// Two sums at once.
+template <class Number>
+struct Pair {
+    Number first, second;
+
+    __device__ __forceinline__ Pair& operator+=(const Pair& other) {
+        first += other.first;
+        second += other.second;
+        return *this;
+    }
+};
+template <class Number>
+__device__ __forceinline__ Number other_lane(Number value, unsigned mask) {
+    return shuffle_xor(value, mask);
+}
+template <class Number>
+__device__ __forceinline__ Pair<Number> other_lane(const Pair<Number>& value, unsigned mask) {
+    return {shuffle_xor(value.first, mask), shuffle_xor(value.second, mask)};
+}
+
 // The sum over a row's lanes, the same in all of them. All threads of the block take part; `shared`
-// has a number for each warp, and serves one sum only.
+// has one for each warp, and serves one sum only.
 template <class Number>
 __device__ __forceinline__ Number sum_over_lanes(Number value, unsigned lanes, Number* shared) {
     for (unsigned distance = (lanes < warp ? lanes : warp) / 2; distance > 0; distance /= 2)
-        value += shuffle_xor(value, distance);
+        value += other_lane(value, distance);
     if (lanes <= warp) return value;
     if (threadIdx.x % warp == 0) shared[threadIdx.x / warp] = value;
     __syncthreads();
-    value = threadIdx.x % warp < blockDim.x / warp ? shared[threadIdx.x % warp] : Number(0);
+    value = threadIdx.x % warp < blockDim.x / warp ? shared[threadIdx.x % warp] : Number{};
 #pragma unroll
     for (unsigned distance = warp / 2; distance > 0; distance /= 2)
-        value += shuffle_xor(value, distance);
+        value += other_lane(value, distance);
     return value;
 }
 

@@ -21,7 +21,7 @@ struct Scalar {
     using scalar = T;
     using reg = T;
     static constexpr int64_t width = 1;
-    static constexpr bool precise = !brief;
+    static constexpr bool precise = !brief, to_half = brief;
 
     static __device__ reg set1(T value) { return value; }
     static __device__ reg add(reg a, reg b) { return a + b; }
