@@ -16,6 +16,8 @@ struct FakeDevice {
     std::atomic<int> most_inside{0};
     std::function<void(int capture)> fails;  // throws what a device would; asked after the warm-up
     bool leaves_kernels_out = false;
+    bool release_fails = false;
+    bool has_failed = false;  // nothing can be made on it
     bool stream_is_capturing = false;
     std::size_t bytes = 1000;  // of every capture
     std::size_t free_memory = 1'000'000;
@@ -67,7 +69,12 @@ public:
     }
     void leave() noexcept override { --device_.inside; }
     std::size_t free_memory() override { return device_.free_memory; }
-    void release_cached_memory() override { ++device_.released; }
+    void release_cached_memory() override {
+        ++device_.released;
+        if (device_.release_fails) {
+            throw std::runtime_error("captures are under way");
+        }
+    }
 
 private:
     FakeDevice& device_;
@@ -80,6 +87,9 @@ public:
     at::DeviceType device_type() const override { return at::kCPU; }
     bool stream_is_capturing(at::Device) override { return device.stream_is_capturing; }
     std::unique_ptr<runtime::GraphLane> lane(at::Device) override {
+        if (device.has_failed) {
+            throw std::runtime_error("CUDA error: an illegal memory access was encountered");
+        }
         return std::make_unique<FakeLane>(device);
     }
     runtime::ModelGraphs::FindBackend finder() {

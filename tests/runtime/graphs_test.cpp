@@ -239,7 +239,7 @@ TEST_CASE("where memory is short, caches are given back and it is tried again, o
         CHECK(at::equal(graphs.tensor(row(i)), row(2 * i + 1)));
     }
     CHECK(graphs.backend.device.captures == 2);
-    CHECK(graphs.backend.device.released == 2);
+    CHECK(graphs.backend.device.released == 1);
     CHECK(graphs.graphs.statistics().reasons.at("memory is short for its graph") == 5);
     // There is memory again.
     graphs.backend.device.fails = nullptr;
@@ -247,6 +247,22 @@ TEST_CASE("where memory is short, caches are given back and it is tried again, o
     graphs.tensor(row(1));
     CHECK(at::equal(graphs.tensor(row(1)), row(3)));
     CHECK(graphs.graphs.statistics().graphs == 1);
+}
+
+TEST_CASE("failures around a capture lose no result either") {
+    Graphs graphs(twice);
+    graphs.backend.device.release_fails = true;
+    graphs.backend.device.fails = [](int) {
+        throw std::runtime_error(
+            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate");
+    };
+    CHECK(graphs.reason() == "memory is short for its graph");
+    CHECK(graphs.backend.device.captures == 1);
+    CHECK(at::equal(graphs.tensor(row(2)), row(5)));
+    Graphs failed(twice);
+    failed.backend.device.has_failed = true;
+    CHECK(failed.reason() ==
+          "it cannot be captured: CUDA error: an illegal memory access was encountered");
 }
 
 TEST_CASE("the second attempt can succeed") {

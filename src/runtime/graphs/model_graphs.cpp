@@ -1,41 +1,18 @@
 #include "runtime/graphs/model_graphs.h"
 
 #include "runtime/graphs/graph_obstacles.h"
-#include "runtime/graphs/same_results.h"
-#include "runtime/verify/run_error.h"
 #include "twinkle/error.h"
 
 #include <ATen/autocast_mode.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
-#include <limits>
-#include <stdexcept>
 
 namespace twinkle::runtime {
 
 namespace {
 
 constexpr std::size_t most_reasons = 64;
-constexpr int most_refusals = 3;  // of a model that was never captured
-constexpr const char* memory_is_short = "memory is short for its graph";
-constexpr const char* another_captures = "another thread is capturing";
-
-// What a recipe finds wrong; its text is the reason.
-struct Refusal : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-// TorchScript's interpreter makes another exception of it, with the text.
-bool is_out_of_memory(const std::exception& error) {
-    return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
-           std::string_view(error.what()).find("out of memory") != std::string_view::npos;
-}
-
-c10::IValue cloned(const c10::IValue& value) {
-    const torch::NoGradGuard no_grad;
-    return with_tensors(value, [](const at::Tensor& tensor) { return tensor.clone(); });
-}
 
 GraphOptions checked(GraphOptions options) {
     if (options.warm_up < 1 || options.warm_up > 1000) {
@@ -192,102 +169,6 @@ c10::IValue ModelGraphs::replay(CapturedCall& call, const InputKey& key, const V
     call.run->replay();
     ++counted_.replays;
     return options_.clone_outputs ? cloned(call.run->outputs) : call.run->outputs;
-}
-
-std::string ModelGraphs::capture(const InputKey& key, const Values& inputs) {
-    const std::unique_lock one(capturing_, std::try_to_lock);
-    if (!one) {
-        return another_captures;
-    }
-    std::unique_lock lock(mutex_);
-    GraphLane& lane = lane_of(key.device);
-    if (options_.max_bytes == 0 && cache_.graphs() == 0) {
-        cache_.limit_bytes(lane.free_memory() / 4);
-    }
-    GraphCache::Entry& entry = cache_.find(key.text);
-    if (const std::string full = cache_.make_room(entry, entry.bytes); !full.empty()) {
-        return full;  // and asked again with the next use
-    }
-    captures_now_ = true;
-    lock.unlock();
-    std::shared_ptr<CapturedCall> call;
-    std::string reason = memory_is_short;
-    for (int attempt = 0; attempt < 2 && !call; ++attempt) {
-        try {
-            call = captured(lane, inputs);
-        } catch (const Refusal& refusal) {
-            reason = refusal.what();
-            break;
-        } catch (const std::exception& error) {
-            if (!is_out_of_memory(error)) {
-                reason = "it cannot be captured: " + run_error(error.what());
-                break;
-            }
-            lane.release_cached_memory();
-        }
-    }
-    lock.lock();
-    captures_now_ = false;
-    if (!call) {
-        refuse(key, reason);
-        return reason;
-    }
-    return keep(key, std::move(call));
-}
-
-// With the lock.
-void ModelGraphs::refuse(const InputKey& key, const std::string& reason) {
-    cache_.find(key.text).refusal = reason;
-    if (counted_.captures == 0 && reason != memory_is_short) {
-        ++refusals_;
-    }
-}
-
-// With the lock.
-std::string ModelGraphs::keep(const InputKey& key, std::shared_ptr<CapturedCall> call) {
-    ++counted_.captures;
-    GraphCache::Entry& entry = cache_.find(key.text);
-    entry.bytes = call->run->bytes();
-    std::string full = cache_.make_room(entry, entry.bytes);
-    if (full.empty()) {
-        cache_.put(entry, std::move(call));
-    }
-    return full;
-}
-
-std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Values& inputs) {
-    const torch::NoGradGuard no_grad;
-    auto call = std::make_shared<CapturedCall>();
-    CapturedCall& made = *call;  // it owns what the lane keeps of the recipe
-    c10::IValue expected;
-    Recipe recipe;
-    recipe.warm_up = options_.warm_up;
-    recipe.prepare = [&] { made.inputs = std::make_unique<StaticInputs>(inputs); };
-    recipe.run = [this, &made] { return model_.run(made.inputs->values()); };
-    recipe.warmed = [&](const c10::IValue& outputs) {
-        if (made.inputs->were_written(inputs)) {
-            throw Refusal("the model writes into its inputs");
-        }
-        if (!is_plain(outputs)) {
-            throw Refusal("the model returns an object");
-        }
-        expected = cloned(outputs);
-    };
-    recipe.replayed = [&](const c10::IValue& outputs) {
-        if (!same_results(outputs, expected)) {
-            throw Refusal("a replay gives other values than a run");
-        }
-    };
-    call->run = lane.capture(recipe);
-    return call;
-}
-
-GraphLane& ModelGraphs::lane_of(c10::Device device) {
-    std::unique_ptr<GraphLane>& lane = lanes_[device.index()];
-    if (!lane) {
-        lane = find_backend_().backend->lane(device);
-    }
-    return *lane;
 }
 
 GraphStatistics ModelGraphs::statistics() const {

@@ -28,6 +28,9 @@ public:
     void clear();
 
 private:
+    static constexpr const char* another_captures = "another thread is capturing";
+    static constexpr int most_refusals = 3;  // of a model that was never captured
+
     // What is to be done with a call. Its entry may have gone when the lock is given up.
     enum class Step { plain, first, capture, replay };
     struct Plan {
@@ -42,6 +45,8 @@ private:
     c10::IValue replay(CapturedCall& call, const InputKey& key, const Values& inputs);
     // Why nothing was captured; empty: the entry of the key has it.
     std::string capture(const InputKey& key, const Values& inputs);
+    std::shared_ptr<CapturedCall> attempt(GraphLane& lane, const Values& inputs,
+                                          std::string& reason, bool again = false);
     std::shared_ptr<CapturedCall> captured(GraphLane& lane, const Values& inputs);
     void refuse(const InputKey& key, const std::string& reason);
     std::string keep(const InputKey& key, std::shared_ptr<CapturedCall> call);

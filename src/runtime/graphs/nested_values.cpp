@@ -1,5 +1,7 @@
 #include "runtime/graphs/nested_values.h"
 
+#include <torch/script.h>
+
 #include <algorithm>
 
 namespace twinkle::runtime {
@@ -78,6 +80,11 @@ Values with_tensors(const Values& values, const Change& change) {
         result.push_back(with_tensors(value, change));
     }
     return result;
+}
+
+c10::IValue cloned(const c10::IValue& value) {
+    const torch::NoGradGuard no_grad;
+    return with_tensors(value, [](const at::Tensor& tensor) { return tensor.clone(); });
 }
 
 std::vector<at::Tensor> tensors_of(const c10::IValue& value) {

@@ -15,6 +15,8 @@ c10::IValue with_tensors(const c10::IValue& value,
                          const std::function<at::Tensor(const at::Tensor&)>& change);
 Values with_tensors(const Values& values,
                     const std::function<at::Tensor(const at::Tensor&)>& change);
+// With a copy of every tensor.
+c10::IValue cloned(const c10::IValue& value);
 
 // All defined tensors, always in the same order.
 std::vector<at::Tensor> tensors_of(const c10::IValue& value);
