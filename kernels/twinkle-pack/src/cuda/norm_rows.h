@@ -141,7 +141,7 @@ struct Forward {
         static constexpr bool early = held <= 2;
         static constexpr unsigned threads = held <= 2 ? 1024 : held == 4 && !add ? 768 : 512;
         // At least, on a multiprocessor.
-        static constexpr unsigned blocks = held <= 2 || (held == 8 && add) ? 1 : 2;
+        static constexpr unsigned blocks = held <= 2 ? 1 : 2;
     };
 };
 
