@@ -134,31 +134,32 @@ __device__ __forceinline__ Pack<R, n> normalized(const Pack<X, n>& x, const Pack
 // Where few vectors are held, there are few rows: weights are loaded together with x, so that less
 // is waited for. Else they come from the cache when they are needed, and the registers serve more
 // threads.
-template <bool add>
+template <class X, bool add>
 struct Forward {
     template <int held>
     struct Held {
         static constexpr bool early = held <= 2;
         static constexpr unsigned threads = held <= 2 ? 1024 : held == 4 && !add ? 768 : 512;
         // At least, on a multiprocessor.
-        static constexpr unsigned blocks = held <= 2 || (held == 8 && add) ? 1 : 2;
+        static constexpr unsigned blocks =
+            held <= 2 || (held == 8 && add && sizeof(X) == 2) ? 1 : 2;
     };
 };
 
 template <Norm norm, class X, class W, class R, bool add, int held>
-__global__ void __launch_bounds__(Forward<add>::template Held<held>::threads,
-                                  Forward<add>::template Held<held>::blocks)
+__global__ void __launch_bounds__(Forward<X, add>::template Held<held>::threads,
+                                  Forward<X, add>::template Held<held>::blocks)
     norm_rows(Places<row_tensors<add>, uint32_t, few_dims> places, RowsOf<NumberOf<X>> all,
               Affine affine) {
     using V = typename ComputedIn<X>::type;
     constexpr int n = vector_bytes / sizeof(X), out = add ? 2 : 1;
-    constexpr bool early = Forward<add>::template Held<held>::early;
+    constexpr bool early = Forward<X, add>::template Held<held>::early;
     const Lane thread(all.lanes);
     const bool active = thread.row < all.rows;
     char* at[row_tensors<add>];
     places.find_row(active ? static_cast<uint32_t>(thread.row) : 0, at);
 
-    Pack<X, n> x[held] = {}, residual[held];
+    Pack<X, n> x[held] = {};
     Pack<W, n> weight[early ? held : 1], bias[early && norm == Norm::layer ? held : 1];
     unsigned mine = 0;
 #pragma unroll
@@ -167,26 +168,36 @@ __global__ void __launch_bounds__(Forward<add>::template Held<held>::threads,
         if (!active || i >= all.vectors) continue;
         mine = static_cast<unsigned>(j) + 1;
         x[j] = load<X, n>(at[0] + static_cast<uint64_t>(i) * vector_bytes);
-        if constexpr (add)
-            residual[j] = load<X, n>(at[1] + static_cast<uint64_t>(i) * vector_bytes);
         if constexpr (early) {
             weight[j] = load_affine<W, n>(affine.weight, i, 1);
             if constexpr (norm == Norm::layer) bias[j] = load_affine<W, n>(affine.bias, i, 0);
         }
     }
 
-    // A sum is normalized as it is rounded.
+    // A sum is normalized as it is rounded. No more of the residual is held than x leaves room for.
     if constexpr (add) {
+        constexpr int some = held < 4 ? held : 4;
 #pragma unroll
-        for (int j = 0; j < held; ++j) {
-            if (static_cast<unsigned>(j) >= mine) continue;
-            const unsigned i = thread.lane + static_cast<unsigned>(j) * all.lanes;
-            typename V::reg sums[n];
+        for (int from = 0; from < held; from += some) {
+            Pack<X, n> residual[some];
 #pragma unroll
-            for (int e = 0; e < n; ++e)
-                sums[e] = to_number(x[j].at[e]) + to_number(residual[j].at[e]);
-            x[j] = packed<X>(sums);
-            store(at[3] + static_cast<uint64_t>(i) * vector_bytes, x[j], false);
+            for (int j = 0; j < some; ++j) {
+                if (static_cast<unsigned>(from + j) >= mine) continue;
+                const unsigned i = thread.lane + static_cast<unsigned>(from + j) * all.lanes;
+                residual[j] = load<X, n>(at[1] + static_cast<uint64_t>(i) * vector_bytes);
+            }
+#pragma unroll
+            for (int j = 0; j < some; ++j) {
+                if (static_cast<unsigned>(from + j) >= mine) continue;
+                const unsigned i = thread.lane + static_cast<unsigned>(from + j) * all.lanes;
+                Pack<X, n>& sum = x[from + j];
+                typename V::reg sums[n];
+#pragma unroll
+                for (int e = 0; e < n; ++e)
+                    sums[e] = to_number(sum.at[e]) + to_number(residual[j].at[e]);
+                sum = packed<X>(sums);
+                store(at[3] + static_cast<uint64_t>(i) * vector_bytes, sum, false);
+            }
         }
     }
 
@@ -220,7 +231,7 @@ bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& aff
         return false;
     const auto vectors = static_cast<uint64_t>(shape.n / n);
     const auto rows = static_cast<uint64_t>(shape.rows);
-    const Split split = split_rows<Forward<add>::template Held, 8>(
+    const Split split = split_rows<Forward<X, add>::template Held, 8>(
         rows, vectors, card(queue.device).multiprocessors);
     if (split.held == 0) return false;
     const Places<row_tensors<add>, uint32_t, few_dims> places(shape, n);
