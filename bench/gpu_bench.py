@@ -3,6 +3,7 @@
 
     gpu_bench.py BUILD [-o OUT.md] [--json RAW.json] [--community LIBRARY] [--seconds 500]
                  [--op NAME] [--dtype bfloat16] [--tokens 4096] [--width 4096] [--contestants pack,frozen]
+    gpu_bench.py --from RAW.json [-o OUT.md]
 
 BUILD: the pack's CUDA build (…/twinkle-pack/build/torch-stable-abi210-cu…). Times are those of the device: many calls
 in one CUDA graph, the graph between two events, in turns with the others'. Calls take different inputs in turn, together
@@ -331,7 +332,8 @@ def cases(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("build", type=pathlib.Path, nargs="?")
+    parser.add_argument("--from", dest="raw", type=pathlib.Path, help="make the tables of figures that were kept")
     parser.add_argument("-o", "--output", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--community", type=pathlib.Path, help="built by community_build.py --cuda")
@@ -342,6 +344,11 @@ def main():
     parser.add_argument("--width", type=int)
     parser.add_argument("--contestants", default="pack,copy,empty,torchscript,frozen,compile,community")
     options = parser.parse_args()
+    if options.raw:
+        kept = json.loads(options.raw.read_text())
+        return publish(options, f"torch {kept['torch']}; {kept['before']}", kept["cases"])
+    if options.build is None:
+        parser.error("BUILD, or --from, must be given")
     library = next(options.build.glob("*.so"))
     torch.ops.load_library(library)
     if options.community:
@@ -361,8 +368,12 @@ def main():
               file=sys.stderr, flush=True)
         if options.json:  # after every case: what a limit cuts off is not lost
             options.json.write_text(json.dumps({"before": before, "torch": torch.__version__, "cases": rows}))
-    text = (f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}; {library.stem}; {before} before, {machine.gpu()} after"
-            + (f"; {left} cases left out: no time" if left else "") + "\n\n" + summary(rows) + "\n\n" + table(rows) + "\n")
+    publish(options, f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}; {library.stem}; {before} before, "
+                     f"{machine.gpu()} after" + (f"; {left} cases left out: no time" if left else ""), rows)
+
+
+def publish(options, head, rows):
+    text = head + "\n\n" + summary(rows) + "\n\n" + table(rows) + "\n"
     if options.output:
         options.output.write_text(text)
     print(text)

@@ -24,7 +24,7 @@ constexpr std::int64_t width = 512;
 // Two layers with a product, a norm and an activation: some twenty launches.
 const char* layers = R"(
 def layer(self, x):
-    wide = x.to(torch.float32)
+    wide = x.float()
     normal = (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * self.norm
     return x + torch.matmul(torch.silu(torch.matmul(normal, self.up)), self.down)
 
