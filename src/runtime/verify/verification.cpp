@@ -317,7 +317,7 @@ Verdict judge_converted(const VerificationContext& context) {
         verdict.comparison = compare(result, expected, exact, Norm::euclidean);
         verdict.because = verdict.comparison.problem;
     } catch (const std::exception& error) {
-        verdict.because = "it cannot be run: " + short_text(error.what());
+        verdict.because = "it cannot be run: " + run_error(error.what());
     }
     verdict.right = verdict.because.empty();
     return verdict;
