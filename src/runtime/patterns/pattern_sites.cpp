@@ -17,6 +17,12 @@ namespace jit = torch::jit;
 namespace {
 
 std::string text_of(const c10::IValue& value) {
+    if (value.isDouble()) {
+        return fmt::format("Double:{}", value.toDouble());
+    }
+    if (value.isInt()) {
+        return fmt::format("Int:{}", value.toInt());
+    }
     return fmt::format("{}:{}", value.tagKind(), c10::str(value));
 }
 
