@@ -188,10 +188,10 @@ def report(result: dict) -> str:
     searches = [row["search"] for row in rows]
     if searches:
         sizes = [one["operations"] for one in searches]
-        each = [1000 * one["search"][1] / (one["operations"] / 1000) for one in searches]
+        each = [1000 * one["search"]["processor"][1] / (one["operations"] / 1000) for one in searches]
         lines += [f"Looking for all patterns in these models of {min(sizes)} to {max(sizes)} operations takes "
                   f"{min(each):.2f} to {max(each):.2f} ms per 1,000 operations, and to compile the formulas "
-                  f"{1000 * min(one['compile'] for one in searches):.1f} ms.", ""]
+                  f"{1000 * min(one['compile']['processor'][0] for one in searches):.1f} ms.", ""]
     first = [row["contestants"][COMPILED]["first"] for row in rows if COMPILED in row["contestants"]]
     if first:
         lines.append(f"The first call of each size took torch.compile (static shapes) {min(first):.1f} to "

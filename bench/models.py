@@ -2,6 +2,7 @@
 
     models.py make MODEL DTYPE FILE [DEVICE]          traced and saved
     models.py run MODEL DTYPE [DEVICE [MODE]]         answers what model_bench.py asks, as model_runner does
+    models.py small MODEL LAYERS FOLDER               narrow ones for pattern_bench.py: MODEL,LAYERS,FORM.pt
 
 MODEL-eager: with attention written out, as transformers does by attn_implementation="eager"; MODEL-causal: with the
 operator, told that it is causal instead of given a mask (the trace of transformers' own makes one). MODE is that of
@@ -106,5 +107,82 @@ def run(name: str, dtype: str, device: str = "cpu", mode: str = "default") -> No
         print(answer, flush=True)
 
 
+# Scripted: a decoder layer whose instances share their code.
+class Norm(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = x.to(torch.float32)
+        h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return self.weight * h.to(x.dtype)
+
+
+class Layer(nn.Module):
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.first, self.second = Norm(width), Norm(width)
+        self.q, self.k, self.v, self.o = (nn.Linear(width, width, bias=False) for _ in range(4))
+        self.gate, self.up, self.down = (nn.Linear(width, width, bias=False) for _ in range(3))
+
+    def split(self, x: torch.Tensor) -> torch.Tensor:
+        return x.view(x.size(0), x.size(1), self.heads, -1).transpose(1, 2)
+
+    def rotate(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        half = x.size(-1) // 2
+        return x * cos + torch.cat((-x[..., half:], x[..., :half]), dim=-1) * sin
+
+    def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        h = self.first(x)
+        q, k, v = self.split(self.q(h)), self.split(self.k(h)), self.split(self.v(h))
+        q, k = self.rotate(q, cos, sin), self.rotate(k, cos, sin)
+        scores = torch.matmul(q, k.transpose(2, 3)) * 0.25
+        mixed = torch.matmul(torch.softmax(scores, dim=-1), v).transpose(1, 2)
+        x = x + self.o(mixed.reshape(x.size(0), x.size(1), -1))
+        h = self.second(x)
+        return x + self.down(nn.functional.silu(self.gate(h)) * self.up(h))
+
+
+class Decoder(nn.Module):
+    def __init__(self, layers: int):
+        super().__init__()
+        self.embed = nn.Embedding(VOCABULARY, 32)
+        self.layers = nn.ModuleList([Layer(32, 4) for _ in range(layers)])
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        x = self.embed(input_ids)
+        angle = torch.arange(x.size(1), device=x.device).float()[:, None] * torch.ones(1, 8)
+        for layer in self.layers:
+            x = layer(x, angle.cos(), angle.sin())
+        return x
+
+
+def narrow(name: str, layers: int) -> nn.Module:
+    hf.logging.set_verbosity_error()
+    torch.manual_seed(1)
+    kind, _, attention = name.partition("-")
+    sizes = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": layers,
+             "num_attention_heads": 4}
+    if kind == "llama":
+        model = FirstOutput(hf.LlamaForCausalLM(hf.LlamaConfig(**sizes, num_key_value_heads=2)), use_cache=False)
+    else:
+        model = FirstOutput(hf.BertModel(hf.BertConfig(**sizes)))
+    model.model.set_attn_implementation(attention or "sdpa")
+    return model.eval()
+
+
+@torch.no_grad()
+def small(name: str, layers: str, folder: str) -> None:
+    if name == "scripted":
+        models = {"scripted": torch.jit.script(Decoder(int(layers)).eval())}
+    else:
+        models = {"traced": torch.jit.trace(narrow(name, int(layers)), tokens(8), check_trace=False)}
+        models["frozen"] = torch.jit.freeze(models["traced"])
+    for form, model in models.items():
+        model.save(f"{folder}/{name},{layers},{form}.pt")
+
+
 if __name__ == "__main__":
-    {"make": make, "run": run}[sys.argv[1]](*sys.argv[2:])
+    {"make": make, "run": run, "small": small}[sys.argv[1]](*sys.argv[2:])

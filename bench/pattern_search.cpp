@@ -1,44 +1,120 @@
-// What looking for the patterns of a mapping costs in a model, without replacing anything:
-// pattern_search MAPPING MODEL… prints for each model as JSON the operations in its flat graph, the
-// places that were found, and the shortest and median seconds of making the graph and of looking.
+// What looking for the patterns of a mapping costs in a model, without replacing anything, and what
+// finding its functions in a trace does: pattern_search MAPPING MODEL… prints for each model as
+// JSON what there is of it, the places that were found, and for each stage the seconds of processor
+// time and of the clock: the shortest of many rounds and their median; and those of the first.
+#include "runtime/model/graph_walk.h"
 #include "runtime/patterns/pattern_sites.h"
+#include "runtime/rewrite/inlined_code.h"
+#include "runtime/rewrite/sites.h"
+
+#include <torch/csrc/jit/api/function_impl.h>
+
+#include <ctime>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <exception>
+#include <set>
 #include <vector>
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using namespace twinkle::runtime;
 constexpr int rounds = 15;
 
+// The machine may do other work: processor time does not count that.
+double seconds(clockid_t clock) {
+    timespec now{};
+    clock_gettime(clock, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+struct Times {
+    double first = 0;
+    std::vector<double> processor, clock;  // sorted
+};
+
 template <typename Do>
-std::vector<double> times(const Do& one) {
-    std::vector<double> seconds;
+Times times(const Do& one) {
+    Times all;
     for (int i = 0; i < rounds; ++i) {
-        const auto start = Clock::now();
+        const double start = seconds(CLOCK_MONOTONIC);
+        const double own = seconds(CLOCK_THREAD_CPUTIME_ID);
         one();
-        seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+        all.processor.push_back(seconds(CLOCK_THREAD_CPUTIME_ID) - own);
+        all.clock.push_back(seconds(CLOCK_MONOTONIC) - start);
     }
-    std::sort(seconds.begin(), seconds.end());
-    return seconds;
+    all.first = all.processor.front();
+    std::sort(all.processor.begin(), all.processor.end());
+    std::sort(all.clock.begin(), all.clock.end());
+    return all;
+}
+
+void print(const char* stage, const Times& one) {
+    std::printf(", \"%s\": {\"first\": %.6f, \"processor\": [%.6f, %.6f], \"clock\": [%.6f, %.6f]}",
+                stage, one.first, one.processor.front(), one.processor[rounds / 2],
+                one.clock.front(), one.clock[rounds / 2]);
+}
+
+// Of every graph that the methods of the model reach, once each: constants and all.
+std::size_t nodes_of(const FlatGraph& flat) {
+    std::set<const torch::jit::Graph*> graphs;
+    std::size_t nodes = 0;
+    for (const Frame& frame : flat.frames) {
+        if (graphs.insert(frame.graph.get()).second) {
+            for_each_node(frame.graph->block(), [&](const torch::jit::Node*) { ++nodes; });
+        }
+    }
+    return nodes;
+}
+
+std::size_t traced_calls(const torch::jit::Module& model,
+                         const std::vector<TracedFunction>& functions) {
+    TracedCalls calls(functions);
+    std::size_t found = 0;
+    for (const Instance& instance : instances_of(model)) {
+        for (torch::jit::Function* method : instance.module.type()->methods()) {
+            if (auto* compiled = torch::jit::tryToGraphFunction(*method)) {
+                const InlinedCode code(*compiled->graph(), calls);
+                for (const TracedRun& run : code.runs()) {
+                    found += code.splits(run).front().size();
+                }
+            }
+        }
+    }
+    return found;
 }
 
 void measure(const twinkle::Mapping& mapping, const char* path) {
-    using namespace twinkle::runtime;
     const torch::jit::Module model = torch::jit::load(path);
+    std::vector<TracedFunction> functions;
+    for (const auto& function : mapping.functions) {
+        functions.push_back({function.target_module, function.func_name});
+    }
     std::vector<PatternRule> rules;
-    const auto compile = times([&] { rules = compile_patterns(mapping); });
-    const auto flat = times([&] { flatten(model).value(); });
+    const Times compile = times([&] { rules = compile_patterns(mapping); });
+    FlatGraph flat;
+    const Times flattening = times([&] { flat = flatten(model).value(); });
+    const Times matching = times([&] {
+        for (const PatternRule& rule : rules) {
+            for (const auto& formula : rule.formulas) {
+                find_formula(flat, *formula).value();
+            }
+        }
+    });
     PatternSearch search;
-    const auto all = times([&] { search = find_patterns(model, rules); });
-    std::printf(
-        "{\"model\": \"%s\", \"operations\": %zu, \"found\": %zu, \"compile\": %.6f, "
-        "\"flatten\": [%.6f, %.6f], \"search\": [%.6f, %.6f]}\n",
-        path, search.graph.nodes.size(), search.sites.size(), compile.front(), flat.front(),
-        flat[rounds / 2], all.front(), all[rounds / 2]);
+    const Times all = times([&] { search = find_patterns(model, rules); });
+    std::size_t calls = 0;
+    const Times traced = times([&] { calls = traced_calls(model, functions); });
+    std::printf("{\"model\": \"%s\", \"nodes\": %zu, \"operations\": %zu, \"instances\": %zu, ",
+                path, nodes_of(flat), flat.nodes.size(), instances_of(model).size());
+    std::printf("\"found\": %zu, \"calls\": %zu", search.sites.size(), calls);
+    print("compile", compile);
+    print("flatten", flattening);
+    print("match", matching);
+    print("search", all);
+    print("traced", traced);
+    std::puts("}");
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ public:
     void add(const PatternBinding& binding) {
         const FunctionBinding& replacement = binding.replacement;
         MappedPattern pattern{replacement.name, "", "", binding.formulas, {}, binding.preset};
-        pattern.source = base::read_file(binding.formula_file, "Python file");
+        pattern.source =
+            base::read_file(binding.formula_file, "Python file", python::kMaxSourceSize);
         pattern.file = binding.formula_file.filename().string();
         pattern.candidates = resolve(replacement, "pattern", replacement.name);
         // Candidates for several devices or modes are one pattern, if their formulas are the same.

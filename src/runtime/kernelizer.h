@@ -180,7 +180,7 @@ private:
     std::map<std::string, Implementation> natives_;
     FunctionUses uses_;  // in the model as it came
     std::vector<PatternRule> rules_;
-    std::optional<PatternSearch> patterns_;  // in the model with its classes set apart
+    std::optional<PatternSearch> patterns_;  // in the model as its classes are now
     // The originals of patterns, which stand-ins are made after.
     std::shared_ptr<torch::jit::CompilationUnit> originals_;
     // By compilation unit, what the call passes, and the candidate.

@@ -48,8 +48,12 @@ std::optional<NotSeparable> Kernelizer::separate() {
         known = known == different.end() ? different.insert(known, treatment) : known;
         treatments[instance] = static_cast<std::size_t>(known - different.begin()) + 1;
     }
-    if (const auto separated = separate_classes(model_, treatments); !separated) {
+    const auto separated = separate_classes(model_, treatments);
+    if (!separated) {
         return separated.error();
+    }
+    if (*separated) {
+        patterns_.reset();
     }
     std::map<std::string, torch::jit::Module> now;  // clones are new objects
     for (const Instance& instance : instances_of(model_)) {

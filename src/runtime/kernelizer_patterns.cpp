@@ -43,7 +43,8 @@ void Kernelizer::find_patterns() {
             sites_.push_back(std::move(site));
         }
     }
-    PatternSearch search = runtime::find_patterns(model_, rules_);
+    patterns_ = runtime::find_patterns(model_, rules_);
+    const PatternSearch& search = *patterns_;
     report_.warnings.insert(report_.warnings.end(), search.warnings.begin(), search.warnings.end());
     // What comes first in the mapping takes what several would match.
     std::vector<bool> claimed(search.graph.nodes.size(), false);
@@ -128,6 +129,8 @@ void Kernelizer::replace_patterns(bool in_layers) {
     }
     if (!patterns_) {
         patterns_ = runtime::find_patterns(model_, rules_);
+    }
+    if (!originals_) {
         originals_ = std::make_shared<jit::CompilationUnit>();
     }
     std::map<std::string, const PatternSite*> places;

@@ -208,3 +208,23 @@ def test_the_sites_have_names(twinkle, traced):
     sites = [site for site in sites_of(report, "replaced") if "layers.1.self_attn" in site]
     assert sites == [f"model.model.layers.1.self_attn.forward:twinkle_patterns.{name}"
                      for name in ("rotary", "rotary#2", "grouped_attention")], json.dumps(sites)
+
+
+def test_rows_that_leave_everything_out(twinkle):
+    """-inf everywhere: softmax gives NaN, the operator 0. A comparison on such a row finds that out."""
+    class Attends(torch.nn.Module):
+        def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            weights = torch.softmax(torch.matmul(q, k.transpose(2, 3)) * 0.25 + mask, dim=-1)
+            return torch.matmul(weights, v).transpose(1, 2).contiguous()
+
+    torch.jit.script(Attends().eval()).save(twinkle.folder / "model.pt")
+    generator = torch.Generator().manual_seed(1)
+    q, k, v = (torch.randn(2, 2, 5, 16, generator=generator) for _ in range(3))
+    mask = torch.zeros(5, 5).masked_fill(torch.ones(5, 5).triu(1).bool(), float("-inf"))
+    for row, status in ((1.0, "replaced"), (float("-inf"), "reverted")):
+        mask[2, :3] = row
+        torch.save((q, k, v, mask), twinkle.folder / "inputs.pt")
+        done = twinkle("kernelize", "model.pt", "-o", "fast.pt", "--inputs", "inputs.pt", "--verify", "--device", "cpu",
+                       "--json")
+        assert done.code == 0, done.err
+        assert [site["status"] for site in done.json["sites"]] == [status], done.json

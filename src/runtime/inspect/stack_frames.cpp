@@ -30,42 +30,103 @@ std::optional<StackFrame> parse_frame(std::string_view line) {
     return frame;
 }
 
-// None for the source text of a script. What called the module would take most of the time.
-std::vector<StackFrame> parse_stack(const torch::jit::Source& source) {
-    std::vector<StackFrame> frames;
-    const std::string text = source.text_str().str();
-    std::string_view rest = text;
-    while (!rest.empty() && (frames.empty() || frames.back().function != module_call)) {
-        const std::string_view line = rest.substr(0, rest.find('\n'));
-        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-        if (line.empty()) {
-            continue;
-        }
-        auto frame = parse_frame(line);
-        if (!frame || frames.size() >= deepest) {
-            return {};
-        }
-        frames.push_back(*std::move(frame));
-    }
-    return frames;
-}
+const std::vector<StackFrame> no_stack;
 
 }  // namespace
 
+std::size_t StackReader::Hash::operator()(const std::vector<LineId>& lines) const {
+    std::size_t hash = lines.size();
+    for (const LineId line : lines) {
+        hash = hash * 0x9e3779b97f4a7c15 + line;
+    }
+    return hash;
+}
+
 const std::vector<StackFrame>& StackReader::stack_of(const torch::jit::Node* node) {
-    static const std::vector<StackFrame> none;
     torch::jit::SourceRange range = node->sourceRange();
     if (auto original = range.findSourceRangeThatGenerated()) {
-        range = *original;
+        range = *std::move(original);
     }
     if (!range.source()) {
-        return none;
+        return no_stack;
     }
-    const auto [entry, first] = stacks_.try_emplace(range.source());
+    const auto [entry, first] = of_sources_.try_emplace(range.source());
     if (first) {
-        entry->second = parse_stack(*range.source());
+        entry->second = &read(*range.source());
     }
-    return entry->second;
+    return *entry->second;
+}
+
+// None for the source text of a script. What called the module would take most of the time.
+const std::vector<StackFrame>& StackReader::read(const torch::jit::Source& source) {
+    reading_.clear();
+    const auto& text = source.text_str();
+    // In a saved model every line is a piece that all stacks share.
+    std::size_t at = 0;
+    for (std::size_t i = 0; at < text.size(); ++i) {
+        const std::string_view piece = text.piece(i);
+        at += piece.size();
+        if (!piece.ends_with('\n') && at < text.size()) {
+            reading_.clear();
+            read_piece(text.str(), false);
+            break;
+        }
+        if (!read_piece(piece, true)) {
+            break;
+        }
+    }
+    auto& stack = stacks_[reading_];
+    if (stack == nullptr) {
+        stack = std::make_unique<std::vector<StackFrame>>();
+        for (const LineId one : reading_) {
+            stack->push_back(lines_[one].frame);
+        }
+    }
+    return *stack;
+}
+
+// Whether more belongs to the stack. `stays`: the piece is where it is for as long as this reads.
+bool StackReader::read_piece(std::string_view piece, bool stays) {
+    const auto known = of_pieces_.find(piece.data());
+    const bool is_known = stays && known != of_pieces_.end() && known->second.first == piece.size();
+    for (std::string_view rest = piece; !rest.empty();) {
+        const std::string_view text = rest.substr(0, rest.find('\n'));
+        const bool whole = text.size() + 1 >= piece.size();
+        rest.remove_prefix(std::min(rest.size(), text.size() + 1));
+        if (text.empty()) {
+            continue;
+        }
+        const LineId id = is_known ? known->second.second : line(text);
+        if (whole && stays && !is_known) {
+            of_pieces_[piece.data()] = {piece.size(), id};
+        }
+        if (!lines_[id].is_frame || reading_.size() >= deepest) {
+            reading_.clear();
+            return false;
+        }
+        reading_.push_back(id);
+        if (lines_[id].is_call_of_module) {
+            return false;
+        }
+    }
+    return true;
+}
+
+StackReader::LineId StackReader::line(std::string_view text) {
+    const auto known = of_texts_.find(text);
+    if (known != of_texts_.end()) {
+        return known->second;
+    }
+    Line made;
+    if (auto frame = parse_frame(text)) {
+        made.frame = *std::move(frame);
+        made.is_frame = true;
+        made.is_call_of_module = made.frame.function == module_call;
+    }
+    lines_.push_back(std::move(made));
+    const auto id = static_cast<LineId>(lines_.size() - 1);
+    of_texts_.emplace(text, id);
+    return id;
 }
 
 // The stack goes up to the root of the model, with `_slow_forward` under each module.

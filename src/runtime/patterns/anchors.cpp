@@ -3,7 +3,6 @@
 #include "runtime/patterns/cast.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace twinkle::runtime {
 
@@ -28,9 +27,13 @@ public:
             }
         }
         const auto way = way_from_rarest(count);
-        std::vector<std::int32_t> at = graph_.by_op.at(way.front());
-        for (std::size_t i = 1; i < way.size() && !at.empty(); ++i) {
-            at = users(at, way[i]);
+        const std::vector<std::int32_t>& begin = graph_.by_op.at(way.front());
+        std::vector<std::int32_t> at;
+        for (std::size_t i = 1; i < way.size() && (i == 1 || !at.empty()); ++i) {
+            at = users(i == 1 ? begin : at, way[i]);
+        }
+        if (way.size() == 1) {
+            at = begin;
         }
         std::vector<ValueId> values;
         for (const std::int32_t node : at) {
@@ -41,7 +44,7 @@ public:
                 // A cast of it is more of the formula, if that ends in one.
                 if (formula_.results[0] != first_result_) {
                     for (const std::int32_t user : graph_.value(one.outputs[output]).users) {
-                        if (as_cast(graph_, graph_.node(user))) {
+                        if (is_cast(graph_.node(user))) {
                             values.push_back(graph_.node(user).outputs[0]);
                         }
                     }
@@ -87,33 +90,49 @@ private:
         return way;
     }
 
+    // The nodes of an operator that use what these compute, be it cast before.
     std::vector<std::int32_t> users(const std::vector<std::int32_t>& of, const c10::Symbol& op) {
         std::vector<std::int32_t> found;
-        std::unordered_set<std::int32_t> known;
-        std::vector<std::int32_t> pending = of;
-        while (!pending.empty()) {
-            const std::int32_t at = pending.back();
-            pending.pop_back();
+        std::vector<std::int32_t> casts;
+        const auto look = [&](std::int32_t at) {
             for (const ValueId output : graph_.node(at).outputs) {
                 for (const std::int32_t user : graph_.value(output).users) {
                     steps_.spend();
                     const FlatNode& one = graph_.node(user);
-                    if (one.op == op && known.insert(user).second) {
+                    if (one.op == op) {
                         found.push_back(user);
-                    } else if (as_cast(graph_, one) && known.insert(user).second) {
-                        pending.push_back(user);
+                    } else if (is_cast(one) && is_new(user)) {
+                        casts.push_back(user);
                     }
                 }
             }
+        };
+        std::for_each(of.begin(), of.end(), look);
+        for (std::size_t i = 0; i < casts.size(); ++i) {
+            look(casts[i]);
+        }
+        for (const std::int32_t cast : casts) {
+            seen_[static_cast<std::size_t>(cast)] = false;
         }
         std::sort(found.begin(), found.end());
+        found.erase(std::unique(found.begin(), found.end()), found.end());
         return found;
+    }
+
+    bool is_cast(const FlatNode& node) const { return as_cast(graph_, node).has_value(); }
+
+    bool is_new(std::int32_t node) {
+        seen_.resize(graph_.nodes.size());
+        const bool known = seen_[static_cast<std::size_t>(node)];
+        seen_[static_cast<std::size_t>(node)] = true;
+        return !known;
     }
 
     const FlatGraph& graph_;
     const Formula& formula_;
     Steps& steps_;
-    ValueId first_result_;  // behind the casts that the formula may end in
+    ValueId first_result_;    // behind the casts that the formula may end in
+    std::vector<bool> seen_;  // by node
 };
 
 }  // namespace

@@ -26,8 +26,8 @@ constexpr std::int32_t nothing = -1;
 
 struct FlatInput {
     ValueId value = nothing;
-    torch::jit::Value* from = nullptr;  // what is read, in the graph of …
-    std::int32_t frame = 0;
+    std::int32_t frame = 0;             // in the graph of which …
+    torch::jit::Value* from = nullptr;  // … this is read
 };
 
 struct FlatNode {
@@ -64,8 +64,8 @@ struct Frame {
     torch::jit::Function* function = nullptr;
     const void* object = nullptr;  // of the module whose method it is; null for a function
     std::int32_t depth = 0;
-    std::int32_t nodes = 0;  // flat nodes in it and in the calls that it makes
-    std::unordered_map<const torch::jit::Value*, ValueId> values;
+    std::int32_t nodes = 0;       // flat nodes in it and in the calls that it makes
+    std::vector<ValueId> values;  // by what its graph calls them (Value::unique)
 };
 
 struct FlatGraph {
@@ -77,6 +77,7 @@ struct FlatGraph {
     std::vector<c10::intrusive_ptr<c10::ivalue::Object>> objects;
     std::vector<std::int32_t> writes;  // by node: how many before it write into something
     std::unordered_map<c10::Symbol, std::vector<std::int32_t>> by_op;
+    bool has_stand_ins = false;  // calls that an earlier kernelize has put there
 
     const FlatValue& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
     const FlatNode& node(std::int32_t id) const { return nodes[static_cast<std::size_t>(id)]; }
@@ -90,15 +91,14 @@ struct FlatGraph {
     }
     ValueId value_in(std::int32_t frame_id, const torch::jit::Value* from) const {
         const auto& known = frame(frame_id).values;
-        const auto found = known.find(from);
-        return found == known.end() ? nothing : found->second;
+        return from->unique() < known.size() ? known[from->unique()] : nothing;
     }
 };
 
 // What is followed at most; more is an error, not a wait.
 struct FlatLimits {
-    std::size_t nodes = 2'000'000;
-    std::int32_t depth = 200;
+    std::size_t nodes = 500'000;
+    std::int32_t depth = 200;  // of calls and blocks in each other
 };
 
 // All that the methods of the root call. The error says what is too large.

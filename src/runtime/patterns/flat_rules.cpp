@@ -11,7 +11,7 @@ namespace jit = torch::jit;
 
 namespace {
 
-using View = std::function<NormalView(jit::Value*)>;
+using View = FlatView;
 using Rule = Normal (*)(const jit::Node*, const View&);
 
 c10::Symbol symbol(const char* name) {

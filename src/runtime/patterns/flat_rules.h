@@ -1,10 +1,8 @@
 #pragma once
 // What is written in one way in a flat graph: the rules for single operators.
 
-#include "runtime/patterns/flat_graph.h"
-#include "runtime/patterns/known_dtypes.h"
+#include "runtime/patterns/flat_builder.h"
 
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -25,13 +23,20 @@ struct Normal {
     bool is_number = false;
 };
 
-struct NormalView {
-    const FlatGraph& graph;
-    ValueId id;
+// The values of a graph as those of the flat graph that is being made.
+struct FlatView {
+    struct Seen {
+        const FlatGraph& graph;
+        ValueId id;
+    };
+
+    FlatBuilder& to;
+    std::int32_t frame;
+
+    Seen operator()(torch::jit::Value* value) const { return {to.graph, to.known(frame, value)}; }
 };
 
-Normal normal_form(const torch::jit::Node* node,
-                   const std::function<NormalView(torch::jit::Value*)>& view);
+Normal normal_form(const torch::jit::Node* node, const FlatView& view);
 
 // Functions of torch.nn.functional that scripted code calls, as the operator that they come to.
 struct FunctionalOperator {

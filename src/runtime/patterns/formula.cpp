@@ -1,6 +1,7 @@
 #include "runtime/patterns/formula.h"
 #include "runtime/format.h"
 
+#include "runtime/patterns/cast.h"
 #include "runtime/source/compile_report.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -57,7 +58,9 @@ public:
         formula_.graph = std::move(*flat);
         take_results(results);
         take_parameters(*graph);
-        check();
+        check_nodes();
+        take_operators();
+        check_results();
         return std::move(formula_);
     }
 
@@ -134,50 +137,73 @@ private:
         }
     }
 
-    void check() {
-        const FlatGraph& graph = formula_.graph;
-        for (const FlatNode& node : graph.nodes) {
+    void check_nodes() const {
+        for (const FlatNode& node : formula_.graph.nodes) {
             const auto* schema = node.node->maybeSchema();
-            if (!node.node->blocks().empty() || (schema != nullptr && schema->is_mutable()) ||
+            if (!node.node->blocks().empty() || node.node->hasSideEffects() ||
+                (schema != nullptr && schema->is_mutable()) ||
                 node.node->kind() == c10::prim::CallMethod ||
-                node.node->kind() == c10::prim::RaiseException) {
+                node.node->kind() == c10::prim::CallFunction) {
                 throw CannotCompile(
                     fmt::format("it contains {}; a formula is straight-line code "
                                 "that writes into nothing",
                                 node.node->kind().toQualString()));
             }
         }
+    }
+
+    void check_results() const {
+        const FlatGraph& graph = formula_.graph;
+        if (formula_.results.empty()) {
+            throw CannotCompile("it has no result");
+        }
         for (const ValueId result : formula_.results) {
-            if (graph.node_of(result) == nullptr) {
+            if (graph.node_of(behind_casts(graph, result)) == nullptr) {
                 throw CannotCompile("a result of it is not computed by any operator");
             }
+            if (graph.value(result).kind != ValueKind::tensor) {
+                throw CannotCompile("a result of it is no tensor");
+            }
         }
-        // What no result needs would match anything.
-        std::vector<bool> needed(graph.nodes.size(), false);
+    }
+
+    // By node, whether a result needs it: what none needs would match anything.
+    std::vector<bool> needed() const {
+        const FlatGraph& graph = formula_.graph;
+        std::vector<bool> all(graph.nodes.size(), false);
         std::vector<ValueId> pending = formula_.results;
+        std::vector<bool> seen(graph.values.size(), false);
         while (!pending.empty()) {
-            const ValueId id = pending.back();
+            const auto id = static_cast<std::size_t>(pending.back());
             pending.pop_back();
-            const FlatValue& value = graph.value(id);
+            if (seen[id]) {
+                continue;
+            }
+            seen[id] = true;
+            const FlatValue& value = graph.values[id];
             if (value.parts != nothing) {
                 for (const auto& part : graph.parts[static_cast<std::size_t>(value.parts)]) {
                     pending.push_back(part.value);
                 }
             }
-            if (value.node == nothing || needed[static_cast<std::size_t>(value.node)]) {
-                continue;
-            }
-            needed[static_cast<std::size_t>(value.node)] = true;
-            for (const FlatInput& input : graph.node(value.node).inputs) {
-                pending.push_back(input.value);
+            if (value.node != nothing) {
+                all[static_cast<std::size_t>(value.node)] = true;
+                for (const FlatInput& input : graph.node(value.node).inputs) {
+                    pending.push_back(input.value);
+                }
             }
         }
+        return all;
+    }
+
+    void take_operators() {
         static const auto dtype = c10::Symbol::fromQualString("prim::dtype");
         static const auto type_as = c10::Symbol::fromQualString("aten::type_as");
-        for (std::size_t i = 0; i < needed.size(); ++i) {
-            const c10::Symbol op = graph.nodes[i].op;
+        const std::vector<bool> needs = needed();
+        for (std::size_t i = 0; i < needs.size(); ++i) {
+            const c10::Symbol op = formula_.graph.nodes[i].op;
             // A cast that does nothing in a model is not there.
-            if (needed[i] && op != cast_op() && op != dtype && op != type_as &&
+            if (needs[i] && op != cast_op() && op != dtype && op != type_as &&
                 std::find(formula_.ops.begin(), formula_.ops.end(), op) == formula_.ops.end()) {
                 formula_.ops.push_back(op);
             }

@@ -2,86 +2,86 @@
 
 #include <c10/core/ScalarType.h>
 
-#include <unordered_set>
+#include <string>
+#include <unordered_map>
 
 namespace twinkle::runtime {
 
 namespace {
 
 using c10::ScalarType;
-using Ops = std::unordered_set<c10::Symbol>;
 
-Ops ops(std::initializer_list<const char*> names) {
-    Ops all;
-    for (const char* name : names) {
-        all.insert(c10::Symbol::fromQualString(std::string("aten::") + name));
-    }
-    return all;
-}
+// How the dtype of an operator's result follows from those of what it reads.
+enum class Follows {
+    first,        // that of the first input, whatever it is
+    floating,     // that of the first input, if it is a floating point dtype
+    agreeing,     // all tensors must have one dtype, which is that of the result
+    elementwise,  // two operands
+    with_dtype,   // an argument says it: reductions and softmax
+    power,
+    choice,
+    filled,
+    embedding,
+    joined,
+};
 
-// The dtype of their first input, whatever it is.
-const Ops& moving() {
-    static const auto& all = *new Ops(ops(
-        {"view",     "reshape",      "transpose",   "permute", "contiguous", "slice",
-         "select",   "unsqueeze",    "squeeze",     "expand",  "expand_as",  "repeat",
-         "flatten",  "unflatten",    "t",           "clone",   "detach",     "alias",
-         "index",    "index_select", "masked_fill", "neg",     "relu",       "abs",
-         "roll",     "flip",         "view_as",     "movedim", "narrow",     "pad",
-         "tril",     "triu",         "split",       "chunk",   "unbind",     "repeat_interleave",
-         "swapaxes", "square"}));
-    return all;
-}
-
-// That of their first input, if it is a floating point dtype.
-const Ops& floating() {
-    static const auto& all = *new Ops(ops({"rsqrt",
-                                           "sqrt",
-                                           "exp",
-                                           "tanh",
-                                           "sigmoid",
-                                           "silu",
-                                           "gelu",
-                                           "erf",
-                                           "sin",
-                                           "cos",
-                                           "log",
-                                           "reciprocal",
-                                           "layer_norm",
-                                           "dropout",
-                                           "elu",
-                                           "clamp",
-                                           "leaky_relu",
-                                           "hardtanh",
-                                           "hardswish",
-                                           "mish",
-                                           "softplus",
-                                           "pow",
-                                           "feature_dropout",
-                                           "group_norm",
-                                           "batch_norm",
-                                           "avg_pool2d",
-                                           "max_pool2d",
-                                           "adaptive_avg_pool2d"}));
-    return all;
-}
-
-// Their tensors must all have one dtype, which is that of the result.
-const Ops& agreeing() {
-    static const auto& all =
-        *new Ops(ops({"linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "conv1d", "conv2d",
-                      "conv3d", "_convolution", "convolution", "scaled_dot_product_attention"}));
-    return all;
-}
-
-const Ops& elementwise() {
-    static const auto& all =
-        *new Ops(ops({"add", "sub", "mul", "div", "rsub", "maximum", "minimum"}));
-    return all;
-}
-
-// Reductions and softmax have a dtype argument of their own.
-const Ops& with_dtype() {
-    static const auto& all = *new Ops(ops({"softmax", "log_softmax", "mean", "sum", "cumsum"}));
+const std::unordered_map<c10::Symbol, Follows>& rules() {
+    static const auto& all = *[] {
+        auto* made = new std::unordered_map<c10::Symbol, Follows>();
+        const auto add = [&](Follows follows, std::initializer_list<const char*> names) {
+            for (const char* name : names) {
+                made->emplace(c10::Symbol::fromQualString(std::string("aten::") + name), follows);
+            }
+        };
+        add(Follows::first, {"view",        "reshape",   "transpose", "permute",
+                             "contiguous",  "slice",     "select",    "unsqueeze",
+                             "squeeze",     "expand",    "expand_as", "repeat",
+                             "flatten",     "unflatten", "t",         "clone",
+                             "detach",      "alias",     "index",     "index_select",
+                             "masked_fill", "neg",       "relu",      "abs",
+                             "roll",        "flip",      "view_as",   "movedim",
+                             "narrow",      "pad",       "tril",      "triu",
+                             "split",       "chunk",     "unbind",    "repeat_interleave",
+                             "swapaxes",    "square"});
+        add(Follows::floating, {"rsqrt",
+                                "sqrt",
+                                "exp",
+                                "tanh",
+                                "sigmoid",
+                                "silu",
+                                "gelu",
+                                "erf",
+                                "sin",
+                                "cos",
+                                "log",
+                                "reciprocal",
+                                "layer_norm",
+                                "dropout",
+                                "elu",
+                                "clamp",
+                                "leaky_relu",
+                                "hardtanh",
+                                "hardswish",
+                                "mish",
+                                "softplus",
+                                "feature_dropout",
+                                "group_norm",
+                                "batch_norm",
+                                "avg_pool2d",
+                                "max_pool2d",
+                                "adaptive_avg_pool2d"});
+        add(Follows::agreeing,
+            {"linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d",
+             "_convolution", "convolution", "scaled_dot_product_attention"});
+        add(Follows::elementwise, {"add", "sub", "mul", "div", "rsub", "maximum", "minimum"});
+        add(Follows::with_dtype, {"softmax", "log_softmax", "mean", "sum", "cumsum"});
+        add(Follows::power, {"pow"});
+        add(Follows::choice, {"where"});
+        add(Follows::filled, {"zeros"});
+        add(Follows::embedding, {"embedding"});
+        add(Follows::joined, {"cat"});
+        return made;
+    }();
     return all;
 }
 
@@ -131,6 +131,25 @@ ScalarType of_constant(const FlatGraph& graph, const FlatInput& input) {
     return static_cast<ScalarType>(constant->toInt());
 }
 
+ScalarType of_joined(const FlatGraph& graph, const FlatNode& node) {
+    const auto index = graph.value(node.inputs[0].value).parts;
+    if (index == nothing) {
+        return ScalarType::Undefined;
+    }
+    const auto& parts = graph.parts[static_cast<std::size_t>(index)];
+    ScalarType dtype = parts.empty() ? ScalarType::Undefined : of(graph, parts[0]);
+    for (const FlatInput& part : parts) {
+        dtype = of(graph, part) == dtype ? dtype : ScalarType::Undefined;
+    }
+    return dtype;
+}
+
+ScalarType of_its_argument(const FlatGraph& graph, const FlatNode& node) {
+    const c10::IValue* last = graph.constant_of(node.inputs.back().value);
+    return last != nullptr && last->isNone() ? if_floating(of(graph, node.inputs[0]))
+                                             : of_constant(graph, node.inputs.back());
+}
+
 }  // namespace
 
 ScalarType known_dtype(const FlatGraph& graph, const FlatNode& node) {
@@ -140,49 +159,28 @@ ScalarType known_dtype(const FlatGraph& graph, const FlatNode& node) {
     if (node.op == cast_op()) {
         return of_constant(graph, node.inputs[1]);
     }
-    if (node.op == items_op() || moving().contains(node.op)) {
+    if (node.op == items_op()) {
         return of(graph, node.inputs[0]);
     }
-    static const auto pow = c10::Symbol::fromQualString("aten::pow");
-    if (node.op == pow && graph.value(node.inputs[1].value).kind != ValueKind::number) {
+    const auto rule = rules().find(node.op);
+    if (rule == rules().end()) {
         return ScalarType::Undefined;
     }
-    if (floating().contains(node.op)) {
-        return if_floating(of(graph, node.inputs[0]));
-    }
-    // Masks are made of these.
-    static const auto where = c10::Symbol::fromQualString("aten::where");
-    static const auto zeros = c10::Symbol::fromQualString("aten::zeros");
-    if (node.op == where && node.inputs.size() == 3) {
-        return promoted(graph, node, 1);
-    }
-    if (node.op == zeros && node.inputs.size() == 5) {
-        return of_constant(graph, node.inputs[1]);
-    }
-    if (elementwise().contains(node.op) && node.inputs.size() >= 2) {
-        return promoted(graph, node);
-    }
-    if (agreeing().contains(node.op)) {
-        return agreed(graph, node);
-    }
-    if (with_dtype().contains(node.op)) {
-        const c10::IValue* last = graph.constant_of(node.inputs.back().value);
-        return last != nullptr && last->isNone() ? if_floating(of(graph, node.inputs[0]))
-                                                 : of_constant(graph, node.inputs.back());
-    }
-    static const auto embedding = c10::Symbol::fromQualString("aten::embedding");
-    static const auto cat = c10::Symbol::fromQualString("aten::cat");
-    if (node.op == embedding) {
-        return of(graph, node.inputs[0]);
-    }
-    if (node.op == cat && graph.value(node.inputs[0].value).parts != nothing) {
-        const auto& parts =
-            graph.parts[static_cast<std::size_t>(graph.value(node.inputs[0].value).parts)];
-        ScalarType dtype = parts.empty() ? ScalarType::Undefined : of(graph, parts[0]);
-        for (const FlatInput& part : parts) {
-            dtype = of(graph, part) == dtype ? dtype : ScalarType::Undefined;
-        }
-        return dtype;
+    switch (const std::size_t count = node.inputs.size(); rule->second) {
+        case Follows::first:
+        case Follows::embedding: return of(graph, node.inputs[0]);
+        case Follows::floating: return if_floating(of(graph, node.inputs[0]));
+        case Follows::power:
+            return count > 1 && graph.value(node.inputs[1].value).kind == ValueKind::number
+                       ? if_floating(of(graph, node.inputs[0]))
+                       : ScalarType::Undefined;
+        case Follows::agreeing: return agreed(graph, node);
+        case Follows::elementwise: return count > 1 ? promoted(graph, node) : ScalarType::Undefined;
+        case Follows::choice: return count == 3 ? promoted(graph, node, 1) : ScalarType::Undefined;
+        case Follows::filled:
+            return count == 5 ? of_constant(graph, node.inputs[1]) : ScalarType::Undefined;
+        case Follows::with_dtype: return of_its_argument(graph, node);
+        case Follows::joined: return of_joined(graph, node);
     }
     return ScalarType::Undefined;
 }

@@ -1,8 +1,9 @@
 #include "runtime/patterns/matcher.h"
-#include "runtime/format.h"
 
 #include "runtime/patterns/anchors.h"
 #include "runtime/patterns/cast.h"
+#include "runtime/patterns/flat_constants.h"
+#include "runtime/patterns/found_place.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -24,46 +25,6 @@ bool is_commutative(const c10::Symbol& op) {
         symbol("aten::logical_and"), symbol("aten::logical_or"), symbol("aten::bitwise_and"),
         symbol("aten::bitwise_or")};
     return all.contains(op);
-}
-
-bool equal(const c10::IValue& one, const c10::IValue& other) {
-    const auto number = [](const c10::IValue& value) -> std::optional<double> {
-        return value.isDouble() ? std::optional(value.toDouble())
-               : value.isInt()  ? std::optional(static_cast<double>(value.toInt()))
-                                : std::nullopt;
-    };
-    if (const auto a = number(one), b = number(other); a && b) {
-        return *a == *b;
-    }
-    if (one.isTensor() || other.isTensor()) {
-        return false;
-    }
-    return one.tagKind() == other.tagKind() && (one.isNone() || one == other);
-}
-
-// A list of constants, however it is written.
-std::optional<std::vector<c10::IValue>> constant_list(const FlatGraph& graph, ValueId id) {
-    std::vector<c10::IValue> all;
-    if (const c10::IValue* held = graph.constant_of(id)) {
-        if (!held->isList()) {
-            return std::nullopt;
-        }
-        for (const c10::IValue& one : held->toListRef()) {
-            all.push_back(one);
-        }
-        return all;
-    }
-    if (graph.value(id).parts == nothing) {
-        return std::nullopt;
-    }
-    for (const FlatInput& part : graph.parts[static_cast<std::size_t>(graph.value(id).parts)]) {
-        const c10::IValue* held = graph.constant_of(part.value);
-        if (held == nullptr) {
-            return std::nullopt;
-        }
-        all.push_back(*held);
-    }
-    return all;
 }
 
 class Matcher {
@@ -98,11 +59,11 @@ private:
         dtypes_.clear();
         steps_ = 0;
         next_result_ = 1;
-        const Goal goal{formula_.results[0], {place, nullptr, 0}, nullptr};
+        const Goal goal{formula_.results[0], {place, 0, nullptr}, nullptr};
         if (!solve(&goal)) {
             return std::nullopt;
         }
-        return result();
+        return found_place(graph_, formula_, images_, std::move(nodes_));
     }
 
     bool solve(const Goal* goal) {
@@ -124,7 +85,7 @@ private:
         }
         const std::size_t parameter = formula_.parameter_of[static_cast<std::size_t>(id)];
         if (parameter != Formula::npos) {
-            if (!accepts(*formula_.parameters[parameter].type, goal->given)) {
+            if (!accepts(graph_, *formula_.parameters[parameter].type, goal->given)) {
                 return false;
             }
             return with_image(goal, [&] { return solve(goal->next); });
@@ -156,28 +117,23 @@ private:
     bool is_same(ValueId one, ValueId other) const {
         const c10::IValue* held = graph_.constant_of(one);
         const c10::IValue* held_too = one == other ? nullptr : graph_.constant_of(other);
-        return one == other || (held != nullptr && held_too != nullptr && equal(*held, *held_too));
+        return one == other ||
+               (held != nullptr && held_too != nullptr && equal_constants(*held, *held_too));
     }
 
     bool is_constant(const c10::IValue& constant, ValueId id, ValueId given) const {
         if (constant.isList()) {
-            return equal_lists(id, given);
+            return equal_lists(formula_.graph, id, graph_, given);
         }
         const c10::IValue* held = graph_.constant_of(given);
-        return held != nullptr && equal(constant, *held);
-    }
-
-    bool equal_lists(ValueId id, ValueId given) const {
-        const auto one = constant_list(formula_.graph, id);
-        const auto other = constant_list(graph_, given);
-        return one && other &&
-               std::equal(one->begin(), one->end(), other->begin(), other->end(), equal);
+        return held != nullptr && equal_constants(constant, *held);
     }
 
     bool parts(const Goal* goal) {
         const FlatGraph& wanted = formula_.graph;
-        if (constant_list(wanted, goal->wanted)) {
-            return equal_lists(goal->wanted, goal->given.value) && solve(goal->next);
+        if (is_constant_list(wanted, goal->wanted)) {
+            return equal_lists(wanted, goal->wanted, graph_, goal->given.value) &&
+                   solve(goal->next);
         }
         const auto index = graph_.value(goal->given.value).parts;
         const auto& own = wanted.parts[static_cast<std::size_t>(wanted.value(goal->wanted).parts)];
@@ -275,8 +231,8 @@ private:
     }
 
     bool inputs(const Goal* goal, const FlatNode& wanted, const FlatNode& given, bool turned) {
-        std::vector<Goal> goals;
         const std::size_t count = wanted.inputs.size();
+        std::vector<Goal> goals;
         goals.reserve(count);
         const Goal* next = goal->next;
         for (std::size_t i = count; i-- > 0;) {
@@ -309,7 +265,7 @@ private:
                 continue;
             }
             for (const ValueId output : graph_.node(one).outputs) {
-                const Goal goal{wanted, {output, nullptr, 0}, nullptr};
+                const Goal goal{wanted, {output, 0, nullptr}, nullptr};
                 if (solve(&goal)) {
                     return true;
                 }
@@ -338,88 +294,6 @@ private:
             }
         }
         return true;
-    }
-
-    bool accepts(const c10::Type& type, const FlatInput& given) const {
-        if (given.from == nullptr) {
-            return false;
-        }
-        const FlatValue& value = graph_.value(given.value);
-        const c10::IValue* held = graph_.constant_of(given.value);
-        const c10::TypePtr own = given.from->type();
-        switch (type.kind()) {
-            case c10::TypeKind::TensorType:
-                return value.kind == ValueKind::tensor && (held == nullptr || held->isTensor());
-            case c10::TypeKind::FloatType:
-                return held != nullptr ? held->isDouble() || held->isInt()
-                                       : own->kind() == c10::TypeKind::FloatType;
-            case c10::TypeKind::IntType:
-                return held != nullptr ? held->isInt() : own->kind() == c10::TypeKind::IntType;
-            case c10::TypeKind::BoolType:
-                return held != nullptr ? held->isBool() : own->kind() == c10::TypeKind::BoolType;
-            case c10::TypeKind::OptionalType:
-                return (held != nullptr && held->isNone()) ||
-                       accepts(*type.expectRef<c10::OptionalType>().getElementType(), given);
-            default: return own->isSubtypeOf(type);
-        }
-    }
-
-    FormulaMatch result() {
-        FormulaMatch match;
-        std::sort(nodes_.begin(), nodes_.end());
-        nodes_.erase(std::unique(nodes_.begin(), nodes_.end()), nodes_.end());
-        match.nodes = nodes_;
-        for (const ValueId id : formula_.results) {
-            match.results.push_back(images_[static_cast<std::size_t>(id)].value);
-        }
-        for (const FormulaParameter& parameter : formula_.parameters) {
-            match.parameters.push_back(matched(parameter));
-        }
-        match.problem = problem_of(match);
-        return match;
-    }
-
-    MatchedParameter matched(const FormulaParameter& parameter) const {
-        if (parameter.value == nothing) {
-            return {{}, parameter.fixed};
-        }
-        const FlatInput& use = images_[static_cast<std::size_t>(parameter.value)];
-        const c10::IValue* held = graph_.constant_of(use.value);
-        MatchedParameter one{use, std::nullopt};
-        if (held != nullptr && !held->isTensor() && !held->isList()) {
-            one.constant = parameter.type->kind() == c10::TypeKind::FloatType && held->isInt()
-                               ? c10::IValue(static_cast<double>(held->toInt()))
-                               : *held;
-        }
-        return one;
-    }
-
-    std::string problem_of(const FormulaMatch& match) const {
-        const auto inside = [&](std::int32_t node) {
-            return std::binary_search(match.nodes.begin(), match.nodes.end(), node);
-        };
-        for (const std::int32_t index : match.nodes) {
-            for (const ValueId output : graph_.node(index).outputs) {
-                if (std::find(match.results.begin(), match.results.end(), output) !=
-                    match.results.end()) {
-                    continue;
-                }
-                const FlatValue& value = graph_.value(output);
-                if (value.kind == ValueKind::number) {
-                    continue;  // stays where it is
-                }
-                if (value.escapes || !std::all_of(value.users.begin(), value.users.end(), inside)) {
-                    return fmt::format("what {} computes inside of it is used elsewhere, too",
-                                       graph_.node(index).node->kind().toQualString());
-                }
-            }
-        }
-        const auto first = static_cast<std::size_t>(match.nodes.front());
-        const auto last = static_cast<std::size_t>(match.nodes.back());
-        if (graph_.writes[last] != graph_.writes[first]) {
-            return "something between its operators writes into a tensor or an attribute";
-        }
-        return "";
     }
 
     const FlatGraph& graph_;

@@ -1,13 +1,14 @@
 #include "runtime/patterns/pattern_sites.h"
 #include "runtime/format.h"
 
-#include "base/text.h"
+#include "runtime/patterns/compiled_formulas.h"
 #include "runtime/rewrite/function_calls.h"
-#include "runtime/source/single_file.h"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
+#include <iterator>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace twinkle::runtime {
 
@@ -16,39 +17,38 @@ namespace jit = torch::jit;
 namespace {
 
 std::string text_of(const c10::IValue& value) {
+    if (value.isDouble()) {
+        return fmt::format("Double:{}", value.toDouble());
+    }
+    if (value.isInt()) {
+        return fmt::format("Int:{}", value.toInt());
+    }
     return fmt::format("{}:{}", value.tagKind(), c10::str(value));
 }
-
-// What two occurrences in one method have in common: the calls on the way, the node, the formula
-// and its constants.
-using Key = std::vector<std::string>;
 
 class Search {
 public:
     Search(const jit::Module& model, const std::vector<PatternRule>& rules, PatternSearch& into)
         : rules_(rules), into_(into) {
-        for (const Instance& instance : instances_of(model)) {
-            instances_.emplace(instance.module._ivalue().get(), instance);
+        for (Instance& instance : instances_of(model)) {
+            const void* object = instance.module._ivalue().get();
+            instances_.emplace(object, std::move(instance));
         }
-        for (std::size_t i = 0; i < into.graph.frames.size(); ++i) {
-            const Frame& frame = into.graph.frames[i];
-            if (frame.object != nullptr) {
-                ++calls_[{frame.object, frame.function}];
-            }
-        }
-        for (const FunctionCall& call : function_calls(model)) {
-            if (call.replaced) {
-                taken_.insert(call.site);
+        if (into.graph.has_stand_ins) {
+            for (const FunctionCall& call : function_calls(model)) {
+                if (call.replaced) {
+                    taken_.insert(call.site);
+                }
             }
         }
     }
 
     void run() {
         for (const PatternRule& rule : rules_) {
-            std::set<ValueId> places;
+            std::unordered_set<ValueId> places;
             std::vector<Found> found;
-            for (const Formula& formula : rule.formulas) {
-                auto matches = find_formula(into_.graph, formula);
+            for (const auto& formula : rule.formulas) {
+                auto matches = find_formula(into_.graph, *formula);
                 if (!matches) {
                     into_.warnings.push_back(fmt::format("the pattern {} was not looked for: {}",
                                                          rule.pattern->name, matches.error()));
@@ -56,16 +56,15 @@ public:
                 }
                 for (FormulaMatch& match : *matches) {
                     const auto home = home_of(match);
-                    if (home) {
-                        forget_constants_of_callers(match, *home);
-                    }
                     if (home && places.insert(match.results[0]).second) {
-                        found.push_back({std::move(match), &formula, *home});
+                        forget_constants_of_callers(match, *home);
+                        found.push_back({std::move(match), formula.get(), *home});
                     }
                 }
             }
             enter(rule, std::move(found));
         }
+        refuse_other_calls();
     }
 
 private:
@@ -73,6 +72,14 @@ private:
         FormulaMatch match;
         const Formula* formula;
         std::int32_t home;
+    };
+    // Of which object it is called; by the address of the method.
+    using Method = std::pair<const void*, jit::Function*>;
+    struct Hash {
+        std::size_t operator()(const Method& method) const {
+            return std::hash<const void*>()(method.first) * 31 +
+                   std::hash<jit::Function*>()(method.second);
+        }
     };
 
     const Frame& frame(std::int32_t id) const { return into_.graph.frame(id); }
@@ -97,28 +104,37 @@ private:
                 return std::nullopt;
             }
         }
-        if (!instances_.contains(frame(home).object)) {
-            return std::nullopt;
-        }
-        std::map<std::int32_t, std::int32_t> crossed;  // how many nodes in each frame below
+        return instances_.contains(frame(home).object) && is_whole(match, home)
+                   ? std::optional(home)
+                   : std::nullopt;
+    }
+
+    // Whether nothing of it lies in a branch of what is called, and what is called of other modules
+    // is part of it as a whole.
+    bool is_whole(const FormulaMatch& match, std::int32_t home) const {
+        c10::SmallVector<std::pair<std::int32_t, std::int32_t>, 8> crossed;  // frame, nodes in it
         for (const std::int32_t node : match.nodes) {
             const FlatNode& one = into_.graph.node(node);
             if (one.frame != home && one.node->owningBlock() != frame(one.frame).graph->block()) {
-                return std::nullopt;  // in a branch of what is called
+                return false;
             }
             for (std::int32_t at = one.frame; at != home; at = frame(at).parent) {
-                ++crossed[at];
+                auto known = std::find_if(crossed.begin(), crossed.end(),
+                                          [&](const auto& entry) { return entry.first == at; });
+                if (known == crossed.end()) {
+                    crossed.emplace_back(at, 0);
+                    known = crossed.end() - 1;
+                }
+                ++known->second;
             }
         }
-        for (const auto& [at, count] : crossed) {
+        return std::all_of(crossed.begin(), crossed.end(), [&](const auto& entry) {
+            const auto& [at, count] = entry;
             const std::int32_t parent = frame(at).parent;
-            const bool whole = count >= frame(at).nodes;
-            if ((frame(at).object != nullptr && !whole) ||
-                (parent != home && frame(at).call->owningBlock() != frame(parent).graph->block())) {
-                return std::nullopt;
-            }
-        }
-        return home;
+            return (frame(at).object == nullptr || count >= frame(at).nodes) &&
+                   (parent == home ||
+                    frame(at).call->owningBlock() == frame(parent).graph->block());
+        });
     }
 
     // What a caller passes may be another constant in another call.
@@ -138,15 +154,19 @@ private:
         }
     }
 
-    Key key_of(const Found& found) const {
-        const FlatNode& top = *into_.graph.node_of(found.match.results.front());
-        Key key{found.formula->name, fmt::format("{}", fmt::ptr(top.node)),
-                std::to_string(into_.graph.value(found.match.results.front()).output)};
+    // What two occurrences in one method have in common: the calls on the way, the node, the
+    // formula and its constants.
+    std::string key_of(const Found& found) const {
+        const ValueId result = found.match.results.front();
+        const FlatNode& top = *into_.graph.node_of(result);
+        std::string key = fmt::format("{}|{}|{}", found.formula->name, fmt::ptr(top.node),
+                                      into_.graph.value(result).output);
         for (std::int32_t at = top.frame; at != found.home; at = frame(at).parent) {
-            key.push_back(fmt::format("{}", fmt::ptr(frame(at).call)));
+            fmt::format_to(std::back_inserter(key), "|{}", fmt::ptr(frame(at).call));
         }
         for (const MatchedParameter& parameter : found.match.parameters) {
-            key.push_back(parameter.constant ? text_of(*parameter.constant) : "");
+            key += "|";
+            key += parameter.constant ? text_of(*parameter.constant) : "";
         }
         return key;
     }
@@ -155,19 +175,19 @@ private:
         std::sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
             return a.match.nodes.back() < b.match.nodes.back();
         });
-        using Method = std::pair<const void*, jit::Function*>;
-        std::map<Method, std::size_t> numbers;
-        std::map<std::pair<Method, Key>, std::size_t> known;  // index of sites
-        std::map<std::size_t, std::int32_t> occurrences;
+        std::map<std::pair<Method, std::string>, std::size_t> known;  // index of sites
         for (Found& one : found) {
             const Method method{frame(one.home).object, frame(one.home).function};
-            const Key key = key_of(one);
-            const auto [at, first] = known.emplace(std::pair(method, key), into_.sites.size());
+            std::string key = key_of(one);
+            const auto [at, first] =
+                known.emplace(std::pair(method, std::move(key)), into_.sites.size());
             if (first) {
-                into_.sites.push_back(site(rule, one, key, numbers[method]));
+                into_.sites.push_back(
+                    site(rule, one, at->first.second, numbers_[{rule.pattern->name, method}]));
+                occurrences_.push_back(0);
             }
             PatternSite& site = into_.sites[at->second];
-            ++occurrences[at->second];
+            ++occurrences_[at->second];
             // Numbers may be part of several.
             std::copy_if(one.match.nodes.begin(), one.match.nodes.end(),
                          std::back_inserter(site.claimed), [&](std::int32_t node) {
@@ -179,15 +199,30 @@ private:
                 site.match.problem = one.match.problem;
             }
         }
-        for (const auto& [index, count] : occurrences) {
-            PatternSite& site = into_.sites[index];
-            if (count != calls_.at({frame(site.frame).object, site.method})) {
+    }
+
+    void refuse_other_calls() {
+        std::unordered_map<Method, std::int32_t, Hash> calls;
+        for (const PatternSite& site : into_.sites) {
+            calls.emplace(Method(frame(site.frame).object, site.method), 0);
+        }
+        for (const Frame& one : into_.graph.frames) {
+            if (one.object != nullptr && !calls.empty()) {
+                const auto known = calls.find({one.object, one.function});
+                if (known != calls.end()) {
+                    ++known->second;
+                }
+            }
+        }
+        for (std::size_t i = 0; i < into_.sites.size(); ++i) {
+            PatternSite& site = into_.sites[i];
+            if (occurrences_[i] != calls.at({frame(site.frame).object, site.method})) {
                 site.match.problem = "not every call of " + site.method->name() + " computes it";
             }
         }
     }
 
-    PatternSite site(const PatternRule& rule, const Found& found, const Key& key,
+    PatternSite site(const PatternRule& rule, const Found& found, const std::string& key,
                      std::size_t& number) const {
         PatternSite made;
         made.rule = &rule;
@@ -196,7 +231,7 @@ private:
         made.method = frame(found.home).function;
         made.match = found.match;
         made.frame = found.home;
-        made.key = base::join(key, "|");
+        made.key = key;
         const std::string name = (made.instance.path.empty() ? "" : made.instance.path + ".") +
                                  made.method->name() + ":" +
                                  pattern_function_name(rule.pattern->name);
@@ -209,9 +244,11 @@ private:
 
     const std::vector<PatternRule>& rules_;
     PatternSearch& into_;
-    std::map<const void*, Instance> instances_;
-    std::map<std::pair<const void*, jit::Function*>, std::int32_t> calls_;
-    std::set<std::string> taken_;  // by an earlier kernelize
+    std::unordered_map<const void*, Instance> instances_;
+    std::unordered_set<std::string> taken_;  // by an earlier kernelize
+    // By the pattern's name, which several rules may have, and the method.
+    std::map<std::pair<std::string, Method>, std::size_t> numbers_;
+    std::vector<std::int32_t> occurrences_;  // by site
 };
 
 }  // namespace
@@ -232,14 +269,10 @@ std::vector<PatternRule> compile_patterns(const Mapping& mapping) {
     std::vector<PatternRule> rules;
     for (const MappedPattern& pattern : mapping.patterns) {
         PatternRule rule{&pattern, {}, {}};
-        const std::string module = module_name_of(pattern.file);
-        auto compilation = std::make_shared<Compilation>(
-            std::make_shared<KernelPackage>(single_file_package(pattern.file, pattern.source)),
-            std::make_shared<jit::CompilationUnit>(), false);
         for (const std::string& name : pattern.formulas) {
-            auto formula = compile_formula(*compilation, module, name);
+            const auto formula = compiled_formula(pattern.file, pattern.source, name);
             if (formula) {
-                rule.formulas.push_back(std::move(*formula));
+                rule.formulas.push_back(*formula);
             } else {
                 rule.problems.push_back(pattern.file + ": " + name + ": " + formula.error());
             }

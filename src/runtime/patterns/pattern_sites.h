@@ -5,7 +5,7 @@
 #include "runtime/rewrite/sites.h"
 #include "twinkle/mapping.h"
 
-#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,7 +14,7 @@ namespace twinkle::runtime {
 // The formulas of one pattern, compiled.
 struct PatternRule {
     const MappedPattern* pattern = nullptr;
-    std::vector<Formula> formulas;
+    std::vector<std::shared_ptr<const Formula>> formulas;
     std::vector<std::string> problems;  // of those that could not be compiled
 };
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "project/manifest_sections.h"
 #include "project/modes.h"
+#include "python/parser.h"
 #include "target/backend.h"
 #include "twinkle/error.h"
 
@@ -216,7 +217,7 @@ void put(Registrations& to, const PatternKernel& pattern) {
     if (file.empty()) {
         refuse(wanted.replacement.kernel, "a pattern kernel needs a formula");
     }
-    wanted.source = base::read_file(file, "Python file");
+    wanted.source = base::read_file(file, "Python file", python::kMaxSourceSize);
     wanted.file = file.filename().string();
     std::erase_if(to.patterns, [&](const RegisteredPattern& other) {
         const FunctionKernel& one = other.replacement.kernel;

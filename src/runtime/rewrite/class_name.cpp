@@ -1,20 +1,22 @@
 #include "runtime/rewrite/class_name.h"
 
-#include "base/text.h"
-
+#include <algorithm>
 #include <cctype>
 
 namespace twinkle::runtime {
 
 std::string unmangled(std::string_view qualified_name) {
-    std::vector<std::string> kept;
-    for (std::string& part : base::split(qualified_name, '.')) {
+    std::string kept;
+    kept.reserve(qualified_name.size());
+    while (!qualified_name.empty()) {
+        const std::string_view part = qualified_name.substr(0, qualified_name.find('.'));
+        qualified_name.remove_prefix(std::min(qualified_name.size(), part.size() + 1));
         const bool first = kept.empty() && part == "__torch__";
         if (!first && !part.starts_with("___torch_mangle_")) {
-            kept.push_back(std::move(part));
+            kept.append(kept.empty() ? "" : ".").append(part);
         }
     }
-    return base::join(kept, ".");
+    return kept;
 }
 
 std::string without_mangling(std::string_view text) {

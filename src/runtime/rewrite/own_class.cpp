@@ -216,20 +216,20 @@ private:
 
 }  // namespace
 
-tl::expected<void, NotSeparable> separate_classes(jit::Module& root, const Treatments& treatments) {
+tl::expected<bool, NotSeparable> separate_classes(jit::Module& root, const Treatments& treatments) {
     const ClassGroups tree(root, treatments);
     std::unordered_set<const void*> classes;
     for (const ClassGroup& group : tree.groups) {
         classes.insert(group.type.get());
     }
     if (classes.size() == tree.groups.size()) {
-        return {};
+        return false;
     }
     // What is refused may be a clone that the attempt made: its instances are known by its origin.
     if (auto problem = Separation(tree).run()) {
         return tl::make_unexpected(NotSeparable{problem->type, problem->because});
     }
-    return {};
+    return true;
 }
 
 }  // namespace twinkle::runtime

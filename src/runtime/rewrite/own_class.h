@@ -25,8 +25,9 @@ struct NotSeparable {
 // Afterwards no two instances of one class are treated differently. As few classes as that takes
 // are cloned, with their constants, methods, hooks and properties, and all graphs on the way are
 // retyped. Weights are not copied. Instances of a cloned class become new objects, under every name
-// that they had; the root stays what it is. On an error the model is as it was.
-tl::expected<void, NotSeparable> separate_classes(torch::jit::Module& root,
+// that they had; the root stays what it is. On an error the model is as it was, else this is
+// whether anything has changed.
+tl::expected<bool, NotSeparable> separate_classes(torch::jit::Module& root,
                                                   const Treatments& treatments);
 
 }  // namespace twinkle::runtime

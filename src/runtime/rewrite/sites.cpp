@@ -9,24 +9,35 @@ namespace twinkle::runtime {
 
 namespace {
 
-void collect(const torch::jit::Module& module, const std::string& path,
-             std::unordered_set<const void*>& seen, std::vector<Instance>& found) {
-    if (!seen.insert(module._ivalue().get()).second) {
-        return;
+class Collector {
+public:
+    std::vector<Instance> found;
+
+    void collect(const torch::jit::Module& module, const std::string& path) {
+        const auto object = module._ivalue();
+        if (!seen_.insert(object.get()).second) {
+            return;
+        }
+        const auto type = module.type();
+        found.push_back({path, unmangled(type->name()->qualifiedName()), module});
+        for (std::size_t i = 0; i < type->numAttributes(); ++i) {
+            if (type->getAttribute(i)->is_module()) {
+                const std::string& name = type->getAttributeName(i);
+                collect(object->getSlot(i).toModule(), path.empty() ? name : path + "." + name);
+            }
+        }
     }
-    found.push_back({path, unmangled(module.type()->name()->qualifiedName()), module});
-    for (const auto& child : module.named_children()) {
-        collect(child.value, path.empty() ? child.name : path + "." + child.name, seen, found);
-    }
-}
+
+private:
+    std::unordered_set<const void*> seen_;
+};
 
 }  // namespace
 
 std::vector<Instance> instances_of(const torch::jit::Module& root) {
-    std::unordered_set<const void*> seen;
-    std::vector<Instance> found;
-    collect(root, "", seen, found);
-    return found;
+    Collector collector;
+    collector.collect(root, "");
+    return std::move(collector.found);
 }
 
 torch::jit::Module instance_at(const torch::jit::Module& root, const std::string& path) {

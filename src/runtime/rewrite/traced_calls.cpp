@@ -68,12 +68,18 @@ const std::vector<TracedCalls::Place>& TracedCalls::places_of(
 
 std::vector<TracedRun> TracedCalls::in(jit::Graph& graph) {
     std::vector<TracedRun> runs;
+    if (functions_.empty()) {
+        return runs;
+    }
     std::size_t position = 0;  // among the nodes that have a stack
     std::vector<std::pair<std::size_t, std::size_t>> last(functions_.size());  // run, position
     for (jit::Node* node : graph.nodes()) {
         // Constants are hoisted, and what has no stack says nothing.
+        if (node->kind() == c10::prim::Constant) {
+            continue;
+        }
         const auto& stack = stacks_.stack_of(node);
-        if (node->kind() == c10::prim::Constant || stack.empty()) {
+        if (stack.empty()) {
             continue;
         }
         ++position;
