@@ -1,6 +1,6 @@
 """Models and kernels that were made for this machine on one without a GPU (make_portable.py) run here unchanged, from C++.
 
-    TWINKLE_BIN=build/gpu/bin/twinkle TWINKLE_PORTABLE=FOLDER python3 -m pytest tests/gpu/test_portable.py"""
+    TWINKLE_BIN=build/gpu/bin/twinkle TWINKLE_PORTABLE=FOLDER python3 -m pytest tests/gpu/portable_on_gpu.py"""
 
 import json
 import os

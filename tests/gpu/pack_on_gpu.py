@@ -1,7 +1,7 @@
 """What only a GPU shows of the bundled pack: streams, devices, CUDA graphs, memory, repeatability, tensors of more than
 2^31 elements. Values over dtypes, sizes and layouts are those of tests/pack, which script/test-gpu runs there too.
 
-    TWINKLE_PACK_CUDA=build/gpu/lib/twinkle/kernels/twinkle-pack/build/VARIANT python3 -m pytest tests/gpu
+    TWINKLE_PACK_CUDA=build/gpu/lib/twinkle/kernels/twinkle-pack/build/VARIANT python3 -m pytest tests/gpu/pack_on_gpu.py
 """
 
 import os
