@@ -45,7 +45,7 @@ inline uint4 load_once(const uint4* from) {
 inline uint4 load_cached(const uint4* from) {
     return load_once(from);
 }
-inline void store_wide(uint4* to, uint4 value, bool) {
+inline void store_wide(uint4* to, uint4 value) {
     check_aligned(to);
     *to = value;
 }
@@ -107,11 +107,11 @@ void launch(void*, void (*kernel)(Parameters...), Grid grid, unsigned threads,
 }
 
 struct Card {
-    int multiprocessors, cache_bytes;
+    int multiprocessors;
 };
 // A small one, so that the cases of the tests are large for it too.
 inline Card card(int) {
-    return {2, 1 << 16};
+    return {2};
 }
 
 }  // namespace twinkle_pack::cuda

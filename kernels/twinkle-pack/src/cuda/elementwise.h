@@ -7,10 +7,6 @@
 namespace twinkle_pack::cuda {
 namespace {
 
-// Vectors of each tensor in a thread's hands: with all threads that a multiprocessor holds, enough
-// to hide the memory's latency.
-template <class T>
-constexpr int at_once = sizeof(T) == 8 ? 1 : 2;
 constexpr unsigned most_threads = 256;
 
 template <class F, class T, int n>
@@ -41,28 +37,20 @@ struct Dense {
     uint64_t elements;
 };
 
-// `each`: vectors of n elements that a thread computes.
-template <class F, class T, int n, int each>
-__global__ void __launch_bounds__(most_threads) dense(Dense<F> tensors, bool past) {
+// A thread computes one vector of n elements: more than that at once is no faster, on an H200.
+template <class F, class T, int n>
+__global__ void __launch_bounds__(most_threads) dense(Dense<F> tensors) {
     const uint64_t vectors = tensors.elements / n;
-    const uint64_t first = static_cast<uint64_t>(blockIdx.x) * (blockDim.x * each) + threadIdx.x;
-    Pack<T, n> in[each][F::inputs], out[F::outputs];
-#pragma unroll
-    for (int u = 0; u < each; ++u) {
-        const uint64_t i = first + u * blockDim.x;
-        if (i >= vectors) continue;
+    const uint64_t i = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < vectors) {
+        Pack<T, n> in[F::inputs], out[F::outputs];
 #pragma unroll
         for (int k = 0; k < F::inputs; ++k)
-            in[u][k] = load<T, n>(tensors.base[k] + i * sizeof(Pack<T, n>));
-    }
-#pragma unroll
-    for (int u = 0; u < each; ++u) {
-        const uint64_t i = first + u * blockDim.x;
-        if (i >= vectors) continue;
-        compute<F>(in[u], out);
+            in[k] = load<T, n>(tensors.base[k] + i * sizeof(Pack<T, n>));
+        compute<F>(in, out);
 #pragma unroll
         for (int k = 0; k < F::outputs; ++k)
-            store(tensors.base[F::inputs + k] + i * sizeof(Pack<T, n>), out[k], past);
+            store(tensors.base[F::inputs + k] + i * sizeof(Pack<T, n>), out[k]);
     }
     const uint64_t rest = vectors * n + threadIdx.x;
     if (blockIdx.x + 1 == gridDim.x && rest < tensors.elements) {
@@ -72,36 +60,25 @@ __global__ void __launch_bounds__(most_threads) dense(Dense<F> tensors, bool pas
         compute<F>(one, result);
 #pragma unroll
         for (int k = 0; k < F::outputs; ++k)
-            store(tensors.base[F::inputs + k] + rest * sizeof(T), result[k], past);
+            store(tensors.base[F::inputs + k] + rest * sizeof(T), result[k]);
     }
 }
 
 // Tensors of any strides, in vectors of n elements.
-template <class F, class T, int n, int each, class Index, int most>
+template <class F, class T, int n, class Index, int most>
 __global__ void __launch_bounds__(most_threads)
-    strided(Places<F::inputs + F::outputs, Index, most> places, bool past) {
+    strided(Places<F::inputs + F::outputs, Index, most> places) {
     constexpr int count = F::inputs + F::outputs;
-    const Index first = static_cast<Index>(blockIdx.x) * (blockDim.x * each) + threadIdx.x;
-    Pack<T, n> in[each][F::inputs], out[F::outputs];
-    char* results[each][F::outputs];
+    const Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= places.items) return;
+    char* at[count];
+    places.find(i, at);
+    Pack<T, n> in[F::inputs], out[F::outputs];
 #pragma unroll
-    for (int u = 0; u < each; ++u) {
-        const Index i = first + u * blockDim.x;
-        if (i >= places.items) continue;
-        char* at[count];
-        places.find(i, at);
+    for (int k = 0; k < F::inputs; ++k) in[k] = load<T, n>(at[k]);
+    compute<F>(in, out);
 #pragma unroll
-        for (int k = 0; k < F::inputs; ++k) in[u][k] = load<T, n>(at[k]);
-#pragma unroll
-        for (int k = 0; k < F::outputs; ++k) results[u][k] = at[F::inputs + k];
-    }
-#pragma unroll
-    for (int u = 0; u < each; ++u) {
-        if (first + u * blockDim.x >= places.items) continue;
-        compute<F>(in[u], out);
-#pragma unroll
-        for (int k = 0; k < F::outputs; ++k) store(results[u][k], out[k], past);
-    }
+    for (int k = 0; k < F::outputs; ++k) store(at[F::inputs + k], out[k]);
 }
 
 // Small blocks where there is little to do, so that all multiprocessors take part.
@@ -109,31 +86,29 @@ struct Blocks {
     unsigned threads = most_threads;
     Grid grid;
 
-    Blocks(uint64_t items, int each, int multiprocessors) {
-        const auto of_thread = static_cast<uint64_t>(each);
+    Blocks(uint64_t items, int multiprocessors) {
         const auto wanted = static_cast<uint64_t>(multiprocessors) * 2;
-        while (threads > 64 && quotient_up(items, threads * of_thread) < wanted) threads /= 2;
-        grid.x = quotient_up(items, threads * of_thread);
+        while (threads > 64 && quotient_up(items, threads) < wanted) threads /= 2;
+        grid.x = quotient_up(items, threads);
         if (grid.x == 0) grid.x = 1;
     }
 };
 
-template <class F, class T, int n, int each, class Index, int most>
-void launch_strided(const RowShape<F::inputs + F::outputs>& shape, const Queue& queue, bool past) {
+template <class F, class T, int n, class Index, int most>
+void launch_strided(const RowShape<F::inputs + F::outputs>& shape, const Queue& queue) {
     const Places<F::inputs + F::outputs, Index, most> places(shape, n);
-    const Blocks blocks(places.items, each, card(queue.device).multiprocessors);
-    launch(queue.stream, strided<F, T, n, each, Index, most>, blocks.grid, blocks.threads, places,
-           past);
+    const Blocks blocks(places.items, card(queue.device).multiprocessors);
+    launch(queue.stream, strided<F, T, n, Index, most>, blocks.grid, blocks.threads, places);
 }
 
-template <class F, class T, int n, int each>
-void launch_dense(const RowShape<F::inputs + F::outputs>& shape, const Queue& queue, bool past) {
+template <class F, class T, int n>
+void launch_dense(const RowShape<F::inputs + F::outputs>& shape, const Queue& queue) {
     Dense<F> tensors;
     for (int k = 0; k < F::inputs + F::outputs; ++k)
         tensors.base[k] = const_cast<char*>(shape.base[k]);
     tensors.elements = static_cast<uint64_t>(shape.n);
-    const Blocks blocks(tensors.elements / n, each, card(queue.device).multiprocessors);
-    launch(queue.stream, dense<F, T, n, each>, blocks.grid, blocks.threads, tensors, past);
+    const Blocks blocks(tensors.elements / n, card(queue.device).multiprocessors);
+    launch(queue.stream, dense<F, T, n>, blocks.grid, blocks.threads, tensors);
 }
 
 // So few elements that all are under way at once, and what counts is how long one thread takes.
@@ -147,31 +122,28 @@ void launch_elementwise(const RowShape<F::inputs + F::outputs>& shape, const Que
     constexpr int count = F::inputs + F::outputs, n = vector_bytes / sizeof(T);
     check_dims(shape);
     const Card here = card(queue.device);
-    const bool past = static_cast<int64_t>(sizeof(T)) * count * shape.rows * shape.n >
-                      int64_t{2} * here.cache_bytes;
     bool dense_and_aligned = shape.rows == 1;
     for (int k = 0; k < count; ++k)
         dense_and_aligned = dense_and_aligned && is_aligned(shape.base[k]) &&
                             (shape.inner_step[k] == sizeof(T) || shape.n == 1);
     const bool little = is_little<T>(shape.rows * shape.n, here);
-    constexpr int few = sizeof(T) < 4 ? 4 / sizeof(T) : 1, each = at_once<T>;
+    constexpr int few = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
     if (dense_and_aligned && little) {
-        launch_dense<F, T, few, 1>(shape, queue, past);
+        launch_dense<F, T, few>(shape, queue);
     } else if (dense_and_aligned) {
-        launch_dense<F, T, n, each>(shape, queue, past);
+        launch_dense<F, T, n>(shape, queue);
     } else if (sizeof(T) < 8 && has_few(shape, shape.rows * (shape.n / n)) &&
                has_vectors(shape, n)) {
         if constexpr (sizeof(T) < 8) {
             if (little && has_few(shape, shape.rows * (shape.n / few)))
-                launch_strided<F, T, few, 1, uint32_t, few_dims>(shape, queue, past);
+                launch_strided<F, T, few, uint32_t, few_dims>(shape, queue);
             else
-                launch_strided<F, T, n, each, uint32_t, few_dims>(shape, queue, past);
+                launch_strided<F, T, n, uint32_t, few_dims>(shape, queue);
         }
     } else if (sizeof(T) < 8 && has_few(shape, shape.rows * shape.n)) {
-        if constexpr (sizeof(T) < 8)
-            launch_strided<F, T, 1, each, uint32_t, few_dims>(shape, queue, past);
+        if constexpr (sizeof(T) < 8) launch_strided<F, T, 1, uint32_t, few_dims>(shape, queue);
     } else {
-        launch_strided<F, T, 1, each, uint64_t, all_dims>(shape, queue, past);
+        launch_strided<F, T, 1, uint64_t, all_dims>(shape, queue);
     }
 }
 

@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(Backward<X, W, G>::template Held<held>::thread
         for (int e = 0; e < n; ++e)
             results[e] =
                 gradient.of_x(to_number(grad[j].at[e]), difference_at(j, e), weight_at(j, e));
-        store(at[2] + static_cast<uint64_t>(i) * vector_bytes, packed<X>(results), false);
+        store(at[2] + static_cast<uint64_t>(i) * vector_bytes, packed<X>(results));
     }
 }
 

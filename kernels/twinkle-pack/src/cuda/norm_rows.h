@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(Forward<X, add>::template Held<held>::threads,
                 for (int e = 0; e < n; ++e)
                     sums[e] = to_number(sum.at[e]) + to_number(residual[j].at[e]);
                 sum = packed<X>(sums);
-                store(at[3] + static_cast<uint64_t>(i) * vector_bytes, sum, false);
+                store(at[3] + static_cast<uint64_t>(i) * vector_bytes, sum);
             }
         }
     }
@@ -214,10 +214,9 @@ __global__ void __launch_bounds__(Forward<X, add>::template Held<held>::threads,
             weight[0] = load_affine<W, n>(affine.weight, i, 1);
             if constexpr (norm == Norm::layer) bias[0] = load_affine<W, n>(affine.bias, i, 0);
         }
-        store(
-            at[out] + static_cast<uint64_t>(i) * (n * sizeof(R)),
-            normalized<norm, X, R, W, V>(x[j], weight[at_hand], bias[at_hand_bias], normal, affine),
-            false);
+        store(at[out] + static_cast<uint64_t>(i) * (n * sizeof(R)),
+              normalized<norm, X, R, W, V>(x[j], weight[at_hand], bias[at_hand_bias], normal,
+                                           affine));
     }
 }
 

@@ -28,12 +28,8 @@ __device__ __forceinline__ uint4 load_once(const uint4* from) {
 __device__ __forceinline__ uint4 load_cached(const uint4* from) {
     return __ldg(from);
 }
-// `past`: not to be kept in the cache, where it does not fit anyway.
-__device__ __forceinline__ void store_wide(uint4* to, uint4 value, bool past) {
-    if (past)
-        __stcs(to, value);
-    else
-        *to = value;
+__device__ __forceinline__ void store_wide(uint4* to, uint4 value) {
+    *to = value;
 }
 
 __device__ __forceinline__ float exp_approximate(float x) {
@@ -109,7 +105,7 @@ void launch(void* stream, void (*kernel)(Parameters...), Grid grid, unsigned thr
 }
 
 struct Card {
-    int multiprocessors, cache_bytes;
+    int multiprocessors;
 };
 
 // Asked for once for each GPU of the process.
@@ -118,7 +114,6 @@ inline Card card(int device) {
     static Card known[most];
     Card found = device < most ? known[device] : Card{};
     if (found.multiprocessors) return found;
-    check_cuda(cudaDeviceGetAttribute(&found.cache_bytes, cudaDevAttrL2CacheSize, device));
     check_cuda(
         cudaDeviceGetAttribute(&found.multiprocessors, cudaDevAttrMultiProcessorCount, device));
     if (device < most) known[device] = found;

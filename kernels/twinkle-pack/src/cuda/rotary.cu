@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(threads)
         if constexpr (!neighbours) place += turns.pairs;  // behind both halves
         Number values[n];
         load_numbers<X>(x_at(place), values, false);
-        store(result_at(place), packed<R>(values), false);
+        store(result_at(place), packed<R>(values));
         return;
     }
     if constexpr (neighbours) {
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(threads)
                                     turns.transposed);
             x[i] = turned.first, x[i + 1] = turned.second;
         }
-        store(result_at(place), packed<R>(x), false);
+        store(result_at(place), packed<R>(x));
     } else {
         const uint32_t other = place + turns.pairs;
         Number x1[n], x2[n], c1[n], c2[n], s1[n], s2[n];
@@ -78,8 +78,8 @@ __global__ void __launch_bounds__(threads)
             const Rotated<V> turned(x1[i], x2[i], c1[i], c2[i], s1[i], s2[i], turns.transposed);
             x1[i] = turned.first, x2[i] = turned.second;
         }
-        store(result_at(place), packed<R>(x1), false);
-        store(result_at(other), packed<R>(x2), false);
+        store(result_at(place), packed<R>(x1));
+        store(result_at(other), packed<R>(x2));
     }
 }
 
