@@ -91,7 +91,9 @@ Formula rms_norm(bool add, bool weighted, double offset, bool last) {
 
 // PyTorch's kernel for CUDA takes no weights of another dtype, its one for CPUs does.
 Tensor layer_norm_of(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-    const auto differs = [&](const Tensor& row) { return row.defined() && row.dtype() != x.dtype(); };
+    const auto differs = [&](const Tensor& row) {
+        return row.defined() && row.dtype() != x.dtype();
+    };
     const bool elsewhere = !x.is_cpu() && (differs(weight) || differs(bias));
     const auto there = [&](const Tensor& tensor) {
         return elsewhere && tensor.defined() ? tensor.cpu() : tensor;

@@ -35,8 +35,8 @@ std::vector<fs::path> children(const fs::path& folder) {
     return found;
 }
 
-// A folder may be a build, a repository of builds, a folder of repositories, a cache of the Hub, or a
-// bundle, which has such a folder beside its mapping.
+// A folder may be a build, a repository of builds, a folder of repositories, a cache of the Hub, or
+// a bundle, which has such a folder beside its mapping.
 std::vector<fs::path> builds_in(const fs::path& folder) {
     if (fs::exists(folder / "metadata.json")) {
         return {folder};
