@@ -71,14 +71,20 @@ def commands(folder: pathlib.Path, torch: pathlib.Path) -> list[tuple[pathlib.Pa
     return result
 
 
-def build(sources: pathlib.Path, output: pathlib.Path, python: pathlib.Path) -> str:
-    compiler = shlex.split("ccache g++" if shutil.which("ccache") else "g++")
-    torch = torch_folder(python)
+def prepare(sources: pathlib.Path, output: pathlib.Path, registration: str) -> tuple[pathlib.Path, str]:
+    """Where the sources are beside the output, and their commit."""
     folder = output.resolve().parent / "sources"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     commit = unpack(sources, folder)
-    (folder / "registration.h").write_text(REGISTRATION)
+    (folder / "registration.h").write_text(registration)
+    return folder, commit
+
+
+def build(sources: pathlib.Path, output: pathlib.Path, python: pathlib.Path) -> str:
+    compiler = shlex.split("ccache g++" if shutil.which("ccache") else "g++")
+    torch = torch_folder(python)
+    folder, commit = prepare(sources, output, REGISTRATION)
     objects = []
     for target, command in commands(folder, torch):
         print(target.relative_to(folder), file=sys.stderr)
@@ -91,11 +97,7 @@ def build(sources: pathlib.Path, output: pathlib.Path, python: pathlib.Path) -> 
 
 def build_for_cuda(sources: pathlib.Path, output: pathlib.Path, python: pathlib.Path, arch: str) -> str:
     torch = torch_folder(python)
-    folder = output.resolve().parent / "sources"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    commit = unpack(sources, folder)
-    (folder / "registration.h").write_text(STABLE_REGISTRATION)
+    folder, commit = prepare(sources, output, STABLE_REGISTRATION)
     kernel = folder / "activation"
     subprocess.run(["nvcc", "-std=c++20", "-O3", "-DNDEBUG", f"-arch=sm_{arch}", "--shared", "-Xcompiler=-fPIC", "-w",
                     "-DCUDA_KERNEL", "-DUSE_CUDA", "-DTORCH_TARGET_VERSION=0x020a000000000000",

@@ -373,10 +373,7 @@ def main():
 
 
 def publish(options, head, rows):
-    text = head + "\n\n" + summary(rows) + "\n\n" + table(rows) + "\n"
-    if options.output:
-        options.output.write_text(text)
-    print(text)
+    machine.publish(options, head + "\n\n" + summary(rows) + "\n\n" + table(rows) + "\n")
 
 
 main()

@@ -126,14 +126,9 @@ def ratio(row: dict, name: str, kind: str) -> str:
     return f"{statistics.median(contestants[name][kind]) / statistics.median(contestants[OURS][kind]):.2f}"
 
 
-def versions() -> str:
-    code = "import torch, transformers; print(f'LibTorch {torch.__version__}, transformers {transformers.__version__}')"
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
-
-
 def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.ExitStack) -> dict:
-    result = {"model": options.model, "dtype": options.dtype, "versions": versions(), "processor": machine.processor(),
-              "load": machine.load(), "before": machine.gpu(), "left_out": [], "rows": [], "replays": {}}
+    result = {"model": options.model, "dtype": options.dtype, "versions": machine.versions(sys.executable),
+              "processor": machine.processor(), "load": machine.load(), "before": machine.gpu(), "left_out": [], "rows": [], "replays": {}}
     models, started = [sys.executable, HERE / "models.py"], time.monotonic()
     subprocess.run([*models, "make", options.model, options.dtype, folder / "plain.pt", options.device], check=True)
     result["replaced"] = replaced(kernelize(options.build, folder, "kernelized", MANIFEST, "--device", options.device))
@@ -176,12 +171,7 @@ def main() -> None:
     options.build, options.end = options.build.resolve(), time.monotonic() + options.stop
     with tempfile.TemporaryDirectory(prefix="gpu-model-", dir=options.folder) as name, contextlib.ExitStack() as stack:
         result = run(options, pathlib.Path(name), stack)
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
-    text = report(result)
-    sys.stdout.write(text)
-    if options.output:
-        options.output.write_text(text)
+    machine.publish(options, report(result), result)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""What figures were taken on, in a line."""
+"""What figures were taken on, in a line, and where they go."""
 
 import contextlib
+import json
 import os
 import pathlib
 import platform
 import subprocess
+import sys
 
 
 def processor() -> str:
@@ -27,3 +29,17 @@ def gpu() -> str:
                               capture_output=True, text=True)
         return done.stdout.strip().splitlines()[0]
     return "nvidia-smi does not say"
+
+
+def versions(python: pathlib.Path | str) -> str:
+    code = "import torch, transformers; print(f'LibTorch {torch.__version__}, transformers {transformers.__version__}')"
+    return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def publish(options, text: str, raw: dict | None = None) -> None:
+    """To stdout and to --output; what it was made of to --json."""
+    if options.json and raw is not None:
+        options.json.write_text(json.dumps(raw, indent=1) + "\n")
+    sys.stdout.write(text)
+    if options.output:
+        options.output.write_text(text)

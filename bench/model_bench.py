@@ -199,11 +199,6 @@ def report(result: dict) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def versions() -> str:
-    code = "import torch, transformers; print(f'LibTorch {torch.__version__}, transformers {transformers.__version__}')"
-    return subprocess.run([PYTHON, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
@@ -217,16 +212,11 @@ def main() -> None:
     parser.add_argument("--folder", help="for the models")
     options = parser.parse_args()
     options.build = options.build.resolve()
-    result = {"processor": machine.processor(), "load": machine.load(), "versions": versions(), "rows": []}
+    result = {"processor": machine.processor(), "load": machine.load(), "versions": machine.versions(PYTHON), "rows": []}
     for model in options.model or MODELS:
         for dtype in options.dtype or ["float32", "bfloat16"]:
             result["rows"] += measure_model(options, model, dtype)
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
-    text = report(result)
-    sys.stdout.write(text)
-    if options.output:
-        options.output.write_text(text)
+    machine.publish(options, report(result), result)
 
 
 if __name__ == "__main__":

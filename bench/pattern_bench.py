@@ -14,7 +14,6 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 import machine
@@ -92,11 +91,6 @@ def report(result: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def versions() -> str:
-    code = "import torch, transformers; print(f'LibTorch {torch.__version__}, transformers {transformers.__version__}')"
-    return subprocess.run([PYTHON, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
@@ -106,7 +100,7 @@ def main() -> None:
     parser.add_argument("--model", action="append", choices=MODELS)
     parser.add_argument("--folder", type=pathlib.Path, help="keeps the models, or takes those that are there")
     options = parser.parse_args()
-    result = {"processor": machine.processor(), "load": machine.load(), "versions": versions(), "rows": []}
+    result = {"processor": machine.processor(), "load": machine.load(), "versions": machine.versions(PYTHON), "rows": []}
     with tempfile.TemporaryDirectory(prefix="pattern-bench-") as name:
         folder = options.folder or pathlib.Path(name)
         folder.mkdir(exist_ok=True)
@@ -114,12 +108,7 @@ def main() -> None:
             for layers in options.layers or LAYERS:
                 models = sorted(folder.glob(f"{model},{layers},*.pt")) or make(model, layers, folder)
                 result["rows"] += measure(options.build.resolve(), folder, models)
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
-    text = report(result)
-    sys.stdout.write(text)
-    if options.output:
-        options.output.write_text(text)
+    machine.publish(options, report(result), result)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs everything that ctest knows and the pytest suites of tests/, and counts: one line for each part,
-and 'N passed, N failed' at the end. script/test builds first and then calls this."""
+"""Runs everything that ctest knows and the pytest suites of tests/, and counts: one line for each part, then the names
+of what failed, and 'N passed, N failed' at the end. script/test builds first and then calls this."""
 
 import argparse
 import json
@@ -19,12 +19,17 @@ TIME_LIMIT = 1800  # seconds for one part
 class Tally:
     def __init__(self) -> None:
         self.passed = self.failed = 0
+        self.failures: list[str] = []  # a line each
 
-    def part(self, name: str, passed: int, failed: int, seconds: float) -> None:
+    def part(self, name: str, passed: int, failed: int, seconds: float, failures: list[str] = ()) -> None:
         self.passed += passed
         self.failed += failed
+        self.failures += failures or [name] * bool(failed)
         state = "ok" if not failed else "FAILED"
         print(f"{name:<24} {passed:>5} passed {failed:>4} failed {seconds:>7.1f} s  {state}", flush=True)
+
+    def summary(self) -> str:
+        return "\n".join([*(f"FAILED {line}" for line in self.failures), f"{self.passed} passed, {self.failed} failed"])
 
 
 def run(command: list[str], **options) -> int:
@@ -48,14 +53,17 @@ def ctest_cases(build: pathlib.Path) -> list[tuple[str, list[str], dict]]:
     return cases
 
 
-def catch_counts(report: pathlib.Path) -> tuple[int, int] | None:
-    """Test cases passed and failed, from the XML of Catch2 2 or 3; None when it did not get to the end."""
+def catch_counts(report: pathlib.Path) -> tuple[int, int, list[str]] | None:
+    """Test cases passed and failed, and the names of these, from the XML of Catch2 2 or 3; None when it did not get to
+    the end."""
     try:
-        cases = ElementTree.parse(report).getroot().find("OverallResultsCases")
+        root = ElementTree.parse(report).getroot()
+        cases = root.find("OverallResultsCases")
         if cases is None:
             return None
-        failed = int(cases.get("failures"))
-        return int(cases.get("successes")) + int(cases.get("expectedFailures", 0)), failed
+        names = [case.get("name", "?") for case in root.iter("TestCase")
+                 if (result := case.find("OverallResult")) is not None and result.get("success") == "false"]
+        return int(cases.get("successes")) + int(cases.get("expectedFailures", 0)), int(cases.get("failures")), names
     except (ElementTree.ParseError, OSError, TypeError):
         return None
 
@@ -74,31 +82,43 @@ def run_ctest(build: pathlib.Path, tally: Tally) -> None:
                 counts = catch_counts(report)
             if counts is None or code != 0:
                 run([*command, "-r", "compact"], **options)  # again, for a person
-            passed, failed = counts or (0, 1)
-            tally.part(name, passed, failed or int(code != 0), time.monotonic() - started)
+            passed, failed, names = counts or (0, 1, [])
+            tally.part(name, passed, failed or int(code != 0), time.monotonic() - started,
+                       [f"{name}: {case}" for case in names])
         elif "pytest" in command:
-            passed, failed = pytest_counts(command, **options)
-            tally.part(name, passed, failed, time.monotonic() - started)
+            passed, failed, failures = pytest_counts(command, **options)
+            tally.part(name, passed, failed, time.monotonic() - started, failures)
         else:
             code = run(command, **options)
             tally.part(name, int(code == 0), int(code != 0), time.monotonic() - started)
 
 
-def pytest_counts(command: list[str], **options) -> tuple[int, int]:
-    """Runs a pytest command; cases passed and failed (at least one where pytest itself failed)."""
+def failure(case: ElementTree.Element) -> str | None:
+    """A line about a case of pytest that failed."""
+    for kind in ("failure", "error"):
+        if (found := case.find(kind)) is not None:
+            why = (found.get("message") or found.text or "").split("\n", 1)[0][:300]
+            return f"{case.get('classname')}::{case.get('name')}: {why}"
+    return None
+
+
+def pytest_counts(command: list[str], **options) -> tuple[int, int, list[str]]:
+    """Runs a pytest command; cases passed and failed (at least one where pytest itself failed), a line about each of these."""
     with tempfile.TemporaryDirectory() as scratch:
         report = pathlib.Path(scratch, "report.xml")
         code = run([*command, f"--junitxml={report}"], **options)
         try:
-            suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
+            root = ElementTree.parse(report).getroot()
         except (ElementTree.ParseError, OSError):
-            suites = []
+            root = ElementTree.Element("testsuites")
+    suites = list(root.iter("testsuite"))
     tests, failures, errors, skipped = (
         sum(int(suite.get(key)) for suite in suites) for key in ("tests", "failures", "errors", "skipped"))
     if skipped:
         print(f"{' '.join(command)}: {skipped} skipped", file=sys.stderr)
     failed = failures + errors
-    return max(tests - skipped - failed, 0), failed or int(code not in (0, 5))  # 5: nothing was selected
+    lines = [line for case in root.iter("testcase") if (line := failure(case))]
+    return max(tests - skipped - failed, 0), failed or int(code not in (0, 5)), lines  # 5: nothing was selected
 
 
 def run_pytest(build: pathlib.Path, tally: Tally, arguments: list[str]) -> None:
@@ -107,9 +127,9 @@ def run_pytest(build: pathlib.Path, tally: Tally, arguments: list[str]) -> None:
         name = str(folder.relative_to(ROOT))
         started = time.monotonic()
         command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *arguments, str(folder)]
-        passed, failed = pytest_counts(command, cwd=ROOT, env={
+        passed, failed, failures = pytest_counts(command, cwd=ROOT, env={
             **os.environ, "TWINKLE_BUILD_DIR": str(build), "TWINKLE_BIN": str(build / "bin" / "twinkle")})
-        tally.part(name, passed, failed, time.monotonic() - started)
+        tally.part(name, passed, failed, time.monotonic() - started, failures)
 
 
 def main() -> int:
@@ -129,7 +149,7 @@ def main() -> int:
         code = run(check.split())
         tally.part(" ".join(pathlib.Path(word).name for word in check.split()), int(code == 0), int(code != 0),
                    time.monotonic() - started)
-    print(f"{tally.passed} passed, {tally.failed} failed")
+    print(tally.summary())
     return 1 if tally.failed or not tally.passed else 0
 
 

@@ -56,23 +56,13 @@ __device__ __forceinline__ float to_number(T value) {
     return to_float(value);
 }
 
-template <class T>
-__device__ __forceinline__ T rounded(double value) {
+template <class T, class Number>
+__device__ __forceinline__ T rounded(Number value) {
     if constexpr (sizeof(T) == 8) {
         return value;
     } else {
         T both[2];
         from_floats(static_cast<float>(value), 0, both);
-        return both[0];
-    }
-}
-template <class T>
-__device__ __forceinline__ T rounded(float value) {
-    if constexpr (sizeof(T) == 8) {
-        return value;
-    } else {
-        T both[2];
-        from_floats(value, 0, both);
         return both[0];
     }
 }
