@@ -98,7 +98,7 @@ def failure(case: ElementTree.Element) -> str | None:
     for kind in ("failure", "error"):
         if (found := case.find(kind)) is not None:
             why = (found.get("message") or found.text or "").split("\n", 1)[0][:300]
-            return f"{case.get('classname')}::{case.get('name')}: {why}"
+            return f"{case.get('classname')}::{case.get('name', '')[:200]}: {why}"
     return None
 
 

@@ -21,8 +21,8 @@ PROGRAM = pathlib.Path(os.environ.get("TWINKLE_BIN") or os.environ.get("TWINKLE"
 COMMANDS = ["init", "add", "remove", "lock", "fetch", "verify", "verify-blob", "resolve", "kernelize", "run", "bench", "inspect", "check",
             "versions", "info", "tree", "outdated", "cache", "env", "completions"]
 
-# What a user's environment may say is not part of a test.
-PRIVATE = ("NO_COLOR", "COLUMNS", "TERM", "TWINKLE_KERNELS", "TWINKLE_LIBEXEC", "TWINKLE_RUNTIME", "HF_HOME")
+# What a user's environment may say is not part of a test; nor is a test's name, which may be longer than a variable may be.
+PRIVATE = ("NO_COLOR", "COLUMNS", "TERM", "TWINKLE_KERNELS", "TWINKLE_LIBEXEC", "TWINKLE_RUNTIME", "HF_HOME", "PYTEST_CURRENT_TEST")
 
 
 def environment(**changes):

@@ -85,8 +85,8 @@ def same(project, model, *inputs):
     ("odd = odd\n", "odd"),
     ("from .formulas import odd\n", "odd"),
     ("from os import system as odd\n", "odd"),
-    ("def odd(x):\n    return " + "(" * 5000 + "x" + ")" * 5000 + "\n", "odd"),
-    ("def odd(x):\n    return " + " + ".join(["x"] * 5000) + "\n", ""),
+    pytest.param("def odd(x):\n    return " + "(" * 5000 + "x" + ")" * 5000 + "\n", "odd", id="brackets"),
+    pytest.param("def odd(x):\n    return " + " + ".join(["x"] * 5000) + "\n", "", id="a long sum"),
     ("def odd(x):\n    return x + 1\n" * 2 + "    " * 200 + "\n\tx\n", ""),
     ("def odd(x):\n    return torch.ops.nowhere.nothing(x)\n", "nowhere"),
     ("def odd(x):\n    return __import__('os').system('true')\n", ""),
@@ -99,7 +99,7 @@ def test_what_is_no_formula(project, formula, why):
 
 @pytest.mark.parametrize("data,why", [
     (b"", ""), (b"\xff\xfe\x00", ""), (b"def odd(x):\n    return x + \xff\n", ""), (b"\x00", ""),
-    (b"def odd(x):\n    return x + 1\x00\n", ""), (b"(" * 200000, "")])
+    (b"def odd(x):\n    return x + 1\x00\n", ""), pytest.param(b"(" * 200000, "", id="open brackets")])
 def test_files_that_are_no_text(project, data, why):
     project.kernelized(data, code=2)
 
@@ -125,14 +125,15 @@ def test_places_that_are_no_files(project):
     ('pattern = "../../../../../../etc/passwd:odd"', 2), ('pattern = "/etc/shadow.py:odd"', 3),
     ('pattern = "../nowhere/formulas.py:odd"', 3), ('pattern = "formulas.py:../odd"', 2),
     ('pattern = "formulas.py:odd.py:odd"', 3), ('pattern = "formulas.py:"', 2), ('pattern = ":odd"', 2),
-    ('pattern = "formulas.py:' + "o" * 100000 + '"', 2), ('pattern = "formulas.py\\u0000:odd"', 2),
+    pytest.param('pattern = "formulas.py:' + "o" * 100000 + '"', 2, id="a long name"), ('pattern = "formulas.py\\u0000:odd"', 2),
     ('pattern = "formulas.py:odd\\n"', 2), ("pattern = 7", 2), ("pattern = [[]]", 2), ("pattern = {}", 2)])
 def test_names_that_lead_elsewhere(project, table, code):
     (project.folder / "twinkle.toml").write_text('presets = []\n[patterns.odd]\nfunc_impl = "op:aten::relu"\n' + table + "\n")
     project.kernelized("def odd(x):\n    return x + 1\n", code=code)
 
 
-@pytest.mark.parametrize("name", ['"../odd"', '"a.b"', '"a:b"', '"#2"', '""', '"_2"', '"2"', '"ä"', '"a b"', '"' + "a" * 100000 + '"'])
+@pytest.mark.parametrize("name", ['"../odd"', '"a.b"', '"a:b"', '"#2"', '""', '"_2"', '"2"', '"ä"', '"a b"',
+                                  pytest.param('"' + "a" * 100000 + '"', id="long")])
 def test_names_of_patterns(project, name):
     (project.folder / "twinkle.toml").write_text(
         f'presets = []\n[patterns.{name}]\nfunc_impl = "op:aten::relu"\npattern = "formulas.py:odd"\n')
