@@ -114,6 +114,29 @@ def attention(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, mask: Op
     return attend(q, k, v, rows, columns, 1, mask, False, scale / divisor, 0.0)
 
 
+# [patterns.biased_attention]
+
+
+def biased(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, bias: Tensor, mask: Tensor,
+           scale: float) -> Tensor:
+    return mixed(weights(scores(q, k, rows, columns) * scale + bias + mask), v)
+
+
+def biased_by_float32(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, bias: Tensor, mask: Tensor,
+                      scale: float) -> Tensor:
+    return mixed(weights_by_float32(scores(q, k, rows, columns) * scale + bias + mask, q), v)
+
+
+def biased_unscaled(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, bias: Tensor, mask: Tensor,
+                    scale: float = 1.0) -> Tensor:
+    return mixed(weights(scores(q, k, rows, columns) + bias + mask), v)
+
+
+def biased_attention(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, bias: Tensor, mask: Tensor,
+                     scale: float) -> Tensor:
+    return attend(q, k, v, rows, columns, 1, bias + mask, False, scale, 0.0)
+
+
 # [patterns.attention_left_out]
 
 

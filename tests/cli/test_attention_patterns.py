@@ -14,7 +14,8 @@ from test_models import Case, family, kernelized, outputs, sites_of
 torch = pytest.importorskip("torch")
 pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
-MINE = {"rotary", "partial_rotary", "grouped_attention", "attention", "attention_left_out", "attention_dropout"}
+MINE = {"rotary", "partial_rotary", "grouped_attention", "attention", "biased_attention", "attention_left_out",
+        "attention_dropout"}
 # Of two layers each. Where the operator is there already, only what goes into it is found.
 EXPECTED = {
     **{name: {"rotary": 4, "grouped_attention": 2}
@@ -23,7 +24,7 @@ EXPECTED = {
     "gptneox": {"partial_rotary": 4, "attention": 2},
     "gemma2": {"rotary": 4},  # between scores and softmax its own function
     **{name: {"attention": 2} for name in ("gpt2", "bert", "vit", "whisper")},
-    "t5": {"attention": 4},  # not where the decoder attends to itself: its mask has a dtype that is not known
+    "t5": {"attention": 4, "biased_attention": 2},
 }
 
 
@@ -62,9 +63,9 @@ def test_attention_that_is_written_out(twinkle, traced, name):
     case.assert_right(outputs(twinkle, case))
 
 
-@pytest.mark.parametrize("name", ["llama", "phi3", "bert", "gemma2", "cohere_bfloat16"])
+@pytest.mark.parametrize("name", ["llama", "phi3", "bert", "gpt2", "gemma2", "cohere_bfloat16"])
 def test_frozen_models(twinkle, traced, tmp_path, name):
-    """No module is left, and equal operators of several layers are one. (Of a frozen GPT-2 no attention is found.)"""
+    """No module is left, and equal operators of several layers are one."""
     name, _, dtype = name.partition("_")
     name = f"{name}_eager" + (f"_{dtype}" if dtype else "")
     torch.jit.freeze(torch.jit.load(traced / f"{name}.pt").eval()).save(tmp_path / f"{name}.pt")

@@ -95,11 +95,20 @@ ScalarType if_floating(ScalarType dtype) {
 }
 
 // Numbers do not promote a floating tensor; two tensors only count if they are alike, since one may
-// have no dimensions.
+// have no dimensions. A number that was such a tensor decides where the other is a mere number.
 ScalarType promoted(const FlatGraph& graph, const FlatNode& node, std::size_t first = 0) {
+    const FlatValue* operands[] = {&graph.value(node.inputs[first].value),
+                                   &graph.value(node.inputs[first + 1].value)};
+    if (operands[0]->kind == ValueKind::number && operands[1]->kind == ValueKind::number) {
+        const ScalarType one = if_floating(operands[0]->dtype);
+        const ScalarType other = if_floating(operands[1]->dtype);
+        return one == other || other == ScalarType::Undefined ? one
+               : one == ScalarType::Undefined                 ? other
+                                                              : ScalarType::Undefined;
+    }
     ScalarType dtype = ScalarType::Undefined;
-    for (std::size_t i = first; i < first + 2; ++i) {
-        const FlatValue& value = graph.value(node.inputs[i].value);
+    for (const FlatValue* operand : operands) {
+        const FlatValue& value = *operand;
         if (value.kind == ValueKind::number) {
             continue;
         }
