@@ -103,7 +103,7 @@ void measure(const twinkle::Mapping& mapping, const char* path) {
         }
     });
     PatternSearch search;
-    const Times all = times([&] { search = find_patterns(model, rules); });
+    const Times all = times([&] { search = find_patterns(model, mapping, rules); });
     std::size_t calls = 0;
     const Times traced = times([&] { calls = traced_calls(model, functions); });
     std::printf("{\"model\": \"%s\", \"nodes\": %zu, \"operations\": %zu, \"instances\": %zu, ",

@@ -32,7 +32,6 @@ struct InlinedGraph;
 struct Question;
 struct Region;
 struct RunPart;
-struct TracedFunction;
 struct TracedRun;
 class TracedCalls;
 
@@ -107,12 +106,12 @@ private:
         std::unordered_set<const torch::jit::Node*>& gone);
     tl::expected<torch::jit::Function*, KeepReason> stand_in(const Site& site,
                                                              const Region& region);
-    std::vector<TracedFunction> traced_functions() const;
     void select(Site& site, const MappedFunction& function);
     void find_patterns();
     void add_pattern(const PatternSite& place, std::vector<bool>& claimed);
     void report_unfound_patterns();
     void replace_patterns(bool in_layers);
+    void put_stand_ins(const std::vector<std::pair<Site*, const PatternSite*>>& found);
     bool is_in_chosen_layer(const Site& site) const;
     tl::expected<torch::jit::Function*, KeepReason> stand_in(const Choice& choice,
                                                              const PatternSite& place);
@@ -172,6 +171,10 @@ private:
     // Sites that others may become part of, by the path of their instance: its layer before
     // patterns.
     std::map<std::string, std::vector<Site*>> holders_;
+    std::map<std::string, Site*> takers_;  // patterns that were tried, by the modules they took in
+    // What came of places, by method and key: instances of a class share them.
+    std::map<std::pair<torch::jit::Function*, std::string>, tl::expected<void, KeepReason>>
+        in_pattern_places_;
     // By build id: the kernels that get_kernel_dep has asked for.
     std::map<std::string, std::set<const MappedKernel*>> dependencies_;
     // By build id; classes of one model may live in several compilation units.

@@ -41,7 +41,7 @@ void Kernelizer::replace_inlined(jit::Function& method, const std::vector<Site*>
         std::vector<Site*> sites;  // of the instances that share the graph
         std::optional<InlinedCall> call;
     };
-    TracedCalls calls(traced_functions());
+    TracedCalls calls(traced_functions(mapping_));
     const auto graph = jit::toGraphFunction(method).graph();
     InlinedCode code(*graph, calls);
     std::map<std::tuple<std::size_t, std::size_t, std::size_t>, Piece> pieces;

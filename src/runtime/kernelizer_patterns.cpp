@@ -3,6 +3,7 @@
 #include "runtime/format.h"
 #include "runtime/kernelizer.h"
 
+#include "runtime/patterns/original_function.h"
 #include "runtime/patterns/pattern_calls.h"
 #include "runtime/rewrite/forward_methods.h"
 #include "twinkle/error.h"
@@ -43,7 +44,7 @@ void Kernelizer::find_patterns() {
             sites_.push_back(std::move(site));
         }
     }
-    patterns_ = runtime::find_patterns(model_, rules_);
+    patterns_ = runtime::find_patterns(model_, mapping_, rules_);
     const PatternSearch& search = *patterns_;
     report_.warnings.insert(report_.warnings.end(), search.warnings.begin(), search.warnings.end());
     // What comes first in the mapping takes what several would match.
@@ -128,52 +129,47 @@ void Kernelizer::replace_patterns(bool in_layers) {
         return;
     }
     if (!patterns_) {
-        patterns_ = runtime::find_patterns(model_, rules_);
-    }
-    if (!originals_) {
-        originals_ = std::make_shared<jit::CompilationUnit>();
+        patterns_ = runtime::find_patterns(model_, mapping_, rules_);
     }
     std::map<std::string, const PatternSite*> places;
     for (const PatternSite& place : patterns_->sites) {
         places.emplace(place.site, &place);
     }
-    // Instances of a class share the place.
-    using Place = std::pair<jit::Function*, std::string>;
-    std::map<Place, tl::expected<void, KeepReason>> done;
-    std::map<jit::Function*, std::vector<PatternCall>> calls;
-    std::map<const PatternSite*, Place> place_of;
-    for (const Site* site : chosen) {
-        const auto found = places.find(site->report.site);
-        if (found == places.end()) {
-            continue;
-        }
-        const PatternSite& place = *found->second;
-        const Place key{place.method, place.key};
-        if (done.contains(key)) {
-            continue;
-        }
-        const auto function = stand_in(*site->choice, place);
-        if (function) {
-            calls[place.method].push_back({&place, *function});
-            place_of.emplace(&place, key);
-            done.emplace(key, tl::expected<void, KeepReason>());
-        } else {
-            done.emplace(key, tl::make_unexpected(function.error()));
-        }
-    }
-    for (const auto& [method, all] : calls) {
-        for (const auto& [place, problem] : put_calls(patterns_->graph, *method, all)) {
-            done.at(place_of.at(place)) =
-                tl::make_unexpected(KeepReason{Fallback::cannot_compile, problem});
-        }
-    }
+    std::vector<std::pair<Site*, const PatternSite*>> found;
     for (Site* site : chosen) {
-        const auto found = places.find(site->report.site);
-        if (found == places.end()) {
-            keep(*site, {std::nullopt, "nothing that is left computes it"});
+        if (const auto place = places.find(site->report.site); place != places.end()) {
+            found.emplace_back(site, place->second);
         } else {
-            enter(*site, done.at({found->second->method, found->second->key}));
+            keep(*site, {std::nullopt, "nothing that is left computes it"});
         }
+    }
+    put_stand_ins(found);
+    for (const auto& [site, place] : found) {
+        enter(*site, in_pattern_places_.at({place->method, place->key}));
+    }
+}
+
+void Kernelizer::put_stand_ins(const std::vector<std::pair<Site*, const PatternSite*>>& found) {
+    std::vector<PatternCall> calls;
+    for (const auto& [site, place] : found) {
+        const auto [result, first] = in_pattern_places_.try_emplace({place->method, place->key});
+        if (first) {
+            const auto function = stand_in(*site->choice, *place);
+            if (function) {
+                calls.push_back({place, *function});
+            } else {
+                result->second = tl::make_unexpected(function.error());
+            }
+        }
+        if (result->second) {
+            for (const std::string& path : place->taken) {
+                takers_[path] = site;
+            }
+        }
+    }
+    for (const auto& [place, problem] : put_calls(patterns_->graph, calls)) {
+        in_pattern_places_.at({place->method, place->key}) =
+            tl::make_unexpected(KeepReason{Fallback::cannot_compile, problem});
     }
 }
 
@@ -184,6 +180,9 @@ tl::expected<jit::Function*, KeepReason> Kernelizer::stand_in(const Choice& choi
                          fmt::format("{}|{}", place.shape(), place.number), choice.implementation);
     if (const auto known = stand_ins_.find(key); known != stand_ins_.end()) {
         return known->second;
+    }
+    if (!originals_) {
+        originals_ = std::make_shared<jit::CompilationUnit>();
     }
     const auto make = [&]() -> tl::expected<jit::Function*, KeepReason> {
         const auto original =

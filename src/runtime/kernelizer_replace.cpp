@@ -101,13 +101,21 @@ Kernelizer::Site* Kernelizer::replaced_around(const std::string& name) const {
 }
 
 // A module that only a replaced one has called is no site any more: the layer there computes it. So
-// it is with a call of a function in what is replaced or called no more.
+// it is with a call of a function in what is replaced or called no more, and with what a pattern
+// has taken in.
 bool Kernelizer::absorb(Site& site) {
-    if (Site* holder = replaced_around(site.report.site)) {
+    const auto taker = takers_.find(site.instance.path);
+    Site* holder = taker != takers_.end() ? taker->second : replaced_around(site.report.site);
+    if (holder == nullptr) {
+        return false;
+    }
+    if (holder->report.status == SiteStatus::replaced) {
         holder->add_part(name_below(holder->instance.path, site.report.site));
         site.absorbed = true;
+    } else {
+        keep(site, {std::nullopt, "it is part of " + holder->report.site + " now, which is kept"});
     }
-    return site.absorbed;
+    return true;
 }
 
 // Also what was to be kept: the original is not there any more.

@@ -64,17 +64,9 @@ std::size_t index_among_its_function(const std::vector<TracedRun>& runs, const T
 
 }  // namespace
 
-std::vector<TracedFunction> Kernelizer::traced_functions() const {
-    std::vector<TracedFunction> functions;
-    for (const MappedFunction& one : mapping_.functions) {
-        functions.push_back({one.target_module, one.func_name});
-    }
-    return functions;
-}
-
 // What a trace went through is found by the stacks of its nodes.
 void Kernelizer::find_inlined(std::set<std::string>& called) {
-    TracedCalls calls(traced_functions());
+    TracedCalls calls(traced_functions(mapping_));
     std::vector<InlinedGraph> graphs = inlined_graphs(calls);
     const auto answers = prove(graphs);
     for (InlinedGraph& graph : graphs) {

@@ -114,8 +114,9 @@ runtime::VerificationContext Kernelizing::verification(const Report& report) con
     context.gradients = runtime::wants_training(report.mode);
     const auto rules = std::make_shared<const std::vector<runtime::PatternRule>>(
         runtime::compile_patterns(mapping_));
-    context.prepare = [rules](torch::jit::Module& model, const std::vector<std::string>& sites) {
-        runtime::outline_patterns(model, *rules, sites);
+    context.prepare = [this, rules](torch::jit::Module& model,
+                                    const std::vector<std::string>& sites) {
+        runtime::outline_patterns(model, mapping_, *rules, sites);
     };
     context.observer = [this](std::size_t done, std::size_t total, const std::string& site) {
         channel_.progress(done, total, site);

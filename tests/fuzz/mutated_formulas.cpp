@@ -135,10 +135,11 @@ std::string problem_with(const std::string& reason) {
     return reason.empty() ? "a refusal without a reason" : "";
 }
 
-void outline(const std::vector<runtime::PatternRule>& rules, FormulaResult& result) {
+void outline(const Mapping& mapping, const std::vector<runtime::PatternRule>& rules,
+             FormulaResult& result) {
     auto model = fresh_model();
     static const at::Tensor expected = output(model);
-    const auto search = runtime::find_patterns(model, rules);
+    const auto search = runtime::find_patterns(model, mapping, rules);
     std::vector<std::string> sites;
     for (const auto& site : search.sites) {
         if (site.match.problem.empty()) {
@@ -149,7 +150,7 @@ void outline(const std::vector<runtime::PatternRule>& rules, FormulaResult& resu
     if (std::set<std::string>(sites.begin(), sites.end()).size() != sites.size()) {
         result.problem = "two places have one name";
     }
-    runtime::outline_patterns(model, rules, sites);
+    runtime::outline_patterns(model, mapping, rules, sites);
     for (torch::jit::Function* method : model.type()->methods()) {
         torch::jit::toGraphFunction(*method).graph()->lint();
     }
@@ -182,7 +183,7 @@ FormulaResult try_mutated_formulas(std::uint32_t number) {
             }
         }
         if (!rules[0].formulas.empty()) {
-            outline(rules, result);
+            outline(mapping, rules, result);
         }
     } catch (const std::exception& error) {
         result.problem = std::string("an exception: ") + error.what();

@@ -13,22 +13,14 @@
 
 namespace twinkle::runtime {
 
-// The function of this name for a site: what it computes, by the model's own operators, of the
-// parameters of the formula.
-tl::expected<torch::jit::Function*, std::string> original_of(const FlatGraph& graph,
-                                                             const PatternSite& site,
-                                                             torch::jit::CompilationUnit& unit,
-                                                             const c10::QualifiedName& name);
-
 struct PatternCall {
     const PatternSite* site = nullptr;
     torch::jit::Function* function = nullptr;  // with the formula's parameters and results
 };
 
-// Edits one method; the sites are in it, and each is there once. What each call of another function
-// on the way to a site does becomes part of the method. By site, why a call could not be put there.
+// Edits the methods of the sites; each place is there once. What each call of another function on
+// the way to a site does becomes part of the method. By site, why a call could not be put there.
 std::map<const PatternSite*, std::string> put_calls(const FlatGraph& graph,
-                                                    torch::jit::Function& method,
                                                     const std::vector<PatternCall>& calls);
 
 // "twinkle_patterns.add_rms_norm" behind a prefix, and "twinkle_patterns._2.add_rms_norm" for the
@@ -36,7 +28,7 @@ std::map<const PatternSite*, std::string> put_calls(const FlatGraph& graph,
 c10::QualifiedName numbered(const std::string& prefix, const PatternSite& site);
 
 // In a model that is verified, lets these sites be calls of what they compute.
-void outline_patterns(const torch::jit::Module& model, const std::vector<PatternRule>& rules,
-                      const std::vector<std::string>& sites);
+void outline_patterns(const torch::jit::Module& model, const Mapping& mapping,
+                      const std::vector<PatternRule>& rules, const std::vector<std::string>& sites);
 
 }  // namespace twinkle::runtime

@@ -2,6 +2,8 @@
 #include "runtime/format.h"
 
 #include "runtime/patterns/compiled_formulas.h"
+#include "runtime/patterns/openable_modules.h"
+#include "runtime/patterns/pattern_homes.h"
 #include "runtime/rewrite/function_calls.h"
 
 #include <algorithm>
@@ -28,51 +30,44 @@ std::string text_of(const c10::IValue& value) {
 
 class Search {
 public:
-    Search(const jit::Module& model, const std::vector<PatternRule>& rules, PatternSearch& into)
-        : rules_(rules), into_(into) {
-        for (Instance& instance : instances_of(model)) {
-            const void* object = instance.module._ivalue().get();
-            instances_.emplace(object, std::move(instance));
+    Search(const std::vector<Instance>& instances, const Mapping& mapping,
+           const std::vector<PatternRule>& rules, const std::vector<FunctionCall>& calls,
+           PatternSearch& into)
+        : rules_(rules), into_(into), openable_(mapping, calls) {
+        for (const Instance& instance : instances) {
+            instances_.emplace(instance.module._ivalue().get(), instance);
         }
-        if (into.graph.has_stand_ins) {
-            for (const FunctionCall& call : function_calls(model)) {
-                if (call.replaced) {
-                    taken_.insert(call.site);
-                }
+        for (const FunctionCall& call : calls) {
+            if (call.replaced) {
+                taken_.insert(call.site);
             }
         }
     }
 
     void run() {
-        for (const PatternRule& rule : rules_) {
-            std::unordered_set<ValueId> places;
-            std::vector<Found> found;
-            for (const auto& formula : rule.formulas) {
-                auto matches = find_formula(into_.graph, *formula);
-                if (!matches) {
-                    into_.warnings.push_back(fmt::format("the pattern {} was not looked for: {}",
-                                                         rule.pattern->name, matches.error()));
-                    continue;
-                }
-                for (FormulaMatch& match : *matches) {
-                    const auto home = home_of(match);
-                    if (home && places.insert(match.results[0]).second) {
-                        forget_constants_of_callers(match, *home);
-                        found.push_back({std::move(match), formula.get(), *home});
-                    }
-                }
+        std::vector<PlacedMatch> matches = all_matches();
+        const FrameTests tests{[&](const Frame& one) { return instances_.contains(one.object); },
+                               [&](const Frame& one) {
+                                   const auto instance = instances_.find(one.object);
+                                   return instance != instances_.end() &&
+                                          openable_.contain(instance->second, *one.function);
+                               }};
+        opened_ = bring_together(into_.graph, matches, tests);
+        std::vector<std::vector<PlacedMatch>> of_rules(rules_.size());
+        std::vector<std::unordered_set<ValueId>> places(rules_.size());
+        for (PlacedMatch& one : matches) {
+            if (places[one.rule].insert(one.match.results[0]).second) {
+                forget_constants_of_callers(one.match, one.home.frame);
+                of_rules[one.rule].push_back(std::move(one));
             }
-            enter(rule, std::move(found));
+        }
+        for (std::vector<PlacedMatch>& found : of_rules) {
+            enter(std::move(found));
         }
         refuse_other_calls();
     }
 
 private:
-    struct Found {
-        FormulaMatch match;
-        const Formula* formula;
-        std::int32_t home;
-    };
     // Of which object it is called; by the address of the method.
     using Method = std::pair<const void*, jit::Function*>;
     struct Hash {
@@ -84,57 +79,33 @@ private:
 
     const Frame& frame(std::int32_t id) const { return into_.graph.frame(id); }
 
-    // The frame of the lowest method that holds all of it; none: it takes modules apart that do
-    // more than this.
-    std::optional<std::int32_t> home_of(const FormulaMatch& match) const {
-        std::int32_t home = into_.graph.node(match.nodes.front()).frame;
-        for (const std::int32_t node : match.nodes) {
-            std::int32_t other = into_.graph.node(node).frame;
-            while (home != other) {
-                std::int32_t& deeper = frame(home).depth > frame(other).depth ? home : other;
-                deeper = frame(deeper).parent;
-                if (deeper == nothing) {
-                    return std::nullopt;
+    std::vector<PlacedMatch> all_matches() {
+        std::vector<PlacedMatch> all;
+        for (std::size_t rule = 0; rule < rules_.size(); ++rule) {
+            for (const auto& formula : rules_[rule].formulas) {
+                auto matches = find_formula(into_.graph, *formula);
+                if (!matches) {
+                    into_.warnings.push_back(fmt::format("the pattern {} was not looked for: {}",
+                                                         rules_[rule].pattern->name,
+                                                         matches.error()));
+                    continue;
+                }
+                for (FormulaMatch& match : *matches) {
+                    all.push_back({rule, formula.get(), std::move(match), {}});
                 }
             }
         }
-        while (frame(home).object == nullptr) {
-            home = frame(home).parent;
-            if (home == nothing) {
-                return std::nullopt;
-            }
-        }
-        return instances_.contains(frame(home).object) && is_whole(match, home)
-                   ? std::optional(home)
-                   : std::nullopt;
+        return all;
     }
 
-    // Whether nothing of it lies in a branch of what is called, and what is called of other modules
-    // is part of it as a whole.
-    bool is_whole(const FormulaMatch& match, std::int32_t home) const {
-        c10::SmallVector<std::pair<std::int32_t, std::int32_t>, 8> crossed;  // frame, nodes in it
-        for (const std::int32_t node : match.nodes) {
-            const FlatNode& one = into_.graph.node(node);
-            if (one.frame != home && one.node->owningBlock() != frame(one.frame).graph->block()) {
-                return false;
-            }
-            for (std::int32_t at = one.frame; at != home; at = frame(at).parent) {
-                auto known = std::find_if(crossed.begin(), crossed.end(),
-                                          [&](const auto& entry) { return entry.first == at; });
-                if (known == crossed.end()) {
-                    crossed.emplace_back(at, 0);
-                    known = crossed.end() - 1;
-                }
-                ++known->second;
+    std::vector<std::string> paths_of(const std::vector<std::int32_t>& frames) const {
+        std::vector<std::string> paths;
+        for (const std::int32_t id : frames) {
+            if (const auto known = instances_.find(frame(id).object); known != instances_.end()) {
+                paths.push_back(known->second.path);
             }
         }
-        return std::all_of(crossed.begin(), crossed.end(), [&](const auto& entry) {
-            const auto& [at, count] = entry;
-            const std::int32_t parent = frame(at).parent;
-            return (frame(at).object == nullptr || count >= frame(at).nodes) &&
-                   (parent == home ||
-                    frame(at).call->owningBlock() == frame(parent).graph->block());
-        });
+        return paths;
     }
 
     // What a caller passes may be another constant in another call.
@@ -156,12 +127,12 @@ private:
 
     // What two occurrences in one method have in common: the calls on the way, the node, the
     // formula and its constants.
-    std::string key_of(const Found& found) const {
+    std::string key_of(const PlacedMatch& found) const {
         const ValueId result = found.match.results.front();
         const FlatNode& top = *into_.graph.node_of(result);
         std::string key = fmt::format("{}|{}|{}", found.formula->name, fmt::ptr(top.node),
                                       into_.graph.value(result).output);
-        for (std::int32_t at = top.frame; at != found.home; at = frame(at).parent) {
+        for (std::int32_t at = top.frame; at != found.home.frame; at = frame(at).parent) {
             fmt::format_to(std::back_inserter(key), "|{}", fmt::ptr(frame(at).call));
         }
         for (const MatchedParameter& parameter : found.match.parameters) {
@@ -171,19 +142,19 @@ private:
         return key;
     }
 
-    void enter(const PatternRule& rule, std::vector<Found> found) {
-        std::sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
+    void enter(std::vector<PlacedMatch> found) {
+        std::sort(found.begin(), found.end(), [&](const PlacedMatch& a, const PlacedMatch& b) {
             return a.match.nodes.back() < b.match.nodes.back();
         });
         std::map<std::pair<Method, std::string>, std::size_t> known;  // index of sites
-        for (Found& one : found) {
-            const Method method{frame(one.home).object, frame(one.home).function};
+        for (PlacedMatch& one : found) {
+            const Method method{frame(one.home.frame).object, frame(one.home.frame).function};
             std::string key = key_of(one);
             const auto [at, first] =
                 known.emplace(std::pair(method, std::move(key)), into_.sites.size());
             if (first) {
-                into_.sites.push_back(
-                    site(rule, one, at->first.second, numbers_[{rule.pattern->name, method}]));
+                into_.sites.push_back(site(one, at->first.second,
+                                           numbers_[{rules_[one.rule].pattern->name, method}]));
                 occurrences_.push_back(0);
             }
             PatternSite& site = into_.sites[at->second];
@@ -206,8 +177,10 @@ private:
         for (const PatternSite& site : into_.sites) {
             calls.emplace(Method(frame(site.frame).object, site.method), 0);
         }
-        for (const Frame& one : into_.graph.frames) {
-            if (one.object != nullptr && !calls.empty()) {
+        const auto all = static_cast<std::int32_t>(into_.graph.frames.size());
+        for (std::int32_t id = 0; id < all && !calls.empty(); ++id) {
+            const Frame& one = frame(id);
+            if (one.object != nullptr && !opened_.contains(id)) {
                 const auto known = calls.find({one.object, one.function});
                 if (known != calls.end()) {
                     ++known->second;
@@ -222,19 +195,19 @@ private:
         }
     }
 
-    PatternSite site(const PatternRule& rule, const Found& found, const std::string& key,
-                     std::size_t& number) const {
+    PatternSite site(const PlacedMatch& found, const std::string& key, std::size_t& number) const {
         PatternSite made;
-        made.rule = &rule;
+        made.rule = &rules_[found.rule];
         made.formula = found.formula;
-        made.instance = instances_.at(frame(found.home).object);
-        made.method = frame(found.home).function;
+        made.instance = instances_.at(frame(found.home.frame).object);
+        made.method = frame(found.home.frame).function;
         made.match = found.match;
-        made.frame = found.home;
+        made.frame = found.home.frame;
+        made.taken = paths_of(found.home.taken);
         made.key = key;
         const std::string name = (made.instance.path.empty() ? "" : made.instance.path + ".") +
                                  made.method->name() + ":" +
-                                 pattern_function_name(rule.pattern->name);
+                                 pattern_function_name(made.rule->pattern->name);
         do {
             made.number = ++number;
             made.site = name + (number > 1 ? fmt::format("#{}", number) : "");
@@ -244,6 +217,8 @@ private:
 
     const std::vector<PatternRule>& rules_;
     PatternSearch& into_;
+    OpenableModules openable_;
+    std::unordered_set<std::int32_t> opened_;  // frames
     std::unordered_map<const void*, Instance> instances_;
     std::unordered_set<std::string> taken_;  // by an earlier kernelize
     // By the pattern's name, which several rules may have, and the method.
@@ -282,7 +257,8 @@ std::vector<PatternRule> compile_patterns(const Mapping& mapping) {
     return rules;
 }
 
-PatternSearch find_patterns(const jit::Module& model, const std::vector<PatternRule>& rules) {
+PatternSearch find_patterns(const jit::Module& model, const Mapping& mapping,
+                            const std::vector<PatternRule>& rules) {
     PatternSearch search;
     auto graph = flatten(model);
     if (!graph) {
@@ -290,7 +266,9 @@ PatternSearch find_patterns(const jit::Module& model, const std::vector<PatternR
         return search;
     }
     search.graph = std::move(*graph);
-    Search(model, rules, search).run();
+    const bool any_calls = search.graph.has_stand_ins || !mapping.functions.empty();
+    const auto calls = any_calls ? function_calls(model) : std::vector<FunctionCall>();
+    Search(instances_of(model), mapping, rules, calls, search).run();
     return search;
 }
 

@@ -20,8 +20,8 @@ struct PatternRule {
 
 std::vector<PatternRule> compile_patterns(const Mapping& mapping);
 
-// A place in a method of an instance: the lowest method that holds all of it. What it calls on the
-// way is part of it: a module only if the formula is all that it does.
+// A place in a method of an instance: the lowest method that holds all of it and that no place
+// opens (pattern_homes.h). What it calls on the way becomes part of that method.
 struct PatternSite {
     std::string site;  // "layers.0.forward:twinkle_patterns.add_rms_norm", with "#2" for the next
     const PatternRule* rule = nullptr;
@@ -32,7 +32,8 @@ struct PatternSite {
     std::vector<std::int32_t> claimed;  // flat nodes, wherever it is called
     std::int32_t frame = 0;             // of the method in `match`
     std::size_t number = 1;             // among those of its pattern in the method
-    std::string key;  // equal for the same place in instances that share their code
+    std::string key;                 // equal for the same place in instances that share their code
+    std::vector<std::string> taken;  // paths of modules on the way that do nothing else
 
     // What is computed there, with the constants: equal for sites that one function can serve.
     std::string shape() const;
@@ -44,7 +45,8 @@ struct PatternSearch {
     std::vector<std::string> warnings;
 };
 
-PatternSearch find_patterns(const torch::jit::Module& model, const std::vector<PatternRule>& rules);
+PatternSearch find_patterns(const torch::jit::Module& model, const Mapping& mapping,
+                            const std::vector<PatternRule>& rules);
 
 // "twinkle_patterns.add_rms_norm": what a call stands for that has taken a pattern's place.
 std::string pattern_function_name(const std::string& pattern);

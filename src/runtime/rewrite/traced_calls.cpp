@@ -31,6 +31,14 @@ std::string text_of(std::span<const StackFrame> frames) {
 
 }  // namespace
 
+std::vector<TracedFunction> traced_functions(const Mapping& mapping) {
+    std::vector<TracedFunction> functions;
+    for (const MappedFunction& one : mapping.functions) {
+        functions.push_back({one.target_module, one.func_name});
+    }
+    return functions;
+}
+
 TracedCalls::TracedCalls(std::vector<TracedFunction> functions) : functions_(std::move(functions)) {
     for (std::size_t i = 0; i < functions_.size(); ++i) {
         by_name_.emplace(functions_[i].func_name, i);

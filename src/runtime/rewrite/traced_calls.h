@@ -2,6 +2,7 @@
 // The calls of Python functions that a trace has inlined, found by the stacks that its nodes keep.
 
 #include "runtime/inspect/stack_frames.h"
+#include "twinkle/mapping.h"
 
 #include <torch/script.h>
 
@@ -24,6 +25,8 @@ struct TracedFunction {
 
     std::string full_name() const { return target_module + "." + func_name; }
 };
+
+std::vector<TracedFunction> traced_functions(const Mapping& mapping);
 
 // What a node is and where in the function: equal for the same place of two calls.
 struct TraceLabel {
