@@ -15,6 +15,8 @@ constexpr const char* head =
 # `twinkle kernelize MODEL` puts it into a model.
 
 # Bindings that come with twinkle: classes of Hugging Face transformers to the bundled kernels, by full name.
+# With "patterns" behind it, formulas too: what the bundled kernels compute and no name is left for in a trace, such as
+# an addition and the norm behind it. `twinkle kernelize MODEL --dry-run` lists what is found.
 presets = ["transformers"]
 )";
 
@@ -42,6 +44,14 @@ constexpr const char* functions_text =
 # [functions.gelu]
 # target_module = "my_package.activations"      # whose function gelu is
 # repo_id = "kernels-community/activation"      # or func_impl = "fast.py:gelu", "op:aten::gelu"
+)";
+
+constexpr const char* patterns =
+    R"(
+# What stands for a formula, wherever a model computes it and whatever that is called.
+# [patterns.gate]
+# pattern = "formulas.py:gate"                  # a Python function in a file of this project
+# func_impl = "op:twinkle_pack::silu_mul"       # or as of a function
 )";
 
 constexpr const char* targets =
@@ -174,6 +184,7 @@ std::string new_manifest(const std::string& model, const std::vector<ClassFound>
     }
     text += functions_text;
     text += proposed_functions(functions);
+    text += patterns;
     return text + targets;
 }
 
