@@ -18,6 +18,8 @@
 namespace twinkle::cli {
 namespace {
 
+const std::vector<std::string> dtypes = {"bfloat16", "float16", "float32"};
+
 [[noreturn]] void cannot_be(const std::string& option, const std::string& value,
                             const std::vector<std::string>& known) {
     const auto near = base::nearest(value, known);
@@ -124,9 +126,8 @@ std::vector<std::string> fallback_words(const std::string& text) {
 }
 
 std::string checked_dtype(const std::string& text) {
-    const std::vector<std::string> known = {"bfloat16", "float16", "float32"};
-    if (std::find(known.begin(), known.end(), text) == known.end()) {
-        cannot_be("--dtype", text, known);
+    if (std::find(dtypes.begin(), dtypes.end(), text) == dtypes.end()) {
+        cannot_be("--dtype", text, dtypes);
     }
     return text;
 }
@@ -181,7 +182,7 @@ Option dtype_option() {
                 "Convert the model first, weights and the dtypes that its code names: "
                 "bfloat16, float16 or float32",
             .kind = ValueKind::choice,
-            .choices = {"bfloat16", "float16", "float32"}};
+            .choices = dtypes};
 }
 
 Option inputs_option() {

@@ -209,6 +209,14 @@ torch::jit::Module site_of(const torch::jit::Module& model, const InlinedSites& 
                                    : module_at(model, site).value_or(model);
 }
 
+torch::jit::Module with_calls(torch::jit::Module model, const VerificationContext& context,
+                              const std::vector<std::string>& sites) {
+    if (context.prepare && !sites.empty()) {
+        context.prepare(model, sites);
+    }
+    return model;
+}
+
 // What the kernels stand for: the original, converted where the kernelized model was, and with a
 // call wherever one of the sites was.
 torch::jit::Module open_original(const VerificationContext& context,
@@ -217,10 +225,7 @@ torch::jit::Module open_original(const VerificationContext& context,
     if (context.dtype) {
         convert_dtype(model, *context.dtype);
     }
-    if (context.prepare && !sites.empty()) {
-        context.prepare(model, sites);
-    }
-    return model;
+    return with_calls(std::move(model), context, sites);
 }
 
 // What is to compute in double, with the weights that the original has, or got.
@@ -230,10 +235,7 @@ torch::jit::Module open_reference(const VerificationContext& context,
     if (context.dtype) {
         round_weights(model, *context.dtype);
     }
-    if (context.prepare && !sites.empty()) {
-        context.prepare(model, sites);
-    }
-    return model;
+    return with_calls(std::move(model), context, sites);
 }
 
 // The whole original in double.
