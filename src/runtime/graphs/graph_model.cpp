@@ -18,29 +18,29 @@ GraphModel::GraphModel(jit::Module model, bool freeze, bool fuse) : module_(std:
                                            .hint = {}});
     }
     obstacle_ = device_obstacle(module_).value_or("");
-    if (freeze && !is_training()) {
-        freeze_it(fuse);
-    }
+    const bool frozen = freeze && !is_training() && freeze_it();
     if (obstacle_.empty()) {
         obstacle_ = graph_obstacle(*module_.get_method("forward").graph()).value_or("");
+    }
+    if (frozen && !fuse && obstacle_.empty()) {
+        // Nothing is left in there to specialize for: no profiling, no compiling for a shape that
+        // is new. LibTorch's own switch for that is one for the process. What is never captured
+        // keeps LibTorch's settings, which are faster then.
+        auto& function = jit::toGraphFunction(module_.get_method("forward").function());
+        function._set_initial_executor_execution_mode(jit::ExecutorExecutionMode::SIMPLE);
     }
     for (const at::Tensor& parameter : module_.parameters()) {
         wants_gradients_ = wants_gradients_ || parameter.requires_grad();
     }
 }
 
-void GraphModel::freeze_it(bool fuse) {
+bool GraphModel::freeze_it() {
     try {
-        jit::Module frozen = jit::freeze(module_);
-        if (!fuse) {
-            // Nothing is left in there to specialize for: no profiling, no compiling for a shape
-            // that is new. LibTorch's own switch for that is one for the process.
-            auto& function = jit::toGraphFunction(frozen.get_method("forward").function());
-            function._set_initial_executor_execution_mode(jit::ExecutorExecutionMode::SIMPLE);
-        }
-        module_ = std::move(frozen);
+        module_ = jit::freeze(module_);
+        return true;
     } catch (const std::exception& error) {
         not_frozen_ = run_error(error.what());
+        return false;
     }
 }
 

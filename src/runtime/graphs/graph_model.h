@@ -28,7 +28,7 @@ public:
     const std::string& not_frozen() const { return not_frozen_; }
 
 private:
-    void freeze_it(bool fuse);
+    bool freeze_it();
 
     torch::jit::Module module_;
     std::string obstacle_;
