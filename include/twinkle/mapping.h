@@ -88,7 +88,8 @@ struct TWINKLE_API MappedFunction {
     std::string func_name;      // "add"
     std::vector<FunctionCandidate> candidates;
 
-    std::string full_name() const;  // "my_pkg.math_ops.add"
+    // "my_pkg.math_ops.add"; "add" of target_module "__main__", the script that made the model.
+    std::string full_name() const;
 };
 
 // Formulas that are replaced wherever the graphs of a model compute them, whatever their classes

@@ -133,8 +133,9 @@ std::string sites_text(const Json& report, const SiteTable& table_of, std::size_
         implied = common_kernel(report);
         table = table_of(report, &notes, implied);
     }
-    const std::string sites = table.empty() ? "no site: the mapping binds no class of this model\n"
-                                            : table.render(columns, color);
+    const std::string sites = table.empty()
+                                  ? "no site: nothing that the mapping names is in this model\n"
+                                  : table.render(columns, color);
     return sites + notes.render(columns) + totals_text(report, implied);
 }
 

@@ -148,7 +148,8 @@ std::string MappedKernel::build_id() const {
 }
 
 std::string MappedFunction::full_name() const {
-    return target_module + "." + func_name;
+    // TorchScript gives what a script defines itself no module.
+    return target_module == "__main__" ? func_name : target_module + "." + func_name;
 }
 
 std::string Mapping::to_json() const {

@@ -108,6 +108,7 @@ private:
                                                              const Region& region);
     void select(Site& site, const MappedFunction& function);
     void find_patterns();
+    void keep_taken_layers();
     void add_pattern(const PatternSite& place, std::vector<bool>& claimed);
     void report_unfound_patterns();
     void replace_patterns(bool in_layers);
@@ -172,9 +173,8 @@ private:
     // patterns.
     std::map<std::string, std::vector<Site*>> holders_;
     std::map<std::string, Site*> takers_;  // patterns that were tried, by the modules they took in
-    // What came of places, by method and key: instances of a class share them.
-    std::map<std::pair<torch::jit::Function*, std::string>, tl::expected<void, KeepReason>>
-        in_pattern_places_;
+    // What came of places, by key: instances of a class share them.
+    std::map<std::string, tl::expected<void, KeepReason>> in_pattern_places_;
     // By build id: the kernels that get_kernel_dep has asked for.
     std::map<std::string, std::set<const MappedKernel*>> dependencies_;
     // By build id; classes of one model may live in several compilation units.

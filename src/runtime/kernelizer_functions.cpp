@@ -85,6 +85,8 @@ void Kernelizer::report_uncalled(const std::set<std::string>& called) {
         std::string text = "no call of the function " + base::printable(name) + " is in this model";
         if (const auto near = base::nearest(name, names)) {
             text += "; the nearest is " + base::printable(*near);
+        } else if (function.target_module.starts_with("torch")) {
+            text += "; as an operator it is found by a pattern";
         }
         report_nowhere(std::move(text));
     }

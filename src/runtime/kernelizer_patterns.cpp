@@ -5,6 +5,7 @@
 
 #include "runtime/patterns/original_function.h"
 #include "runtime/patterns/pattern_calls.h"
+#include "runtime/rewrite/called_instances.h"
 #include "runtime/rewrite/forward_methods.h"
 #include "twinkle/error.h"
 
@@ -29,6 +30,7 @@ void Kernelizer::find_patterns() {
                  .hint = "a formula is a plain function in TorchScript's subset of Python"});
         }
     }
+    bool any_before = false;
     for (const FunctionCall& call : function_calls(model_)) {
         const auto pattern = std::find_if(
             mapping_.patterns.begin(), mapping_.patterns.end(), [&](const MappedPattern& one) {
@@ -42,7 +44,11 @@ void Kernelizer::find_patterns() {
             site.report.of = pattern->name;
             keep(site, {std::nullopt, "it is kernelized already"});
             sites_.push_back(std::move(site));
+            any_before = true;
         }
+    }
+    if (any_before) {
+        keep_taken_layers();
     }
     patterns_ = runtime::find_patterns(model_, mapping_, rules_);
     const PatternSearch& search = *patterns_;
@@ -61,6 +67,16 @@ void Kernelizer::find_patterns() {
         return order[a.instance.path] < order[b.instance.path];
     });
     report_unfound_patterns();
+}
+
+// What an earlier kernelize has made part of a pattern is still there, but nothing calls it.
+void Kernelizer::keep_taken_layers() {
+    const CalledInstances called(model_);
+    for (Site& site : sites_) {
+        if (!site.is_call && site.choice && !called.contains(site.instance.module)) {
+            keep(site, {std::nullopt, "it is kernelized already: as part of a pattern"});
+        }
+    }
 }
 
 void Kernelizer::add_pattern(const PatternSite& place, std::vector<bool>& claimed) {
@@ -135,9 +151,21 @@ void Kernelizer::replace_patterns(bool in_layers) {
     for (const PatternSite& place : patterns_->sites) {
         places.emplace(place.site, &place);
     }
+    if (!in_layers) {  // classes that were set apart have graphs of their own
+        for (Site& site : sites_) {
+            if (const auto place = places.find(site.report.site);
+                !site.place.empty() && place != places.end()) {
+                site.place = place->second->key;
+            }
+        }
+    }
     std::vector<std::pair<Site*, const PatternSite*>> found;
     for (Site* site : chosen) {
-        if (const auto place = places.find(site->report.site); place != places.end()) {
+        const auto known = in_pattern_places_.find(site->place);
+        const auto place = places.find(site->report.site);
+        if (known != in_pattern_places_.end()) {
+            enter(*site, known->second);
+        } else if (place != places.end() && place->second->key == site->place) {
             found.emplace_back(site, place->second);
         } else {
             keep(*site, {std::nullopt, "nothing that is left computes it"});
@@ -145,14 +173,14 @@ void Kernelizer::replace_patterns(bool in_layers) {
     }
     put_stand_ins(found);
     for (const auto& [site, place] : found) {
-        enter(*site, in_pattern_places_.at({place->method, place->key}));
+        enter(*site, in_pattern_places_.at(place->key));
     }
 }
 
 void Kernelizer::put_stand_ins(const std::vector<std::pair<Site*, const PatternSite*>>& found) {
     std::vector<PatternCall> calls;
     for (const auto& [site, place] : found) {
-        const auto [result, first] = in_pattern_places_.try_emplace({place->method, place->key});
+        const auto [result, first] = in_pattern_places_.try_emplace(place->key);
         if (first) {
             const auto function = stand_in(*site->choice, *place);
             if (function) {
@@ -168,7 +196,7 @@ void Kernelizer::put_stand_ins(const std::vector<std::pair<Site*, const PatternS
         }
     }
     for (const auto& [place, problem] : put_calls(patterns_->graph, calls)) {
-        in_pattern_places_.at({place->method, place->key}) =
+        in_pattern_places_.at(place->key) =
             tl::make_unexpected(KeepReason{Fallback::cannot_compile, problem});
     }
 }

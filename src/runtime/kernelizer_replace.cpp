@@ -53,6 +53,7 @@ void Kernelizer::replace_sites() {
         }
     }
     absorb_uncalled();
+    patterns_.reset();  // their graphs have changed
     replace_patterns(true);
     replace_calls();
 }

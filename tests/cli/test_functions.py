@@ -141,6 +141,31 @@ def test_a_wrong_function_is_put_back_where_it_is_wrong(project):
     assert done.code == 4 and "math_ops.add" in done.err
 
 
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x + x
+
+
+doubled.__module__ = "__main__"
+
+
+class OfAScript(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return doubled(torch.sin(x))
+
+
+def test_functions_of_the_script_that_made_the_model(twinkle):
+    twinkle.model = OfAScript().eval()
+    torch.jit.script(twinkle.model).save(twinkle.folder / "model.pt")
+    (twinkle.folder / "fast.py").write_text("import torch\n\n\ndef doubled(x):\n    return 2.0 * x\n")
+    (twinkle.folder / "twinkle.toml").write_text(
+        'presets = []\n[functions.doubled]\ntarget_module = "__main__"\nfunc_impl = "fast.py:doubled"\n')
+    done = twinkle("kernelize", "model.pt", "-o", "fast.pt", "--inputs", "float32[4,3]", "--verify", "--device", "cpu", "--json")
+    assert done.code == 0 and sites(done.json, "replaced") == ["forward:doubled"], done.err
+    assert_same(twinkle)
+    again = twinkle("kernelize", "fast.pt", "--dry-run", "--device", "cpu", "--json")
+    assert [site["because"] for site in again.json["sites"]] == ["it is kernelized already"]
+
+
 def test_one_call_alone(project):
     report = kernelized(project, ADD.format("wrong"), "--only", "blocks.1.*#2")
     assert sites(report, "reverted") == ["blocks.1.forward:my_pkg.math_ops.add#2"]

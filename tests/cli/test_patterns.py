@@ -126,15 +126,11 @@ def saved(project, model, how):
     return save(project, model, how, FORMULAS)
 
 
-# A frozen model has no parameter that tells its device.
-DEVICE = ("--device", "cpu")
-
-
 @pytest.mark.parametrize("how", ["scripted", "traced", "frozen"])
 def test_a_pattern_of_the_users_own(project, how):
     torch.manual_seed(3)
     model = saved(project, Model(), how)
-    report = project.kernelized("presets = []\n" + NORM.format("fast") + GATE, INPUT, *DEVICE)
+    report = project.kernelized("presets = []\n" + NORM.format("fast") + GATE, INPUT)
     assert counts(report, "pattern") == {"norm": 2, "gate": 2} and report["kept"] == 0, report
     sites = by_site(report)
     if how == "frozen":
@@ -152,16 +148,16 @@ def test_a_pattern_of_the_users_own(project, how):
 def test_a_wrong_replacement_is_put_back(project, how):
     torch.manual_seed(3)
     model = saved(project, Model(), how)
-    report = project.kernelized("presets = []\n" + NORM.format("wrong") + GATE, INPUT, *DEVICE)
+    report = project.kernelized("presets = []\n" + NORM.format("wrong") + GATE, INPUT)
     assert counts(report, "pattern", "reverted") == {"norm": 2} and counts(report, "pattern") == {"gate": 2}
     assert_same(project, model, torch.randn(3, 2, 16, generator=torch.Generator().manual_seed(8)))
-    done = project("kernelize", "model.pt", "--inputs", INPUT, "--verify", "--strict", *DEVICE)
+    done = project("kernelize", "model.pt", "--inputs", INPUT, "--verify", "--strict")
     assert done.code == 4 and "twinkle_patterns.norm" in done.err
 
 
 def test_one_place_alone(project):
     saved(project, Model(), "frozen")
-    report = project.kernelized("presets = []\n" + NORM.format("fast"), INPUT, "--exclude", "*norm", *DEVICE)
+    report = project.kernelized("presets = []\n" + NORM.format("fast"), INPUT, "--exclude", "*norm")
     assert {name: site["status"] for name, site in by_site(report).items()} == {
         "forward:twinkle_patterns.norm": "kept", "forward:twinkle_patterns.norm#2": "replaced"}
     torch.manual_seed(3)
@@ -231,7 +227,7 @@ def test_each_place_has_its_own_constants(project):
     model.blocks[1].norm.eps = 0.5
     for how in ("scripted", "traced", "frozen"):
         saved(project, model, how)
-        report = project.kernelized("presets = []\n" + NORM.format("fast"), INPUT, *DEVICE)
+        report = project.kernelized("presets = []\n" + NORM.format("fast"), INPUT)
         assert counts(report, "pattern") == {"norm": 2}
         assert_same(project, model, torch.randn(3, 2, 16, generator=torch.Generator().manual_seed(8)))
 
@@ -249,7 +245,7 @@ class InOtherWords(Norm):
 def test_other_ways_to_write_it(project, how):
     torch.manual_seed(3)
     model = saved(project, Model(InOtherWords), how)
-    report = project.kernelized("presets = []\n" + NORM.format("fast"), INPUT, *DEVICE)
+    report = project.kernelized("presets = []\n" + NORM.format("fast"), INPUT)
     assert counts(report, "pattern") == {"norm": 2}, report
     assert_same(project, model, torch.randn(3, 2, 16, generator=torch.Generator().manual_seed(8)))
 
@@ -278,10 +274,10 @@ class Written(Norm):
 def test_what_cannot_be_replaced_is_kept(project, norm, why, how):
     saved(project, Model(norm), how)
     manifest = "presets = []\n" + NORM.format("fast")
-    report = project.kernelized(manifest, INPUT, *DEVICE)
+    report = project.kernelized(manifest, INPUT)
     assert counts(report, "pattern", "kept") == {"norm": 2}, report
     assert all(why in site["because"] for site in report["sites"])
-    done = project("kernelize", "model.pt", "--inputs", INPUT, "--strict", *DEVICE)
+    done = project("kernelize", "model.pt", "--inputs", INPUT, "--strict")
     assert done.code == 6 and why in done.err
 
 

@@ -353,3 +353,90 @@ def test_anything(project, seed):
     assert all(site["status"] == "replaced" or site["because"] for site in report["sites"])
     assert counts(report, "pattern", "reverted") == {}, report
     assert_same(project, model, another_input(), 1e-4)
+
+
+# --- beside layers, and again -----------------------------------------------------------------------------------------
+
+LAYERS = """import torch
+from torch import nn
+
+
+class FNorm(nn.Module):
+    weight: torch.Tensor
+    eps: float
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.weight * (x * torch.rsqrt((x * x).mean(-1, keepdim=True) + self.eps))
+
+
+class Fails(nn.Module):
+    nothing: float
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.nothing
+"""
+NORMS = '[layers.FNorm]\nrepo_path = "kernel"\nclasses = ["*.Norm"]\n'
+FAILING = '[layers.Fails]\nrepo_path = "kernel"\nclasses = ["*.Layer"]\n'
+SAME = MANIFEST.format("add_norm")
+
+
+class NormBlock(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = Norm()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.norm(x + torch.tanh(x)))
+
+
+class TwoBlocks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = NormBlock(), NormBlock()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.two(self.one(x))
+
+
+@pytest.mark.parametrize("how", ["scripted", "traced"])
+def test_in_a_layer_that_cannot_be_replaced(project, how):
+    """Its norms are layers then, and what they were part of is kept."""
+    model = save(project, Model(), how, FORMULAS)
+    python_kernel(project.folder, LAYERS)
+    report = project.kernelized(SAME + NORMS + FAILING, INPUT)
+    assert counts(report, "layer") == {"Norm": 7} and counts(report, "layer", "kept") == {"Layer": 3}
+    assert all(site["because"] == "nothing that is left computes it" for site in report["sites"]
+               if site["kind"] == "pattern")
+    assert_same(project, model, another_input())
+
+
+@pytest.mark.parametrize("excluded", ["two.norm", "one*"])
+def test_again(project, excluded):
+    model = save(project, TwoBlocks(), "scripted", FORMULAS)
+    python_kernel(project.folder, LAYERS)
+    project.kernelized(SAME + NORMS, INPUT, "--exclude", excluded)
+    again = project("kernelize", "fast.pt", "-o", "again.pt", "--inputs", INPUT, "--verify", "--json")
+    assert again.code == 0, again.err
+    assert all(site["max_error"] is not None for site in again.json["sites"] if site["status"] == "replaced")
+    (project.folder / "again.pt").rename(project.folder / "fast.pt")
+    assert_same(project, model, another_input())
+
+
+def test_instances_of_a_class_are_verified_apart(project):
+    model = save(project, TwoBlocks(), "scripted", FORMULAS + NORM)
+    wrong = ALONE.replace("norm\"\nfunc_impl = \"formulas.py:norm", "norm\"\nfunc_impl = \"formulas.py:wrong_norm")
+    with open(project.folder / "formulas.py", "a") as file:
+        file.write("\n\ndef wrong_norm(x, weight, eps: float):\n    return 1.5 * norm(x, weight, eps)\n")
+    report = project.kernelized(SAME + wrong, INPUT, "--exclude", "two*add_norm")
+    assert counts(report, "pattern") == {"add_norm": 1} and counts(report, "pattern", "reverted") == {"norm": 1}
+    assert_same(project, model, another_input())
+
+
+def test_patterns_in_what_a_layer_has_put_there(project):
+    model = save(project, NormBlock(), "scripted", FORMULAS + NORM)
+    python_kernel(project.folder, LAYERS)
+    report = project.kernelized("presets = []\n" + ALONE + NORMS, INPUT)
+    assert counts(report, "layer") == {"Norm": 1}
+    again = project("kernelize", "fast.pt", "-o", "again.pt", "--inputs", INPUT, "--verify", "--json")
+    assert again.code == 0 and again.json["replaced"] == 0, again.err
+    assert_same(project, model, another_input())

@@ -17,6 +17,11 @@ namespace jit = torch::jit;
 
 namespace {
 
+// What a layer has put into a class that it has replaced is the kernel's, not the model's.
+bool is_of_a_kernel(const jit::Function& method) {
+    return method.name().starts_with("twinkle_");
+}
+
 // Follows the nodes of a graph, and those of every call in it.
 class Flattener {
 public:
@@ -26,7 +31,7 @@ public:
     void root(const jit::Module& module) {
         for (jit::Function* method : module.type()->methods()) {
             auto* compiled = jit::tryToGraphFunction(*method);
-            if (compiled == nullptr) {
+            if (compiled == nullptr || is_of_a_kernel(*method)) {
                 continue;
             }
             const auto frame = to_.enter(nothing, nullptr, method, compiled->graph());
@@ -152,7 +157,8 @@ private:
         const auto& holder = to_.graph.objects[static_cast<std::size_t>(object)];
         jit::Function* method = holder->type()->findMethod(node->s(c10::attr::name));
         auto* compiled = method == nullptr ? nullptr : jit::tryToGraphFunction(*method);
-        if (compiled == nullptr || compiled->graph()->inputs().size() != node->inputs().size()) {
+        if (compiled == nullptr || is_of_a_kernel(*method) ||
+            compiled->graph()->inputs().size() != node->inputs().size()) {
             return opaque(node, frame, block_id);
         }
         follow(node, node->inputs(), frame, block_id, *method, compiled->graph());

@@ -3,6 +3,7 @@
 
 #include "runtime/patterns/opened_method.h"
 #include "runtime/patterns/original_function.h"
+#include "runtime/rewrite/own_class.h"
 #include "runtime/rewrite/region_call.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -151,6 +152,22 @@ UneditedGraphs keep_what_others_open(const FlatGraph& graph,
     return unedited;
 }
 
+// Instances of a class of which not the same sites are wanted.
+Treatments treatments_of(const PatternSearch& search, const std::set<std::string>& wanted) {
+    std::map<const void*, std::string> keys;
+    for (const PatternSite& site : search.sites) {
+        if (wanted.contains(site.site)) {
+            keys[site.instance.module._ivalue().get()] += site.key + "\n";
+        }
+    }
+    std::map<std::string, std::size_t> numbers;
+    Treatments treatments;
+    for (const auto& [instance, key] : keys) {
+        treatments[instance] = numbers.emplace(key, numbers.size() + 1).first->second;
+    }
+    return treatments;
+}
+
 }  // namespace
 
 std::map<const PatternSite*, std::string> put_calls(const FlatGraph& graph,
@@ -186,8 +203,12 @@ void outline_patterns(const jit::Module& model, const Mapping& mapping,
     if (!any) {
         return;
     }
-    const PatternSearch search = find_patterns(model, mapping, rules);
     const std::set<std::string> wanted(sites.begin(), sites.end());
+    PatternSearch search = find_patterns(model, mapping, rules);
+    jit::Module root = model;
+    if (const auto apart = separate_classes(root, treatments_of(search, wanted)); apart && *apart) {
+        search = find_patterns(model, mapping, rules);
+    }
     std::vector<PatternCall> calls;
     std::set<std::pair<jit::Function*, std::string>> known;
     for (const PatternSite& site : search.sites) {

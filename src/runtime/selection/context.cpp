@@ -2,6 +2,7 @@
 #include "runtime/format.h"
 
 #include "base/text.h"
+#include "runtime/model/graph_walk.h"
 #include "runtime/selection/modes.h"
 #include "target/backend.h"
 #include "target/machine.h"
@@ -38,6 +39,30 @@ std::string named_device(const std::string& text) {
     return *device;
 }
 
+// Parameters; where there are none, what freezing has made of them. Numbers may be anywhere.
+std::vector<at::Tensor> tensors_of(const torch::jit::Module& model) {
+    std::vector<at::Tensor> tensors;
+    for (const at::Tensor& parameter : model.parameters()) {
+        tensors.push_back(parameter);
+    }
+    if (!tensors.empty()) {
+        return tensors;
+    }
+    for (const at::Tensor& buffer : model.buffers()) {
+        tensors.push_back(buffer);
+    }
+    for (const auto& graph : graphs_of(model)) {
+        for_each_node(graph->block(), [&](const torch::jit::Node* node) {
+            if (node->kind() == c10::prim::Constant && node->hasAttribute(c10::attr::value) &&
+                node->kindOf(c10::attr::value) == torch::jit::AttributeKind::t &&
+                node->t(c10::attr::value).dim() > 0) {
+                tensors.push_back(node->t(c10::attr::value));
+            }
+        });
+    }
+    return tensors;
+}
+
 }  // namespace
 
 std::string device_for(const torch::jit::Module& model, const std::optional<std::string>& device,
@@ -47,23 +72,22 @@ std::string device_for(const torch::jit::Module& model, const std::optional<std:
     }
     std::string first;
     std::set<std::string> all;
-    for (const at::Tensor& parameter : model.parameters()) {
-        const auto name = c10::DeviceTypeName(parameter.device().type(), /*lower_case=*/true);
+    for (const at::Tensor& tensor : tensors_of(model)) {
+        const auto name = c10::DeviceTypeName(tensor.device().type(), /*lower_case=*/true);
         first = first.empty() ? name : first;
         all.insert(name);
     }
     if (all.empty()) {
         throw Error(ErrorCode::malformed,
-                    {.what = "the model has no parameter that tells its device",
+                    {.what = "the model has no tensor that tells its device",
                      .where = "",
                      .why = "",
-                     .hint = "name the device (--device, or device in the options)"});
+                     .hint = "name it: --device cpu, or device in the options"});
     }
     if (all.size() > 1) {
-        warnings.push_back(
-            fmt::format("the model's parameters are on several devices ({}); kernels are chosen "
-                        "for {}",
-                        fmt::join(all, ", "), first));
+        warnings.push_back(fmt::format(
+            "the model's tensors are on several devices ({}); kernels are chosen for {}",
+            fmt::join(all, ", "), first));
     }
     return first;
 }
