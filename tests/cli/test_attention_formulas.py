@@ -14,10 +14,10 @@ spec = importlib.util.spec_from_file_location("attention", SOURCE)
 attention = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(attention)
 
-REPLACEMENTS = {"grouped": attention.grouped_attention, "left_out": attention.attention_left_out,
+REPLACEMENTS = {"biased": attention.biased_attention, "grouped": attention.grouped_attention, "left_out": attention.attention_left_out,
                 "dropout": attention.attention_dropout}
 HELPERS = {"scores", "weights", "weights_by_float32", "left_out", "mixed", "repeated", "fits", "takes", "attend",
-           "attention", "grouped_attention", "attention_left_out", "attention_dropout"}
+           "attention", "biased_attention", "grouped_attention", "attention_left_out", "attention_dropout"}
 FORMULAS = {name: function for name, function in inspect.getmembers(attention, inspect.isfunction)
             if function.__module__ == "attention" and name not in HELPERS}
 torch.set_num_threads(1)  # threads that wait for each other cost more than they gain here
@@ -40,7 +40,8 @@ def arguments(name, shape, dtype, generator, mask="float"):
     masks = {"float": additive.to(dtype), "two": additive[0, 0].to(dtype), "heads": torch.randn(1, heads * group, length, keys),
              "one": additive[0, 0, -1].to(dtype), "larger": torch.randn(3 * batch, 1, length, keys).to(dtype),
              "wide": additive.double(), "bool": masked}
-    values = {"q": q, "k": k, "v": v, "rows": 2, "columns": 3, "group": group, "mask": masks[mask].to(
+    bias = torch.randn(1, heads * group, length, keys, generator=torch.Generator().manual_seed(1)).to(dtype)
+    values = {"bias": bias, "q": q, "k": k, "v": v, "rows": 2, "columns": 3, "group": group, "mask": masks[mask].to(
         torch.bool if "left_out" in name else masks[mask].dtype), "scale": 1 / math.sqrt(width), "divisor": math.sqrt(width),
         "p": 0.25, "training": False}
     if "left_out" in name:
