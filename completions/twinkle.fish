@@ -77,7 +77,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -s o -l output -r
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l map -r -F -d 'The mapping that twinkle resolve wrote (default: resolve now; without a manifest, the bundled kernels)'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l target -r -F -d 'The machine that the model is for: a name from [targets] in the manifest, a file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…; no kernel is loaded'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l mode -r -x -a 'inference training inference+compile training+compile' -d 'inference, training, inference+compile or training+compile (default: what the model\'s own training says)'
-complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l device -r -x -a 'cpu cuda' -d 'The device that the model is for (default: that of its parameters)'
+complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l device -r -x -a 'cpu cuda' -d 'The device that the model is for (default: that of its weights)'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l dtype -r -x -a 'bfloat16 float16 float32' -d 'Convert the model first, weights and the dtypes that its code names: bfloat16, float16 or float32'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l inputs -r -F -d 'Inputs of the model: a file that torch.save wrote, or "int64[1,128]:0..32000;float16[1,128,512]" to make them'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l verify -d 'Compare every replaced site; needs --inputs'

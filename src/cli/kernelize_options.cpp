@@ -170,7 +170,7 @@ Option mode_option() {
 Option device_option() {
     return {.names = "--device",
             .value = "DEVICE",
-            .help = "The device that the model is for (default: that of its parameters)",
+            .help = "The device that the model is for (default: that of its weights)",
             .kind = ValueKind::choice,
             .choices = {"cpu", "cuda"}};
 }

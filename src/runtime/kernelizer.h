@@ -108,6 +108,7 @@ private:
                                                              const Region& region);
     void select(Site& site, const MappedFunction& function);
     void find_patterns();
+    void find_places_again();
     void keep_taken_layers();
     void add_pattern(const PatternSite& place, std::vector<bool>& claimed);
     void report_unfound_patterns();

@@ -27,6 +27,9 @@ void Kernelizer::set_classes_apart() {
                       unmangled(problem->type->name()->qualifiedName()) + ": " + problem->because});
         }
     }
+    if (!patterns_ && !rules_.empty()) {
+        find_places_again();
+    }
 }
 
 std::optional<NotSeparable> Kernelizer::separate() {

@@ -130,6 +130,21 @@ bool Kernelizer::is_in_chosen_layer(const Site& site) const {
     });
 }
 
+// Classes that were set apart have graphs of their own.
+void Kernelizer::find_places_again() {
+    patterns_ = runtime::find_patterns(model_, mapping_, rules_);
+    std::map<std::string, const std::string*> keys;
+    for (const PatternSite& place : patterns_->sites) {
+        keys.emplace(place.site, &place.key);
+    }
+    for (Site& site : sites_) {
+        const auto key = keys.find(site.report.site);
+        if (!site.place.empty() && key != keys.end()) {
+            site.place = *key->second;
+        }
+    }
+}
+
 // A layer is more than a pattern inside of it. So patterns that hold layers come before them, and
 // those in layers after them, where a layer could not take its place.
 void Kernelizer::replace_patterns(bool in_layers) {
@@ -150,14 +165,6 @@ void Kernelizer::replace_patterns(bool in_layers) {
     std::map<std::string, const PatternSite*> places;
     for (const PatternSite& place : patterns_->sites) {
         places.emplace(place.site, &place);
-    }
-    if (!in_layers) {  // classes that were set apart have graphs of their own
-        for (Site& site : sites_) {
-            if (const auto place = places.find(site.report.site);
-                !site.place.empty() && place != places.end()) {
-                site.place = place->second->key;
-            }
-        }
     }
     std::vector<std::pair<Site*, const PatternSite*>> found;
     for (Site* site : chosen) {

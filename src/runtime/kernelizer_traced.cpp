@@ -9,6 +9,7 @@
 #include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/inlined_code.h"
 #include "runtime/rewrite/past_runs.h"
+#include "runtime/rewrite/replacement.h"
 #include "runtime/rewrite/sites.h"
 #include "runtime/traced/call_prover.h"
 #include "runtime/traced/call_schema.h"
@@ -38,13 +39,8 @@ std::uint64_t bytes_of(const jit::Module& model) {
     for (const at::Tensor& parameter : model.parameters()) {
         bytes += parameter.nbytes();
     }
-    for (const auto& graph : graphs_of(model)) {
-        for_each_node(graph->block(), [&](const jit::Node* node) {
-            if (node->kind() == c10::prim::Constant && node->hasAttribute(c10::attr::value) &&
-                node->kindOf(c10::attr::value) == jit::AttributeKind::t) {
-                bytes += node->t(c10::attr::value).nbytes();
-            }
-        });
+    for (const at::Tensor& constant : tensor_constants(model)) {
+        bytes += constant.defined() ? constant.nbytes() : 0;
     }
     return bytes;
 }
@@ -81,7 +77,7 @@ std::vector<InlinedGraph> Kernelizer::inlined_graphs(TracedCalls& calls) {
         for (jit::Function* method : instance.module.type()->methods()) {
             auto* compiled = jit::tryToGraphFunction(*method);
             const auto [entry, first] = known.try_emplace(method);
-            if (first && compiled != nullptr && !method->name().starts_with("twinkle_")) {
+            if (first && compiled != nullptr && !is_of_a_kernel(*method)) {
                 InlinedCode code(*compiled->graph(), calls);
                 if (!code.runs().empty()) {
                     entry->second = graphs.size();

@@ -264,6 +264,8 @@ def test_what_cannot_be_replaced_is_said(project):
     missing = ADD.format("fast").replace("add]", "ad]")
     report = kernelized(project, missing)
     assert "no call of the function my_pkg.math_ops.ad is in this model" in report["warnings"][0]
+    operator = SILU.replace("functions.silu", "functions.scaled_dot_product_attention")
+    assert kernelized(project, operator)["warnings"][0].endswith("; as an operator it is found by a pattern")
     for manifest, code, words in [
         (ADD.format("fast").replace("fast.py:", "gone.py:"), 3, "gone.py"),
         (ADD.format("fast").replace("fast.py:", "fast.py::"), 2, "func_impl"),

@@ -286,6 +286,27 @@ def test_what_a_trace_has_written_in_place_is_another_value(project):
     assert project.kernelized("presets = []\n" + NORM.format("fast"), INPUT)["sites"] == []
 
 
+class Forks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.side = Norm(), nn.Linear(16, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        side = torch.jit.fork(self.side, x)
+        return self.norm(x) + torch.jit.wait(side)
+
+
+@pytest.mark.parametrize("how", ["scripted", "frozen"])
+def test_beside_what_is_forked(project, how):
+    """Frozen, the weights of what is forked are constants in a graph of its own: the reference has them in double, too."""
+    model = saved(project, Forks(), "scripted")
+    if how == "frozen":
+        torch.jit.freeze(torch.jit.script(model)).save(project.folder / "model.pt")
+    report = project.kernelized("presets = []\n" + NORM.format("fast"), INPUT)
+    assert counts(report, "pattern") == {"norm": 1}, report
+    assert_same(project, model, torch.randn(3, 2, 16, generator=torch.Generator().manual_seed(8)))
+
+
 def test_modes_and_devices(project):
     saved(project, Model(), "traced")
     report = project.kernelized("presets = []\n" + NORM.format("fast") + 'device = "cuda"\n', INPUT)

@@ -440,3 +440,12 @@ def test_patterns_in_what_a_layer_has_put_there(project):
     again = project("kernelize", "fast.pt", "-o", "again.pt", "--inputs", INPUT, "--verify", "--json")
     assert again.code == 0 and again.json["replaced"] == 0, again.err
     assert_same(project, model, another_input())
+
+
+def test_classes_set_apart_inside_of_a_layer_that_cannot_be_replaced(project):
+    """Their code is a copy then: places are known by where they are in it."""
+    model = save(project, Model(), "scripted", FORMULAS + NORM)
+    python_kernel(project.folder, LAYERS)
+    report = project.kernelized("presets = []\n" + ALONE + FAILING, INPUT, "--exclude", "norm.*", "--exclude", "layers.1.first_norm.*")
+    assert counts(report, "pattern") == {"norm": 5} and counts(report, "layer", "kept") == {"Layer": 3}, report
+    assert_same(project, model, another_input())

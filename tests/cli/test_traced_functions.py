@@ -147,8 +147,7 @@ def traced(shop, body, frozen=False):
 
 def kernelized(shop, manifest, *more, model="model.pt", to="fast.pt"):
     (shop.folder / "twinkle.toml").write_text(manifest)
-    done = shop("kernelize", model, "-o", to, "--inputs", "float32[2,5,16]", "--verify", "--json",
-                "--device", "cpu", *more)  # a frozen model has no parameter that tells
+    done = shop("kernelize", model, "-o", to, "--inputs", "float32[2,5,16]", "--verify", "--json", *more)
     assert done.code == 0, done.err
     return done.json
 
@@ -350,7 +349,7 @@ def of_transformers(twinkle, path, manifest):
     for i, inputs in enumerate(data["inputs"]):
         torch.save(inputs, twinkle.folder / f"in{i}.pt")
     model = twinkle.folder / "frozen.pt" if (twinkle.folder / "frozen.pt").exists() else path
-    done = twinkle("kernelize", str(model), "-o", "fast.pt", "--inputs", "in0.pt", "--verify", "--json", "--device", "cpu")
+    done = twinkle("kernelize", str(model), "-o", "fast.pt", "--inputs", "in0.pt", "--verify", "--json")
     assert done.code == 0, done.err
     original = torch.jit.load(path)
     for i, (inputs, expected) in enumerate(zip(data["inputs"], data["expected"], strict=True)):

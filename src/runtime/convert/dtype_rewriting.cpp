@@ -16,11 +16,6 @@ namespace jit = torch::jit;
 
 namespace {
 
-bool is_tensor_constant(const jit::Node* node) {
-    return node->kind() == c10::prim::Constant && node->hasAttribute(c10::attr::value) &&
-           node->kindOf(c10::attr::value) == jit::AttributeKind::t;
-}
-
 double largest(at::ScalarType dtype) {
     switch (dtype) {
         case at::kHalf: return 65504.0;

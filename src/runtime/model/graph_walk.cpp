@@ -35,4 +35,24 @@ std::vector<std::shared_ptr<jit::Graph>> graphs_of(const jit::Module& model) {
     return graphs;
 }
 
+bool is_tensor_constant(const jit::Node* node) {
+    return node->kind() == c10::prim::Constant && node->hasAttribute(c10::attr::value) &&
+           node->kindOf(c10::attr::value) == jit::AttributeKind::t;
+}
+
+std::vector<at::Tensor> tensor_constants(const jit::Module& model) {
+    std::vector<at::Tensor> tensors;
+    const std::function<void(const jit::Node*)> collect = [&](const jit::Node* node) {
+        if (is_tensor_constant(node)) {
+            tensors.push_back(node->t(c10::attr::value));
+        } else if (node->hasAttribute(c10::attr::Subgraph)) {
+            for_each_node(node->g(c10::attr::Subgraph)->block(), collect);
+        }
+    };
+    for (const auto& graph : graphs_of(model)) {
+        for_each_node(graph->block(), collect);
+    }
+    return tensors;
+}
+
 }  // namespace twinkle::runtime

@@ -16,4 +16,10 @@ void for_each_node(const torch::jit::Block* block,
 // Methods that were taken away again are left out; LibTorch keeps an empty place for them.
 std::vector<std::shared_ptr<torch::jit::Graph>> graphs_of(const torch::jit::Module& model);
 
+bool is_tensor_constant(const torch::jit::Node* node);
+
+// What freezing has made of weights: the tensors that are constants in these functions, and in what
+// they fork.
+std::vector<at::Tensor> tensor_constants(const torch::jit::Module& model);
+
 }  // namespace twinkle::runtime

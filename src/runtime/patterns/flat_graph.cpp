@@ -5,6 +5,7 @@
 #include "runtime/patterns/flat_operations.h"
 #include "runtime/patterns/flat_rules.h"
 #include "runtime/rewrite/class_name.h"
+#include "runtime/rewrite/replacement.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/constants.h>
@@ -16,11 +17,6 @@ namespace twinkle::runtime {
 namespace jit = torch::jit;
 
 namespace {
-
-// What a layer has put into a class that it has replaced is the kernel's, not the model's.
-bool is_of_a_kernel(const jit::Function& method) {
-    return method.name().starts_with("twinkle_");
-}
 
 // Follows the nodes of a graph, and those of every call in it.
 class Flattener {

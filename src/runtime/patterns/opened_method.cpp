@@ -57,7 +57,6 @@ void UneditedGraphs::keep(const std::shared_ptr<jit::Graph>& graph) {
     std::vector<jit::Value*> inputs;
     for (jit::Value* input : graph->inputs()) {
         inputs.push_back(copy.graph->addInput()->copyMetadata(input));
-        copy.values.emplace(input, inputs.back());
     }
     for (jit::Value* output : jit::insertGraph(*copy.graph, *graph, inputs, copy.values)) {
         copy.graph->registerOutput(output);

@@ -2,6 +2,7 @@
 #include "runtime/format.h"
 
 #include "runtime/rewrite/class_name.h"
+#include "runtime/rewrite/replacement.h"
 #include "runtime/rewrite/sites.h"
 
 #include <cstdio>
@@ -15,7 +16,6 @@ namespace jit = torch::jit;
 namespace {
 
 constexpr std::string_view own_prefix = "twinkle_functions.";
-constexpr std::string_view own_method = "twinkle_";
 constexpr std::string_view inlined_prefix = "inlined_";
 
 // What a function is called in the model, or was called that another stands for now.
@@ -83,7 +83,7 @@ public:
              {one.module.type()->methods(), one.module.type()->getForwardPreHooks(),
               one.module.type()->getForwardHooks()}) {
             for (jit::Function* method : list) {
-                if (!method->name().starts_with(own_method)) {
+                if (!is_of_a_kernel(*method)) {
                     where_ = (one.path.empty() ? "" : one.path + ".") + method->name();
                     path_ = one.path;
                     in_function_ = false;

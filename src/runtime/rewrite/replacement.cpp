@@ -109,11 +109,14 @@ tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
     return {};
 }
 
+bool is_of_a_kernel(const jit::Function& method) {
+    return method.name().starts_with(method_prefix);
+}
+
 bool is_kernelized(const jit::Module& module) {
     const auto& methods = module.type()->methods();
-    return std::any_of(methods.begin(), methods.end(), [](const jit::Function* method) {
-        return method->name().starts_with(method_prefix);
-    });
+    return std::any_of(methods.begin(), methods.end(),
+                       [](const jit::Function* method) { return is_of_a_kernel(*method); });
 }
 
 }  // namespace twinkle::runtime

@@ -26,6 +26,8 @@ tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
                                                Compilation& compilation,
                                                const ReplacementRequest& request);
 
+// Whether replace_forward has put this method into a class: it is the kernel's, not the model's.
+bool is_of_a_kernel(const torch::jit::Function& method);
 // Whether replace_forward has taken this instance over before (in an earlier kernelize of a saved
 // model).
 bool is_kernelized(const torch::jit::Module& module);

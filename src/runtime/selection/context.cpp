@@ -51,14 +51,10 @@ std::vector<at::Tensor> tensors_of(const torch::jit::Module& model) {
     for (const at::Tensor& buffer : model.buffers()) {
         tensors.push_back(buffer);
     }
-    for (const auto& graph : graphs_of(model)) {
-        for_each_node(graph->block(), [&](const torch::jit::Node* node) {
-            if (node->kind() == c10::prim::Constant && node->hasAttribute(c10::attr::value) &&
-                node->kindOf(c10::attr::value) == torch::jit::AttributeKind::t &&
-                node->t(c10::attr::value).dim() > 0) {
-                tensors.push_back(node->t(c10::attr::value));
-            }
-        });
+    for (at::Tensor& constant : tensor_constants(model)) {
+        if (constant.defined() && constant.dim() > 0) {
+            tensors.push_back(std::move(constant));
+        }
     }
     return tensors;
 }

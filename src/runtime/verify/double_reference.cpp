@@ -1,5 +1,7 @@
 #include "runtime/verify/double_reference.h"
 
+#include "runtime/model/graph_walk.h"
+
 #include <torch/csrc/jit/ir/constants.h>
 
 #include <unordered_set>
@@ -27,8 +29,10 @@ public:
         for (jit::Node* node : block->nodes()) {
             if (node->kind() == c10::prim::CallFunction) {
                 rewrite(*node->input(0)->type()->expectRef<c10::FunctionType>().function());
-            } else if (node->kind() == c10::prim::Constant) {
+            } else if (is_tensor_constant(node)) {
                 tensor_constant(node);
+            } else if (node->hasAttribute(c10::attr::Subgraph)) {
+                this->block(node->g(c10::attr::Subgraph)->block());  // what is forked
             } else {
                 dtype_arguments(node);
             }
@@ -40,12 +44,9 @@ public:
 
 private:
     void tensor_constant(jit::Node* node) {
-        if (node->hasAttribute(c10::attr::value) &&
-            node->kindOf(c10::attr::value) == jit::AttributeKind::t) {
-            const at::Tensor tensor = node->t(c10::attr::value);
-            if (tensor.is_floating_point()) {
-                node->t_(c10::attr::value, tensor.to(at::kDouble));
-            }
+        const at::Tensor tensor = node->t(c10::attr::value);
+        if (tensor.is_floating_point()) {
+            node->t_(c10::attr::value, tensor.to(at::kDouble));
         }
     }
 

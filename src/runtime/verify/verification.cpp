@@ -3,14 +3,12 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "runtime/convert/dtype_conversion.h"
-#include "runtime/model/model_file.h"
-#include "runtime/rewrite/inlined_code.h"
 #include "runtime/rewrite/sites.h"
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/double_reference.h"
 #include "runtime/verify/gradients.h"
+#include "runtime/verify/originals.h"
 #include "runtime/verify/rounded_results.h"
 #include "runtime/verify/run_error.h"
 #include "runtime/verify/site_module.h"
@@ -173,77 +171,10 @@ Verdict judge(const Contest& contest, const Calls& calls) {
     return verdict;
 }
 
-torch::jit::Module in_double(const torch::jit::Module& module) {
-    torch::jit::Module copy = module.deepcopy();
-    hold_in_double(copy);
-    return copy;
-}
-
 void limit_threads(const VerificationContext& context) {
     if (context.threads) {
         at::set_num_threads(*context.threads);
     }
-}
-
-// Calls of the kernelized model that the original has inlined, as what they are there.
-InlinedSites inlined_sites(const torch::jit::Module& kernelized, const torch::jit::Module& original,
-                           const std::vector<std::string>& sites) {
-    InlinedSites inlined;
-    for (const FunctionCall& call : function_calls(kernelized)) {
-        if (!call.inlined || std::find(sites.begin(), sites.end(), call.site) == sites.end()) {
-            continue;
-        }
-        if (auto region = region_at(original, call)) {
-            inlined.emplace(call.site,
-                            std::pair(instance_at(original, call.path), *std::move(region)));
-        }
-    }
-    return inlined;
-}
-
-// A site of the original, by itself.
-torch::jit::Module site_of(const torch::jit::Module& model, const InlinedSites& inlined,
-                           const std::string& site) {
-    const auto region = inlined.find(site);
-    return region != inlined.end() ? module_of(graph_of(region->second.second))
-                                   : module_at(model, site).value_or(model);
-}
-
-torch::jit::Module with_calls(torch::jit::Module model, const VerificationContext& context,
-                              const std::vector<std::string>& sites) {
-    if (context.prepare && !sites.empty()) {
-        context.prepare(model, sites);
-    }
-    return model;
-}
-
-// What the kernels stand for: the original, converted where the kernelized model was, and with a
-// call wherever one of the sites was.
-torch::jit::Module open_original(const VerificationContext& context,
-                                 const std::vector<std::string>& sites = {}) {
-    torch::jit::Module model = open_model(context.original);
-    if (context.dtype) {
-        convert_dtype(model, *context.dtype);
-    }
-    return with_calls(std::move(model), context, sites);
-}
-
-// What is to compute in double, with the weights that the original has, or got.
-torch::jit::Module open_reference(const VerificationContext& context,
-                                  const std::vector<std::string>& sites) {
-    torch::jit::Module model = open_model(context.original);
-    if (context.dtype) {
-        round_weights(model, *context.dtype);
-    }
-    return with_calls(std::move(model), context, sites);
-}
-
-// The whole original in double.
-torch::jit::Module open_exact(const VerificationContext& context) {
-    torch::jit::Module model = open_reference(context, {});
-    compute_in_double(model);
-    hold_in_double(model);
-    return model;
 }
 
 // In the child. Sends {"fatal"} or, for each site, {"begin"} and {"verdict"}.

@@ -2,18 +2,15 @@
 // Proves a kernelized model on real values, in a child process: each replaced site on the inputs
 // that it really saw, then the whole model, both against a double-precision run of the original.
 
-#include "runtime/model/inputs.h"
 #include "runtime/verify/comparison.h"
-#include "runtime/verify/sandbox.h"
 #include "runtime/verify/timing.h"
+#include "runtime/verify/verification_context.h"
 #include "twinkle/report.h"
 
 #include <torch/script.h>
 
-#include <filesystem>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,24 +24,6 @@ struct Verdict {
     Comparison comparison;
     std::size_t calls = 0;  // that were compared, and make up one run of what was measured
     Samples times;          // of the original and of the kernelized; empty: not measured
-};
-
-struct VerificationContext {
-    std::filesystem::path original;
-    Inputs inputs;  // in the dtype below, where there is one
-    // The original was converted to it before it was kernelized.
-    std::optional<at::ScalarType> dtype = std::nullopt;
-    SandboxLimits limits;
-    bool gradients = false;                         // compare them too: the model is to be trained
-    std::optional<Sampling> sampling = Sampling{};  // none: nothing is measured
-    bool steps = false;  // what is measured is steps of training, not only the forward
-    std::optional<int> threads = std::nullopt;  // of LibTorch, in the child; none: its own choice
-    // Makes calls of what these sites compute, in a copy of the original, where they are no calls
-    // yet; none: nothing has to be done for that.
-    std::function<void(torch::jit::Module& model, const std::vector<std::string>& sites)> prepare{};
-    // Called in the parent as sites are taken up: how many are done, how many there are, which is
-    // next.
-    std::function<void(std::size_t done, std::size_t total, const std::string& site)> observer;
 };
 
 // A site during which the child died has the reason of its death; the others are taken up again in

@@ -1,0 +1,81 @@
+#include "runtime/verify/originals.h"
+
+#include "runtime/convert/dtype_conversion.h"
+#include "runtime/model/model_file.h"
+#include "runtime/rewrite/function_calls.h"
+#include "runtime/rewrite/inlined_code.h"
+#include "runtime/rewrite/sites.h"
+#include "runtime/verify/double_reference.h"
+#include "runtime/verify/rounded_results.h"
+#include "runtime/verify/site_module.h"
+
+#include <algorithm>
+
+namespace twinkle::runtime {
+
+namespace {
+
+torch::jit::Module with_calls(torch::jit::Module model, const VerificationContext& context,
+                              const std::vector<std::string>& sites) {
+    if (context.prepare && !sites.empty()) {
+        context.prepare(model, sites);
+    }
+    return model;
+}
+
+}  // namespace
+
+InlinedSites inlined_sites(const torch::jit::Module& kernelized, const torch::jit::Module& original,
+                           const std::vector<std::string>& sites) {
+    InlinedSites inlined;
+    for (const FunctionCall& call : function_calls(kernelized)) {
+        if (!call.inlined || std::find(sites.begin(), sites.end(), call.site) == sites.end()) {
+            continue;
+        }
+        if (auto region = region_at(original, call)) {
+            inlined.emplace(call.site,
+                            std::pair(instance_at(original, call.path), *std::move(region)));
+        }
+    }
+    return inlined;
+}
+
+torch::jit::Module site_of(const torch::jit::Module& model, const InlinedSites& inlined,
+                           const std::string& site) {
+    const auto region = inlined.find(site);
+    return region != inlined.end() ? module_of(graph_of(region->second.second))
+                                   : module_at(model, site).value_or(model);
+}
+
+torch::jit::Module in_double(const torch::jit::Module& module) {
+    torch::jit::Module copy = module.deepcopy();
+    hold_in_double(copy);
+    return copy;
+}
+
+torch::jit::Module open_original(const VerificationContext& context,
+                                 const std::vector<std::string>& sites) {
+    torch::jit::Module model = open_model(context.original);
+    if (context.dtype) {
+        convert_dtype(model, *context.dtype);
+    }
+    return with_calls(std::move(model), context, sites);
+}
+
+torch::jit::Module open_reference(const VerificationContext& context,
+                                  const std::vector<std::string>& sites) {
+    torch::jit::Module model = open_model(context.original);
+    if (context.dtype) {
+        round_weights(model, *context.dtype);
+    }
+    return with_calls(std::move(model), context, sites);
+}
+
+torch::jit::Module open_exact(const VerificationContext& context) {
+    torch::jit::Module model = open_reference(context, {});
+    compute_in_double(model);
+    hold_in_double(model);
+    return model;
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,36 @@
+#pragma once
+// What a kernelized model is compared with, on what, and within which limits.
+
+#include "runtime/model/inputs.h"
+#include "runtime/verify/sandbox.h"
+#include "runtime/verify/timing.h"
+
+#include <torch/script.h>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+struct VerificationContext {
+    std::filesystem::path original;
+    Inputs inputs;  // in the dtype below, where there is one
+    // The original was converted to it before it was kernelized.
+    std::optional<at::ScalarType> dtype = std::nullopt;
+    SandboxLimits limits;
+    bool gradients = false;                         // compare them too: the model is to be trained
+    std::optional<Sampling> sampling = Sampling{};  // none: nothing is measured
+    bool steps = false;  // what is measured is steps of training, not only the forward
+    std::optional<int> threads = std::nullopt;  // of LibTorch, in the child; none: its own choice
+    // Makes calls of what these sites compute, in a copy of the original, where they are no calls
+    // yet; none: nothing has to be done for that.
+    std::function<void(torch::jit::Module& model, const std::vector<std::string>& sites)> prepare{};
+    // Called in the parent as sites are taken up: how many are done, how many there are, which is
+    // next.
+    std::function<void(std::size_t done, std::size_t total, const std::string& site)> observer;
+};
+
+}  // namespace twinkle::runtime
