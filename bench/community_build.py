@@ -34,16 +34,13 @@ STABLE_REGISTRATION = """#pragma once
 FLAGS = ["-std=c++20", "-O3", "-DNDEBUG", "-fPIC", "-fno-gnu-unique", "-w", "-DCPU_KERNEL"]
 
 
-def unpack(sources: pathlib.Path, folder: pathlib.Path) -> str:
+def unpack(sources: pathlib.Path, folder: pathlib.Path, kernels: list[str]) -> str:
     """A copy of the kernels' folders; returns the commit."""
     def git(*arguments: str) -> bytes:
         return subprocess.run(["git", "-C", sources, *arguments], check=True, capture_output=True).stdout
 
-    with tarfile.open(fileobj=io.BytesIO(git("archive", "HEAD", *KERNELS))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(git("archive", "HEAD", *kernels))) as archive:
         archive.extractall(folder, filter="data")
-    # TorchScript's alias analysis fails on "Tensor!": which tensor is written must have a name.
-    for binding in folder.glob("*/torch-ext/torch_binding.cpp"):
-        binding.write_text(re.sub(r"Tensor! (\w+)", r"Tensor(\1!) \1", binding.read_text()))
     return git("rev-parse", "--short=12", "HEAD").decode().strip()
 
 
@@ -76,7 +73,10 @@ def prepare(sources: pathlib.Path, output: pathlib.Path, registration: str) -> t
     folder = output.resolve().parent / "sources"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    commit = unpack(sources, folder)
+    commit = unpack(sources, folder, KERNELS)
+    # TorchScript's alias analysis fails on "Tensor!": which tensor is written must have a name.
+    for binding in folder.glob("*/torch-ext/torch_binding.cpp"):
+        binding.write_text(re.sub(r"Tensor! (\w+)", r"Tensor(\1!) \1", binding.read_text()))
     (folder / "registration.h").write_text(registration)
     return folder, commit
 
@@ -106,6 +106,25 @@ def build_for_cuda(sources: pathlib.Path, output: pathlib.Path, python: pathlib.
                     f"-I{kernel}", kernel / "activation/activation_kernels.cu", kernel / "torch-ext/torch_binding.cpp",
                     f"-L{torch}/lib", "-ltorch_cpu", "-ltorch_cuda", "-lc10", "-o", output], check=True)
     return commit
+
+
+def manifest(folder: pathlib.Path) -> str:
+    """What binds builds of tests/gpu/build_hub_kernels.py to a model like Llama of transformers."""
+    return f"""presets = []
+
+[layers.LlamaRMSNorm]
+repo_path = "{folder}/layer-norm"
+classes = ["*.LlamaRMSNorm"]
+
+[layers.Silu]
+repo_path = "{folder}/activation"
+classes = ["*.SiLU", "*.SiLUActivation"]
+
+[functions.apply_rotary_pos_emb]
+target_module = "transformers.models.llama.modeling_llama"
+repo_path = "{folder}/rotary"
+func_name = "apply_rotary_transformers"
+"""
 
 
 def main() -> None:

@@ -35,6 +35,21 @@ def digest_of(folder: pathlib.Path) -> dict:
     return {"algorithm": "sha256", "files": files}
 
 
+def put_together(output: pathlib.Path, python: pathlib.Path, library: pathlib.Path, metadata: dict) -> None:
+    """A build in the Hub's layout: the Python files of a folder, the library, and the digest beside the metadata."""
+    # Made aside and moved into place: a build is never seen half-written, nothing stale stays.
+    scratch = output.with_name(output.name + ".new")
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    for source in sorted(python.glob("*.py")):
+        shutil.copyfile(source, scratch / source.name)
+    shutil.copyfile(library, scratch / library.name)
+    (scratch / "_ops.py").write_text(OPS.format(library=library.name, id=metadata["id"]))
+    (scratch / "metadata.json").write_text(json.dumps(metadata | {"digest": digest_of(scratch)}, indent=2) + "\n")
+    shutil.rmtree(output, ignore_errors=True)
+    scratch.rename(output)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", type=pathlib.Path, required=True, help="the package's Python files")
@@ -44,28 +59,14 @@ def main() -> None:
     parser.add_argument("--archs", nargs="*", default=[], help="the GPUs that the library has code for")
     parser.add_argument("--output", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
-
-    # Made aside and moved into place: a build is never seen half-written, nothing stale stays.
-    output = arguments.output
-    scratch = output.with_name(output.name + ".new")
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
-    for source in sorted(arguments.python.glob("*.py")):
-        shutil.copyfile(source, scratch / source.name)
-    shutil.copyfile(arguments.library, scratch / arguments.library.name)
-    (scratch / "_ops.py").write_text(OPS.format(library=arguments.library.name, id=arguments.id))
-    metadata = {
+    put_together(arguments.output, arguments.python, arguments.library, {
         "id": arguments.id,
         "name": "twinkle-pack",
         "version": 1,
         "license": "Apache-2.0",
         "python-depends": [],
         "backend": {"type": arguments.backend} | ({"archs": arguments.archs} if arguments.archs else {}),
-        "digest": digest_of(scratch),
-    }
-    (scratch / "metadata.json").write_text(json.dumps(metadata, indent=2) + "\n")
-    shutil.rmtree(output, ignore_errors=True)
-    scratch.rename(output)
+    })
 
 
 if __name__ == "__main__":

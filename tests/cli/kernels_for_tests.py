@@ -137,6 +137,12 @@ static void copy(Stack* stack, Stack, Stack) {
     aoti_torch_delete_tensor_object(argument);
     stack[0] = reinterpret_cast<Stack>(result);
 }
+static void copy_into(Stack* stack, Stack, Stack) {
+    std::int64_t count = 0;
+    aoti_torch_get_numel(reinterpret_cast<void*>(stack[0]), &count);
+    std::memcpy(data_of(stack), data_of(stack + 1), count * sizeof(float));
+    for (int i = 0; i < 2; ++i) aoti_torch_delete_tensor_object(reinterpret_cast<void*>(stack[i]));
+}
 static void crash(Stack*, Stack, Stack) { *reinterpret_cast<volatile int*>(8) = 1; }
 static void end(Stack*, Stack, Stack) { std::abort(); }
 static void leave(Stack*, Stack, Stack) { _exit(0); }
@@ -188,6 +194,8 @@ static int define() {
     void* kernels = nullptr;
     CHECKED(aoti_torch_library_init_impl(NAMESPACE, "CPU", __FILE__, __LINE__, &kernels));
     CHECKED(aoti_torch_library_def(library, "copy(Tensor x) -> Tensor"));
+    CHECKED(aoti_torch_library_def(library, "copy_into(Tensor! out, Tensor x) -> ()"));
+    CHECKED(aoti_torch_library_impl(kernels, "copy_into", &copy_into));
     CHECKED(aoti_torch_library_impl(kernels, "copy", copy));
     CHECKED(aoti_torch_library_def(library, "crash(Tensor x) -> Tensor"));
     CHECKED(aoti_torch_library_impl(kernels, "crash", crash));

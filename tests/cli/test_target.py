@@ -98,6 +98,20 @@ def test_the_folder_of_a_bundle_is_one_of_kernels(twinkle, library):
     assert twinkle(*run, env={"TWINKLE_KERNELS": "bundle"}).code == 0
 
 
+def test_operators_that_write_are_declared_as_a_library_has_them(twinkle, library):
+    """As most of the Hub do: "Tensor! out"."""
+    source = calling("copy_into").replace("ops.copy_into(hidden_states)", "copied(hidden_states)")
+    source = source.replace("class ", "def copied(x: torch.Tensor) -> torch.Tensor:\n    out = torch.empty_like(x)\n"
+                            "    ops.copy_into(out, x)\n    return out\n\n\nclass ", 1)
+    compiled_kernel(twinkle.folder, library, source=source)
+    model, inputs = EXAMPLES / "scripted.pt", EXAMPLES / "inputs.pt"
+    for name, target in {"loaded": (), "declared": ("--target", "here")}.items():
+        done = twinkle("kernelize", model, "-o", f"{name}.pt", *target, "--json")
+        assert done.code == 0 and done.json["replaced"] == 5, done.out + done.err
+    assert code_of(twinkle.folder / "loaded.pt") == code_of(twinkle.folder / "declared.pt")
+    assert twinkle("run", "declared.pt", "--inputs", inputs, "-o", "out.pt", "--kernels", ".").code == 0
+
+
 def test_for_another_processor(twinkle, library):
     """A library that this machine cannot load: whatever is in it behind its schemas."""
     build = compiled_kernel(twinkle.folder, library, source=calling("copy"))

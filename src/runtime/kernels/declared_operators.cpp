@@ -34,6 +34,7 @@ std::vector<std::string> declare_operators(const MappedKernel& kernel) {
     for (const MappedOperator& op : kernel.operators) {
         try {
             c10::FunctionSchema schema = torch::jit::parseSchema(op.schema);
+            schema.setAliasAnalysis(c10::AliasAnalysisKind::FROM_SCHEMA);  // as a library has it
             const c10::OperatorName name(kernel.op_namespace + "::" + schema.name(),
                                          schema.overload_name());
             if (!c10::Dispatcher::singleton().findSchema(name)) {
