@@ -263,6 +263,18 @@ def test_scripted_models(twinkle):
     assert (result.double() - expected).norm() < 2**-7 * expected.norm()
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_weights_that_threads_convert(twinkle, frozen):
+    """So large that several do: a child process that verifies has none of them."""
+    twinkle.env.update({"OMP_NUM_THREADS": "4", "TWINKLE_SANDBOX_SECONDS": "20"})
+    x = torch.randn(2, 1024)
+    made = torch.jit.trace(nn.Sequential(nn.Linear(1024, 1024), nn.SiLU()).eval(), x)
+    (torch.jit.freeze(made) if frozen else made).save(twinkle.folder / "model.pt")
+    torch.save((x,), twinkle.folder / "in.pt")
+    report = kernelized(twinkle, "model.pt", "--dtype", "float16", "--inputs", "in.pt", "--verify")
+    assert report["verified"] and report["conversion"]["max_error"] <= report["conversion"]["allowed_error"], report
+
+
 def test_in_a_frozen_model(twinkle, traced):
     model = torch.jit.freeze(torch.jit.load(traced / "llama.pt").eval())
     model.save(twinkle.folder / "frozen.pt")

@@ -293,6 +293,18 @@ TEST_CASE("what a device cannot capture runs plainly, and is not tried again") {
               "stream is capturing") == 3);
 }
 
+TEST_CASE("what cannot be captured runs as it was given") {
+    auto model = graph_model(twice);
+    Graphs graphs(model);
+    graphs.backend.device.fails = [](int) { throw std::runtime_error("no"); };
+    graphs.tensor(row(1));
+    // Only the module that was given sees this: the frozen one holds the tensor that was there.
+    model.setattr("weight", torch::full({4}, 100.0));
+    CHECK(at::equal(graphs.tensor(row(1)), row(102)));
+    CHECK(at::equal(graphs.tensor(row(2)), row(104)));
+    CHECK(at::equal(graphs.tensor(row(2, 3)), row(5, 3)));  // a shape that is new
+}
+
 TEST_CASE("a model that cannot be captured is not tried at every shape") {
     Graphs graphs(twice);
     graphs.backend.device.fails = [](int) { throw std::runtime_error("no"); };

@@ -10,7 +10,8 @@ namespace twinkle::runtime {
 
 namespace jit = torch::jit;
 
-GraphModel::GraphModel(jit::Module model, bool freeze, bool fuse) : module_(std::move(model)) {
+GraphModel::GraphModel(jit::Module model, bool freeze, bool fuse)
+    : given_(std::move(model)), module_(given_) {
     if (!module_.find_method("forward")) {
         throw Error(ErrorCode::malformed, {.what = "the model has no forward()",
                                            .where = module_._ivalue()->name(),
@@ -59,6 +60,10 @@ std::vector<c10::IValue> GraphModel::arguments(std::vector<c10::IValue> inputs,
 
 c10::IValue GraphModel::run(const std::vector<c10::IValue>& arguments) const {
     return module_.get_method("forward")(arguments);
+}
+
+c10::IValue GraphModel::run_as_given(const std::vector<c10::IValue>& arguments) const {
+    return given_.get_method("forward")(arguments);
 }
 
 }  // namespace twinkle::runtime

@@ -19,6 +19,8 @@ public:
     std::vector<c10::IValue> arguments(std::vector<c10::IValue> inputs,
                                        const torch::jit::Kwargs& named) const;
     c10::IValue run(const std::vector<c10::IValue>& arguments) const;
+    // The module as it was given, with LibTorch's own settings: faster where nothing is captured.
+    c10::IValue run_as_given(const std::vector<c10::IValue>& arguments) const;
 
     const torch::jit::Module& module() const { return module_; }
     bool is_training() const;
@@ -30,7 +32,8 @@ public:
 private:
     bool freeze_it();
 
-    torch::jit::Module module_;
+    torch::jit::Module given_;
+    torch::jit::Module module_;  // shares its weights
     std::string obstacle_;
     std::string not_frozen_;
     bool wants_gradients_ = false;

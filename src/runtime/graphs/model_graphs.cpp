@@ -50,7 +50,8 @@ c10::IValue ModelGraphs::forward(Values inputs, const torch::jit::Kwargs& named)
     inputs = model_.arguments(std::move(inputs), named);
     const InputKey key = key_of(inputs, type_);
     if (const std::string obstacle = obstacle_of(key, inputs); !obstacle.empty()) {
-        return plain(inputs, obstacle);
+        count_plain(obstacle);
+        return model_.run(inputs);
     }
     const c10::DeviceGuard device(key.device);
     std::unique_lock lock(mutex_);
@@ -59,14 +60,17 @@ c10::IValue ModelGraphs::forward(Values inputs, const torch::jit::Kwargs& named)
         lock.unlock();
         planned.reason = capture(key, inputs);
         lock.lock();
-        planned = planned.reason.empty() ? plan(cache_.find(key.text))
-                                         : Plan{Step::plain, planned.reason};
+        planned = planned.reason.empty() ? plan(cache_.find(key.text)) : refused(planned.reason);
     }
     if (planned.step == Step::replay) {
         return replay(*cache_.find(key.text).call, key, inputs);
     }
     lock.unlock();
-    return planned.step == Step::first ? first(key, inputs) : plain(inputs, planned.reason);
+    if (planned.step == Step::first) {
+        return first(key, inputs);
+    }
+    count_plain(planned.reason);
+    return planned.step == Step::refused ? model_.run_as_given(inputs) : model_.run(inputs);
 }
 
 std::optional<std::string> ModelGraphs::prepare(Values inputs, const torch::jit::Kwargs& named) {
@@ -80,9 +84,9 @@ std::optional<std::string> ModelGraphs::prepare(Values inputs, const torch::jit:
         std::unique_lock lock(mutex_);
         const Plan planned = plan(cache_.find(key.text));
         lock.unlock();
-        reason = planned.step == Step::plain    ? planned.reason
+        reason = planned.step == Step::capture  ? capture(key, inputs)
                  : planned.step == Step::replay ? ""
-                                                : capture(key, inputs);
+                                                : planned.reason;
     }
     return reason.empty() ? std::nullopt : std::optional(reason);
 }
@@ -128,11 +132,11 @@ ModelGraphs::Plan ModelGraphs::plan(const GraphCache::Entry& entry) const {
         return {Step::replay, {}};
     }
     if (!entry.refusal.empty()) {
-        return {Step::plain, entry.refusal};
+        return refused(entry.refusal);
     }
     if (refusals_ >= most_refusals) {
-        return {Step::plain,
-                "it could not be captured at " + std::to_string(most_refusals) + " other shapes"};
+        return refused("it could not be captured at " + std::to_string(most_refusals) +
+                       " other shapes");
     }
     if (!state_.empty() && !options_.may_write_state) {
         return {Step::plain, "the model writes into " + state_ + " (see may_write_state)"};
@@ -140,21 +144,24 @@ ModelGraphs::Plan ModelGraphs::plan(const GraphCache::Entry& entry) const {
     return {Step::capture, {}};
 }
 
-c10::IValue ModelGraphs::plain(const Values& inputs, const std::string& reason) {
-    {
-        const std::lock_guard lock(mutex_);
-        ++counted_.plain_runs;
-        if (counted_.reasons.size() < most_reasons || counted_.reasons.count(reason) != 0) {
-            ++counted_.reasons[reason];
-        }
+// What the model has changed of itself is in the frozen one.
+ModelGraphs::Plan ModelGraphs::refused(std::string reason) const {
+    return {state_.empty() ? Step::refused : Step::plain, std::move(reason)};
+}
+
+void ModelGraphs::count_plain(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    ++counted_.plain_runs;
+    if (counted_.reasons.size() < most_reasons || counted_.reasons.count(reason) != 0) {
+        ++counted_.reasons[reason];
     }
-    return model_.run(inputs);
 }
 
 // A plain run that shows what the model does with its own tensors.
 c10::IValue ModelGraphs::first(const InputKey& key, const Values& inputs) {
     const StateVersions before(model_.module());
-    c10::IValue result = plain(inputs, "the shape is new");
+    count_plain("the shape is new");
+    c10::IValue result = model_.run(inputs);
     const auto changed = StateVersions(model_.module()).changed_since(before);
     const std::lock_guard lock(mutex_);
     state_ = changed.value_or(state_);

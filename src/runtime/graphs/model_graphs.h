@@ -32,7 +32,7 @@ private:
     static constexpr int most_refusals = 3;  // of a model that was never captured
 
     // What is to be done with a call. Its entry may have gone when the lock is given up.
-    enum class Step { plain, first, capture, replay };
+    enum class Step { plain, refused, first, capture, replay };
     struct Plan {
         Step step;
         std::string reason;  // of a plain run
@@ -40,7 +40,8 @@ private:
 
     std::string obstacle_of(const InputKey& key, const Values& inputs) const;
     Plan plan(const GraphCache::Entry& entry) const;
-    c10::IValue plain(const Values& inputs, const std::string& reason);
+    Plan refused(std::string reason) const;
+    void count_plain(const std::string& reason);
     c10::IValue first(const InputKey& key, const Values& inputs);
     c10::IValue replay(CapturedCall& call, const InputKey& key, const Values& inputs);
     // Why nothing was captured; empty: the entry of the key has it.

@@ -4,6 +4,8 @@
 #include "base/unique_fd.h"
 #include "twinkle/error.h"
 
+#include <ATen/Parallel.h>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -37,7 +39,9 @@ void limit_memory(std::uint64_t additional) {
     std::ifstream("/proc/self/statm") >> pages;
     const std::uint64_t bytes = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     const rlimit limit{bytes + additional, bytes + additional};
-    ::setrlimit(RLIMIT_AS, &limit);
+    if (additional > 0) {
+        ::setrlimit(RLIMIT_AS, &limit);
+    }
     const rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
 }
@@ -54,6 +58,8 @@ void send_line(int descriptor, std::string_view line) {
         rest.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
     }
 }
+
+int threads_of_children = 0;  // as many as there are
 
 int child_descriptor = -1;  // for what ends the process without a way back
 
@@ -89,6 +95,9 @@ void tell_and_abort() {
     ::dup2(null, STDOUT_FILENO);
     ::dup2(null, STDERR_FILENO);
     limit_memory(limits.memory);
+    if (threads_of_children > 0) {
+        at::set_num_threads(threads_of_children);
+    }
     child_descriptor = descriptor;
     std::set_terminate(tell_and_abort);
     int code = 0;
@@ -159,6 +168,13 @@ NumberLeft::~NumberLeft() {
     ::munmap(place_, sizeof(std::atomic<int>));
 }
 
+void leave_threads_to_children() {
+    if (threads_of_children == 0) {
+        threads_of_children = at::get_num_threads();
+        at::set_num_threads(1);
+    }
+}
+
 SandboxLimits SandboxLimits::for_bytes(std::uint64_t bytes) {
     constexpr std::uint64_t seconds_per_gib = 120;
     constexpr std::uint64_t copies = 8;  // the model in several precisions, and its activations
@@ -170,6 +186,15 @@ SandboxLimits SandboxLimits::for_bytes(std::uint64_t bytes) {
         if (seconds > 0 && seconds < 86400) {
             limits.silence = std::chrono::seconds(seconds);
         }
+    }
+    return limits;
+}
+
+SandboxLimits SandboxLimits::for_bytes_on_gpu(std::uint64_t bytes) {
+    SandboxLimits limits = for_bytes(bytes);
+    limits.memory = 0;
+    if (std::getenv("TWINKLE_SANDBOX_SECONDS") == nullptr) {
+        limits.silence *= 4;
     }
     return limits;
 }

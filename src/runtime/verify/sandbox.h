@@ -13,11 +13,15 @@ namespace twinkle::runtime {
 
 struct SandboxLimits {
     std::chrono::milliseconds silence{60000};  // the child is killed if it says nothing for so long
-    std::uint64_t memory = 16ull << 30;  // bytes of address space on top of what it starts with
+    std::uint64_t memory = 16ull << 30;  // bytes of address space on top of what it starts with; 0:
+                                         // any
 
     // For work on a model of this size: the larger, the longer one step takes.
     // TWINKLE_SANDBOX_SECONDS sets the silence, where it is given.
     static SandboxLimits for_bytes(std::uint64_t bytes);
+    // The same for work on a GPU: its driver reserves address space for all memory there is, and
+    // its first kernels take long to load.
+    static SandboxLimits for_bytes_on_gpu(std::uint64_t bytes);
 };
 
 struct SandboxOutcome {
@@ -41,9 +45,13 @@ private:
     std::atomic<int>* place_;  // in memory that both processes share
 };
 
+// From now on this process computes with one thread, and its children with as many as it had: of
+// threads that have worked before a fork the child has none, and would wait for them.
+void leave_threads_to_children();
+
 // Forks. `work` runs in the child and may send lines, which `receive` gets here as they come; lines
 // are limited in length. The child's own output goes nowhere. Call it before this process has used
-// a thread pool: a forked child has none of the parent's threads.
+// a thread pool, or after leave_threads_to_children().
 SandboxOutcome run_in_sandbox(
     const SandboxLimits& limits,
     const std::function<void(const std::function<void(std::string_view line)>& send)>& work,
