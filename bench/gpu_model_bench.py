@@ -3,18 +3,21 @@
 
     gpu_model_bench.py BUILD_FOLDER [-o OUT.md] [--json RAW.json] [--seconds 12] [--stop 440]
                        [--tokens N]… [--no-compile] [--model large-causal] [--dtype bfloat16] [--device cuda]
+                       [--hub FOLDER]
 
 A model like Llama (transformers' code, random weights: hidden 4096, intermediate 12288, 32 heads, 8 layers), traced on
 the GPU, kernelized with layers and patterns. All but torch.compile run in C++ (model_runner), without Python. Two times
 are taken: "back to back", calls enqueued one after another, between two events of the device; "waiting", from the call
 until its result is there, by the host's clock. The contestants take turns, sample by sample, in an order that changes;
 those of torch.compile are processes of their own, and at rest meanwhile. What is not done --stop seconds after the start
-is left out (torch.compile first), and said. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON (script/bench-gpu --models).
+is left out (torch.compile first), and said. --hub: kernelized with the Hub's kernels, too, as tests/gpu/build_hub_kernels.py
+has built them. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON (script/bench-gpu --models).
 """
 
 import argparse
 import contextlib
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -23,6 +26,7 @@ import tempfile
 import time
 
 import machine
+from community_build import manifest
 from model_bench import HERE, Runner, kernelize, replaced, table
 
 TOKENS = [1, 16, 256, 4096]
@@ -32,6 +36,7 @@ CONTESTANTS = {"torchscript": "plain.pt", "frozen": "frozen:plain.pt", "graphs":
                "kernelized": "kernelized.pt", "kernelized,frozen": "frozen:kernelized.pt",
                "kernelized,graphs": "graphs:kernelized.pt", "kernelized,graphs,fused": "fused:kernelized.pt"}
 OURS = "kernelized,graphs"
+HUB = {"hub": "hub.pt", "hub,graphs": "graphs:hub.pt"}
 COMPILED = {"compile": "default", "compile,reduce-overhead": "reduce-overhead"}
 # How long calls are repeated for a sample, and how many there are before the first: they profile, compile, capture.
 SAMPLE_SECONDS, LEAST_ROUNDS, WARM_UP = 0.04, 7, 5
@@ -95,10 +100,12 @@ def cell(samples: list[float]) -> str:
 def report(result: dict) -> str:
     rows = result["rows"]
     names = list(dict.fromkeys(name for row in rows for name in row["contestants"]))
+    replacements = {"Replaced": result["replaced"], **({"With the Hub's": result["hub"]} if "hub" in result else {})}
     lines = [f"# A whole model on a GPU: {result['model']}, {result['dtype']}", "",
              f"{result['versions']}; {result['before']} before, {result['after']} after; {result['processor']}, "
              f"{result['load']}. Batch 1, random weights, no cache of keys and values, traced at 8 tokens.", "",
-             "Replaced: " + ", ".join(f"{count} × {layer}" for layer, count in result["replaced"].items()) + ".", ""]
+             *(f"{title}: " + ", ".join(f"{count} × {layer}" for layer, count in counts.items()) + "."
+               for title, counts in replacements.items()), ""]
     for kind, title in KINDS.items():
         lines += [f"Milliseconds a call, {title}: median (quartiles)", ""]
         lines += table(["tokens", *names], [
@@ -132,11 +139,16 @@ def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.Exi
     models, started = [sys.executable, HERE / "models.py"], time.monotonic()
     subprocess.run([*models, "make", options.model, options.dtype, folder / "plain.pt", options.device], check=True)
     result["replaced"] = replaced(kernelize(options.build, folder, "kernelized", MANIFEST, "--device", options.device))
+    contestants = CONTESTANTS | (HUB if options.hub else {})
+    if options.hub:
+        os.environ["TWINKLE_KERNELS"] = str(options.hub)
+        result["hub"] = replaced(kernelize(options.build, folder, "hub", manifest(options.hub), "--device", options.device,
+                                           "--inputs", "int64[1,8]:1..999"))
     specifications = [f"{name}={how.rpartition(':')[0]}{':' if ':' in how else ''}{folder}/{how.rpartition(':')[2]}"
-                      for name, how in CONTESTANTS.items()]
+                      for name, how in contestants.items()]
     command = [options.build / "bench/model_runner", "--device", options.device, *specifications]
     here = Runner(command, folder, stack)
-    runners = dict.fromkeys(CONTESTANTS, here)
+    runners = dict.fromkeys(contestants, here)
     for name, mode in COMPILED.items() if options.compile else []:
         runners[name] = Runner([*models, "run", options.model, options.dtype, options.device, mode], folder, stack)
     first: dict[str, float] = {}
@@ -147,7 +159,7 @@ def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.Exi
         result["rows"].append(measure_size(options, runners, tokens, result["left_out"], first))
         if options.json:  # after every size: what a limit cuts off is not lost
             options.json.write_text(json.dumps(result, indent=1) + "\n")
-    result["replays"] = {name: int(here.ask("replays", name, 1)) for name in CONTESTANTS if "graphs" in name}
+    result["replays"] = {name: int(here.ask("replays", name, 1)) for name in contestants if "graphs" in name}
     result["after"], result["seconds"] = machine.gpu(), time.monotonic() - started
     for runner in set(runners.values()):
         runner.process.stdin.close()
@@ -167,6 +179,7 @@ def main() -> None:
     parser.add_argument("--tokens", action="append", type=int)
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument("--folder", help="for the models: 8 GB")
+    parser.add_argument("--hub", type=lambda text: pathlib.Path(text).resolve(), help="kernels of the Hub")
     options = parser.parse_args()
     options.build, options.end = options.build.resolve(), time.monotonic() + options.stop
     with tempfile.TemporaryDirectory(prefix="gpu-model-", dir=options.folder) as name, contextlib.ExitStack() as stack:

@@ -61,7 +61,7 @@ _twinkle() {
         bench:--inputs) _twinkle_files -f "$cur"; return ;;
         bench:--map) _twinkle_files -f "$cur"; return ;;
         bench:--mode) mapfile -t COMPREPLY < <(compgen -W "inference training inference+compile training+compile" -- "$cur"); return ;;
-        bench:--device) mapfile -t COMPREPLY < <(compgen -W "cpu" -- "$cur"); return ;;
+        bench:--device) mapfile -t COMPREPLY < <(compgen -W "cpu cuda" -- "$cur"); return ;;
         bench:--threads) :; return ;;
         bench:--only) :; return ;;
         bench:--exclude) :; return ;;

@@ -100,7 +100,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from run' -F
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l inputs -r -F -d 'Inputs of the model: a file that torch.save wrote, or "int64[1,128]:0..32000;float16[1,128,512]" to make them'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l map -r -F -d 'The mapping that twinkle resolve wrote (default: resolve now; without a manifest, the bundled kernels)'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l mode -r -x -a 'inference training inference+compile training+compile' -d 'inference, training, inference+compile or training+compile (default: what the model\'s own training says)'
-complete -c twinkle -n '__fish_seen_subcommand_from bench' -l device -r -x -a 'cpu' -d 'Where to run: cpu, for now the only one'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l device -r -x -a 'cpu cuda' -d 'Where to run (default: cpu); on a GPU runs follow each other as in a server, and what they take together is waited for'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l threads -r -x -d 'Threads of LibTorch (default: what it chooses: OMP_NUM_THREADS, or one a core)'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l only -r -x -d 'Only the sites whose names match; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l exclude -r -x -d 'Not the sites whose names match; may be repeated'

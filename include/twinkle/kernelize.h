@@ -66,6 +66,8 @@ struct KernelizeOptions {
     // Prove in a child process, so that a kernel that crashes takes nothing else down. Not in a
     // process that has run models: a child has none of its threads.
     bool prove_in_child = false;
+    // In a child process: on this device instead of the model's own.
+    std::optional<torch::Device> prove_on{};
     // Asked of every site that a binding fits: a reason keeps the original.
     std::function<std::optional<std::string>(const MappedLayer& layer, const std::string& site,
                                              const torch::jit::Module& instance)>

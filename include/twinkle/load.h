@@ -16,7 +16,8 @@ namespace twinkle {
 struct LoadOptions {
     // Searched before TWINKLE_KERNELS (dir:dir), the bundled pack and the Hub cache.
     std::vector<std::filesystem::path> kernel_dirs{};
-    torch::DeviceType device = torch::kCPU;
+    // Where its tensors go: torch::kCUDA is the current GPU, {torch::kCUDA, 1} the second.
+    torch::Device device = torch::kCPU;
     // Told of every folder that is searched and every build that is looked at, and why it is not
     // the one.
     std::function<void(const std::string& attempt)> explain{};

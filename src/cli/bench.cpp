@@ -124,9 +124,10 @@ Command bench_command() {
                     mode_option(),
                     {.names = "--device",
                      .value = "DEVICE",
-                     .help = "Where to run: cpu, for now the only one",
+                     .help = "Where to run (default: cpu); on a GPU runs follow each other as in a "
+                             "server, and what they take together is waited for",
                      .kind = ValueKind::choice,
-                     .choices = {"cpu"}},
+                     .choices = {"cpu", "cuda"}},
                     {.names = "--threads",
                      .value = "N",
                      .help = "Threads of LibTorch (default: what it chooses: OMP_NUM_THREADS, or "

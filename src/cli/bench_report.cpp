@@ -128,6 +128,9 @@ const Json& speedup_between(const Json& report, const std::string& of, const std
 std::string machine_text(const Json& report) {
     const auto& machine = object_of(report, "machine");
     std::vector<std::string> parts;
+    if (const auto gpu = shown_text(object_of(machine, "gpu"), "name"); !gpu.empty()) {
+        parts.push_back(gpu);
+    }
     if (const auto cpu = shown_text(machine, "cpu"); !cpu.empty()) {
         parts.push_back(cpu);
     }

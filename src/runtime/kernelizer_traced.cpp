@@ -6,6 +6,7 @@
 
 #include "runtime/model/graph_walk.h"
 #include "runtime/model/inputs.h"
+#include "runtime/model/moved_model.h"
 #include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/inlined_code.h"
 #include "runtime/rewrite/past_runs.h"
@@ -39,8 +40,8 @@ std::uint64_t bytes_of(const jit::Module& model) {
     for (const at::Tensor& parameter : model.parameters()) {
         bytes += parameter.nbytes();
     }
-    for (const at::Tensor& constant : tensor_constants(model)) {
-        bytes += constant.defined() ? constant.nbytes() : 0;
+    for (const jit::Node* constant : tensor_constants(model)) {
+        bytes += constant->t(c10::attr::value).nbytes();
     }
     return bytes;
 }
@@ -115,7 +116,8 @@ std::map<const TracedRun*, Answer> Kernelizer::prove(std::vector<InlinedGraph>& 
         options_.observer("prove", "how to call what a trace has inlined");
     }
     const auto run = [this] { run_model(); };
-    const auto limits = SandboxLimits::for_bytes(bytes_of(model_));
+    const auto limits = options_.prove_on ? SandboxLimits::for_bytes_on_gpu(bytes_of(model_))
+                                          : SandboxLimits::for_bytes(bytes_of(model_));
     auto proved = options_.prove_in_child ? prove_calls_in_child(questions, run, limits)
                                           : prove_calls(questions, run);
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -153,9 +155,14 @@ void Kernelizer::run_model() {
     const torch::NoGradGuard no_grad;
     const jit::GraphOptimizerEnabledGuard unoptimized(false);
     forget_runs(model_);
-    const Inputs inputs = deep_copy({options_.inputs, options_.named_inputs});
+    Inputs inputs = deep_copy({options_.inputs, options_.named_inputs});
+    const auto device = options_.prove_in_child ? options_.prove_on : std::nullopt;
+    if (device) {
+        move_to(inputs, *device);
+    }
     at::manual_seed(0);
-    model_.deepcopy().get_method("forward")(inputs.positional, inputs.named);
+    const jit::Module copy = device ? moved_to(model_, *device) : model_.deepcopy();
+    copy.get_method("forward")(inputs.positional, inputs.named);
     forget_runs(model_);
 }
 

@@ -1,7 +1,15 @@
 #include "target/cuda_driver.h"
 
-#include <dlfcn.h>
+#include "base/json.h"
+#include "base/unique_fd.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <memory>
 
 namespace twinkle::target {
@@ -20,6 +28,51 @@ template <typename Function>
 bool find(const Library& library, const char* name, Function*& function) {
     function = reinterpret_cast<Function*>(::dlsym(library.get(), name));
     return function != nullptr;
+}
+
+std::string to_text(const CudaDriver& driver) {
+    base::Json gpus = base::Json::array();
+    for (const Gpu& gpu : driver.gpus) {
+        gpus.push_back({gpu.name, gpu.arch, gpu.memory_bytes});
+    }
+    const base::Json json = {{"version", driver.version.text()}, {"gpus", gpus}};
+    return json.dump(-1, ' ', false, base::Json::error_handler_t::replace);
+}
+
+std::optional<CudaDriver> from_text(const std::string& text) {
+    const base::Json json = base::Json::parse(text, nullptr, false);
+    if (!json.is_object()) {
+        return std::nullopt;
+    }
+    CudaDriver driver{parse_version(json.at("version").get<std::string>()).value_or(Version{}), {}};
+    for (const base::Json& gpu : json.at("gpus")) {
+        driver.gpus.push_back({gpu.at(0).get<std::string>(), gpu.at(1).get<std::string>(),
+                               gpu.at(2).get<std::uint64_t>()});
+    }
+    return driver;
+}
+
+void write_all(int descriptor, std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t written = ::write(descriptor, text.data(), text.size());
+        if (written < 0 && errno != EINTR) {
+            return;
+        }
+        text.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
+    }
+}
+
+std::string read_all(int descriptor) {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t size = 1; size != 0;) {
+        size = ::read(descriptor, buffer, sizeof buffer);
+        if (size < 0 && errno != EINTR) {
+            break;
+        }
+        text.append(buffer, static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+    }
+    return text;
 }
 
 }  // namespace
@@ -62,6 +115,26 @@ std::optional<CudaDriver> ask_cuda_driver(const std::string& file) {
         driver.gpus.push_back({name, Version{major, minor}.text(), memory});
     }
     return driver;
+}
+
+std::optional<CudaDriver> ask_cuda_driver_aside(const std::string& library) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) {
+        return std::nullopt;
+    }
+    const base::UniqueFd read_end(ends[0]);
+    base::UniqueFd write_end(ends[1]);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const auto driver = ask_cuda_driver(library);
+        write_all(write_end.get(), driver ? to_text(*driver) : "");
+        ::_exit(0);
+    }
+    write_end.reset();
+    const std::string text = child > 0 ? read_all(read_end.get()) : "";
+    while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return from_text(text);
 }
 
 }  // namespace twinkle::target

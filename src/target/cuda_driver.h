@@ -12,4 +12,8 @@ namespace twinkle::target {
 // does not start.
 std::optional<CudaDriver> ask_cuda_driver(const std::string& library = "libcuda.so.1");
 
+// The same, asked in a child process: this one has not started the driver then, so children that it
+// forks later can.
+std::optional<CudaDriver> ask_cuda_driver_aside(const std::string& library = "libcuda.so.1");
+
 }  // namespace twinkle::target

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -26,6 +27,8 @@ int usable_cores() {
     }
     return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
 }
+
+std::atomic<bool> aside = false;
 
 class ThisMachine : public Machine {
 public:
@@ -60,7 +63,8 @@ public:
     }
     std::optional<CudaDriver> cuda_driver() const override {
         // GPUs do not come and go, and starting the driver takes time.
-        static const auto driver = ask_cuda_driver(named_driver().value_or("libcuda.so.1"));
+        static const auto driver = (aside ? ask_cuda_driver_aside : ask_cuda_driver)(
+            named_driver().value_or("libcuda.so.1"));
         return driver;
     }
     std::vector<Gpu> rocm_gpus() const override {
@@ -88,6 +92,10 @@ bool is_true(std::string_view value) {
 const Machine& this_machine() {
     static const ThisMachine machine;
     return machine;
+}
+
+void ask_driver_aside() {
+    aside = true;
 }
 
 }  // namespace twinkle::target

@@ -54,4 +54,8 @@ bool is_true(std::string_view value);
 // The machine that this process runs on.
 const Machine& this_machine();
 
+// From now on its driver is asked in a child process. For a process whose own children use the GPU:
+// a driver that runs when a process forks does not work in the child.
+void ask_driver_aside();
+
 }  // namespace twinkle::target

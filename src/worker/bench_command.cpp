@@ -80,7 +80,18 @@ double load() {
     return ::getloadavg(&mean, 1) == 1 ? mean : 0;
 }
 
-Json machine_json(const ModelTimes& times, double load_before) {
+Json gpu_json(const Kernelizing& kernelizing) {
+    const auto device = kernelizing.gpu();
+    if (!device) {
+        return {};
+    }
+    const auto driver = target::this_machine().cuda_driver();
+    const target::Gpu& gpu =
+        driver->gpus.at(device->has_index() ? static_cast<std::size_t>(device->index()) : 0);
+    return {{"name", gpu.name}, {"arch", gpu.arch}, {"driver_cuda", driver->version.text()}};
+}
+
+Json machine_json(const ModelTimes& times, double load_before, const Kernelizing& kernelizing) {
     const auto cpu = target::this_machine().cpu();
     return {{"cpu", cpu.model},
             {"arch", cpu.arch},
@@ -88,7 +99,8 @@ Json machine_json(const ModelTimes& times, double load_before) {
             {"load_before", load_before},
             {"threads", times.threads},
             {"torch", TORCH_VERSION},
-            {"torch_capability", times.cpu_capability}};
+            {"torch_capability", times.cpu_capability},
+            {"gpu", gpu_json(kernelizing)}};
 }
 
 void add_times(Json& site, const std::map<std::string, Verdict>& verdicts) {
@@ -102,13 +114,14 @@ void add_times(Json& site, const std::map<std::string, Verdict>& verdicts) {
                  {"speedup", speedup_json(samples[1], samples[0])}});
 }
 
-void require_cpu(const Request& request) {
-    if (request.device && *request.device != "cpu") {
+void require_device(const Request& request, const Kernelizing& kernelizing) {
+    if (request.device && *request.device != "cpu" && !kernelizing.gpu()) {
         throw Error(ErrorCode::refused,
                     {.what = "the model cannot be measured on " + base::printable(*request.device),
                      .where = base::display_path(request.model),
-                     .why = "bench runs models on the CPU only",
-                     .hint = "leave out --device"});
+                     .why = std::string("LibTorch ") + TORCH_VERSION +
+                            " sees no such device here, or was built without it",
+                     .hint = "leave out --device to measure on the CPU"});
     }
 }
 
@@ -130,9 +143,9 @@ ModelTimes measure(const Request& request, const Channel& channel, const Kerneli
 }  // namespace
 
 Json bench_command(const Request& request, const Channel& channel) {
-    require_cpu(request);
     const double load_before = load();
     Kernelizing kernelizing(request, channel);
+    require_device(request, kernelizing);
     Kernelized made = kernelizing.kernelize();
     const std::size_t sites = made.report.count(SiteStatus::replaced);
     const double seconds = request.duration.value_or(10);
@@ -162,7 +175,7 @@ Json bench_command(const Request& request, const Channel& channel) {
         result["models"].push_back(model_json(one));
     }
     result["speedups"] = speedups_of(times);
-    result["machine"] = machine_json(times, load_before);
+    result["machine"] = machine_json(times, load_before, kernelizing);
     result["step"] = context.steps ? "forward and backward" : "forward";
     return result;
 }

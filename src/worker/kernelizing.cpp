@@ -2,9 +2,13 @@
 
 #include "base/file.h"
 #include "runtime/convert/dtype_conversion.h"
+#include "runtime/convert/portability.h"
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/patterns/pattern_calls.h"
 #include "runtime/selection/modes.h"
+#include "target/machine.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
 
 #include <algorithm>
 #include <memory>
@@ -25,12 +29,24 @@ std::vector<std::string> replaced_sites(const Report& report) {
     return sites;
 }
 
+// None: it is for the CPU, or there is no such GPU that this LibTorch could use.
+std::optional<torch::Device> gpu_for(const Request& request) {
+    const auto device = request.device ? runtime::torch_device(*request.device) : std::nullopt;
+    if (!device || !device->is_cuda() || !at::CUDAHooksRegistry()->Has("CUDAHooks")) {
+        return std::nullopt;
+    }
+    const auto driver = target::this_machine().cuda_driver();
+    const std::size_t index = device->has_index() ? static_cast<std::size_t>(device->index()) : 0;
+    return driver && index < driver->gpus.size() ? device : std::nullopt;
+}
+
 }  // namespace
 
 Kernelizing::Kernelizing(const Request& request, const Channel& channel)
     : request_(request),
       channel_(channel),
       mapping_(Mapping::parse(request.map.dump(), request.model.parent_path(), "mapping")) {
+    runtime::leave_threads_to_children();
     options_.mode = request.mode;
     options_.device = request.device;
     options_.dtype = request.dtype;
@@ -44,6 +60,7 @@ Kernelizing::Kernelizing(const Request& request, const Channel& channel)
         options_.named_inputs = std::move(inputs.named);
         options_.prove_in_child = true;
     }
+    options_.prove_on = request.load_kernels ? gpu_for(request) : std::nullopt;
     options_.observer = [this](const std::string& stage, const std::string& what) {
         observe(stage, what);
     };
@@ -105,7 +122,10 @@ Kernelized Kernelizing::kernelize() {
 runtime::VerificationContext Kernelizing::verification(const Report& report) const {
     runtime::VerificationContext context;
     context.original = request_.model;
-    context.limits = runtime::SandboxLimits::for_bytes(std::filesystem::file_size(request_.model));
+    const auto bytes = std::filesystem::file_size(request_.model);
+    context.device = gpu();
+    context.limits = gpu() ? runtime::SandboxLimits::for_bytes_on_gpu(bytes)
+                           : runtime::SandboxLimits::for_bytes(bytes);
     context.inputs = runtime::read_inputs(*request_.inputs);
     if (report.dtype) {
         context.dtype = runtime::floating_dtype(*report.dtype);
@@ -170,7 +190,7 @@ void Kernelizing::verify_whole(Kernelized& made,
     const Verdict whole = runtime::verify_whole(context, made.model);
     runtime::enter(whole, made.report.whole);
     made.report.verified = true;
-    if (made.report.device != "cpu") {
+    if (made.report.device != "cpu" && !gpu()) {
         made.report.warnings.push_back("the values were compared on the CPU, not on " +
                                        made.report.device);
     }

@@ -19,6 +19,9 @@ public:
     Kernelizing& operator=(const Kernelizing&) = delete;
 
     Kernelized kernelize();
+    // Where the model runs to be verified or measured: the GPU that it is for, if there is one
+    // here.
+    std::optional<torch::Device> gpu() const { return options_.prove_on; }
     // For the inputs of the request, which must have some.
     runtime::VerificationContext verification(const Report& report) const;
     // Puts back what is not right, or throws Error, as the request says. Returns what was found out

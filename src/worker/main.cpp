@@ -1,6 +1,7 @@
 // The LibTorch program behind `twinkle`: one JSON request on standard input, JSON lines on
 // descriptor 3.
 
+#include "target/machine.h"
 #include "twinkle/error.h"
 #include "worker/commands.h"
 
@@ -45,6 +46,7 @@ int main() {
         std::cerr << "twinkle-worker is started by twinkle and reads its request from a pipe\n";
         return 2;
     }
+    twinkle::target::ask_driver_aside();  // sandboxes use the GPU
     const twinkle::worker::Channel channel(channel_descriptor);
     try {
         const std::string text{std::istreambuf_iterator<char>(std::cin), {}};

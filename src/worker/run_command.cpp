@@ -3,6 +3,7 @@
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/inputs.h"
 #include "runtime/model/model_file.h"
+#include "runtime/model/moved_model.h"
 #include "runtime/model/outputs.h"
 #include "twinkle/twinkle.h"
 #include "worker/commands.h"
@@ -99,7 +100,7 @@ void move_to_device(const Request& request, torch::jit::Module& model, runtime::
     }
     try {
         const torch::Device device(*request.device);
-        model.to(device);
+        model = runtime::moved_to(model, device);
         runtime::move_to(inputs, device);
     } catch (const c10::Error& error) {
         no_such_device(request, message_of(error.what_without_backtrace()));

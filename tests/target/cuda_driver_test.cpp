@@ -27,7 +27,8 @@ TEST_CASE("the driver lists GPUs of different kinds, without a toolkit") {
     const Variable gpus("FAKE_CUDA",
                         "NVIDIA H200,9.0,150000000000;Tesla T4,7.5,16000000000;broken,0.0,0;"
                         "NVIDIA RTX 6000,12.0,96000000000");
-    const auto driver = ask_cuda_driver(TWINKLE_FAKE_LIBCUDA);
+    const auto ask = GENERATE(&ask_cuda_driver, &ask_cuda_driver_aside);
+    const auto driver = ask(TWINKLE_FAKE_LIBCUDA);
     REQUIRE(driver);
     CHECK(driver->version == Version{13, 1});
     REQUIRE(driver->gpus.size() == 3);  // without the one that tells nothing of itself
@@ -39,13 +40,14 @@ TEST_CASE("the driver lists GPUs of different kinds, without a toolkit") {
 }
 
 TEST_CASE("a driver without a GPU is one, and one that does not start is none") {
-    const auto driver = ask_cuda_driver(TWINKLE_FAKE_LIBCUDA);
+    const auto ask = GENERATE(&ask_cuda_driver, &ask_cuda_driver_aside);
+    const auto driver = ask(TWINKLE_FAKE_LIBCUDA);
     REQUIRE(driver);
     CHECK(driver->gpus.empty());
     for (const char* function : {"cuInit", "cuDriverGetVersion"}) {
         const Variable failing("FAKE_CUDA_FAILS", function);
-        CHECK_FALSE(ask_cuda_driver(TWINKLE_FAKE_LIBCUDA));
+        CHECK_FALSE(ask(TWINKLE_FAKE_LIBCUDA));
     }
-    CHECK_FALSE(ask_cuda_driver("/no/such/libcuda.so.1"));
-    CHECK_FALSE(ask_cuda_driver("libc.so.6"));  // a library, and no driver
+    CHECK_FALSE(ask("/no/such/libcuda.so.1"));
+    CHECK_FALSE(ask("libc.so.6"));  // a library, and no driver
 }

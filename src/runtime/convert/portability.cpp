@@ -7,26 +7,20 @@
 
 namespace twinkle::runtime {
 
-namespace {
-
-// As LibTorch calls it; none: it has no such device.
-std::optional<torch::Device> torch_device(const std::string& kind, const std::string& written) {
-    const auto colon = written.find(':');
-    const std::string index = colon == std::string::npos ? "" : written.substr(colon);
+std::optional<torch::Device> torch_device(const std::string& named) {
+    const std::string rocm = "rocm";
     try {
-        return torch::Device((kind == "rocm" ? "cuda" : kind) + index);
+        return torch::Device(named.starts_with(rocm) ? "cuda" + named.substr(rocm.size()) : named);
     } catch (const c10::Error&) {
         return std::nullopt;
     }
 }
 
-}  // namespace
-
 void make_portable(torch::jit::Module& model, const KernelizeOptions& options, Report& report) {
     report.device_constants = device_constants(model);
     if (options.device) {
-        const std::string kind = device_for(model, options.device, report.warnings);
-        if (const auto device = torch_device(kind, *options.device)) {
+        device_for(model, options.device, report.warnings);  // throws where there is no such one
+        if (const auto device = torch_device(*options.device)) {
             report.device_constants.rewritten = release_devices(model, *device).rewritten;
         }
     }

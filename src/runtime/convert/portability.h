@@ -10,4 +10,8 @@ namespace twinkle::runtime {
 // Error(refused) for a conversion that cannot be decided.
 void make_portable(torch::jit::Module& model, const KernelizeOptions& options, Report& report);
 
+// What LibTorch calls a device that was named for a model ("cuda", "rocm", "cuda:1"); none: it has
+// no such device.
+std::optional<torch::Device> torch_device(const std::string& named);
+
 }  // namespace twinkle::runtime

@@ -40,11 +40,11 @@ bool is_tensor_constant(const jit::Node* node) {
            node->kindOf(c10::attr::value) == jit::AttributeKind::t;
 }
 
-std::vector<at::Tensor> tensor_constants(const jit::Module& model) {
-    std::vector<at::Tensor> tensors;
+std::vector<jit::Node*> tensor_constants(const jit::Module& model) {
+    std::vector<jit::Node*> constants;
     const std::function<void(const jit::Node*)> collect = [&](const jit::Node* node) {
-        if (is_tensor_constant(node)) {
-            tensors.push_back(node->t(c10::attr::value));
+        if (is_tensor_constant(node) && node->t(c10::attr::value).defined()) {
+            constants.push_back(const_cast<jit::Node*>(node));
         } else if (node->hasAttribute(c10::attr::Subgraph)) {
             for_each_node(node->g(c10::attr::Subgraph)->block(), collect);
         }
@@ -52,7 +52,7 @@ std::vector<at::Tensor> tensor_constants(const jit::Module& model) {
     for (const auto& graph : graphs_of(model)) {
         for_each_node(graph->block(), collect);
     }
-    return tensors;
+    return constants;
 }
 
 }  // namespace twinkle::runtime

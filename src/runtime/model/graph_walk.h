@@ -18,8 +18,8 @@ std::vector<std::shared_ptr<torch::jit::Graph>> graphs_of(const torch::jit::Modu
 
 bool is_tensor_constant(const torch::jit::Node* node);
 
-// What freezing has made of weights: the tensors that are constants in these functions, and in what
-// they fork.
-std::vector<at::Tensor> tensor_constants(const torch::jit::Module& model);
+// What freezing has made of weights: the constants in these functions, and in what they fork, that
+// are tensors. None is undefined.
+std::vector<torch::jit::Node*> tensor_constants(const torch::jit::Module& model);
 
 }  // namespace twinkle::runtime

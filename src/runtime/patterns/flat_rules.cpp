@@ -374,8 +374,7 @@ bool is_integer(const FlatGraph& graph, ValueId id) {
 }
 
 std::optional<c10::IValue> as_number(const at::Tensor& tensor) {
-    if (tensor.dim() != 0 || tensor.is_meta() || !tensor.is_cpu() ||
-        tensor.layout() != at::kStrided) {
+    if (tensor.dim() != 0 || tensor.is_meta() || tensor.layout() != at::kStrided) {
         return std::nullopt;
     }
     const auto type = tensor.scalar_type();

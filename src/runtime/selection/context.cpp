@@ -51,9 +51,9 @@ std::vector<at::Tensor> tensors_of(const torch::jit::Module& model) {
     for (const at::Tensor& buffer : model.buffers()) {
         tensors.push_back(buffer);
     }
-    for (at::Tensor& constant : tensor_constants(model)) {
-        if (constant.defined() && constant.dim() > 0) {
-            tensors.push_back(std::move(constant));
+    for (const torch::jit::Node* constant : tensor_constants(model)) {
+        if (constant->t(c10::attr::value).dim() > 0) {
+            tensors.push_back(constant->t(c10::attr::value));
         }
     }
     return tensors;

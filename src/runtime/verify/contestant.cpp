@@ -2,6 +2,8 @@
 
 #include "runtime/verify/gradients.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 namespace twinkle::runtime {
 
 namespace {
@@ -40,6 +42,11 @@ std::function<void()> contestant(const torch::jit::Module& module, const Calls& 
             work();
         }
     };
+}
+
+void wait_for(const at::Device& device) {
+    const c10::impl::VirtualGuardImpl guard(device.type());
+    guard.getStream(device.has_index() ? device : guard.getDevice()).synchronize();
 }
 
 void share_parameters(const torch::jit::Module& from, const torch::jit::Module& to) {

@@ -24,6 +24,9 @@ c10::IValue run_seeded(const torch::jit::Module& module, const std::string& meth
 std::function<void()> contestant(const torch::jit::Module& module, const Calls& calls,
                                  bool training);
 
+// Until what the contestants have ordered on a GPU is done.
+void wait_for(const at::Device& device);
+
 // Lets the parameters of `to` be those of `from`, where they are alike: of two models in memory one
 // may lie better than the other, and one may push the other out of the cache.
 void share_parameters(const torch::jit::Module& from, const torch::jit::Module& to);

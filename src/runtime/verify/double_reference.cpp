@@ -88,7 +88,7 @@ void compute_in_double(jit::Graph& graph) {
 }
 
 void hold_in_double(jit::Module& model) {
-    const auto convert = [](at::Tensor tensor) {
+    const auto convert = [](const at::Tensor& tensor) {
         if (tensor.is_floating_point()) {
             tensor.set_data(tensor.to(at::kDouble));
         }

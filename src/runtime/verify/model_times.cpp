@@ -3,9 +3,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "runtime/model/model_file.h"
 #include "runtime/verify/contestant.h"
-#include "runtime/verify/double_reference.h"
+#include "runtime/verify/originals.h"
 #include "twinkle/error.h"
 
 #include <ATen/Parallel.h>
@@ -56,7 +55,7 @@ std::vector<Entry> enter_models(const VerificationContext& context,
                                 const torch::jit::Module& kernelized, const Send& send) {
     const auto making = [&](const char* name) { send(Json{{"doing", name}}.dump()); };
     std::vector<Entry> entries;
-    entries.push_back({{names[original], {}, {}, {}}, open_model(context.original)});
+    entries.push_back({{names[original], {}, {}, {}}, open_original(context)});
     share_parameters(*entries[original].model, kernelized);
     making(names[1]);
     entries.push_back(frozen(entries[original], names[1], context.steps));
@@ -68,10 +67,7 @@ std::vector<Entry> enter_models(const VerificationContext& context,
 }
 
 c10::IValue reference_of(const VerificationContext& context) {
-    torch::jit::Module model = open_model(context.original);
-    compute_in_double(model);
-    hold_in_double(model);
-    return run_seeded(model, "forward", with_dtype(context.inputs, at::kDouble));
+    return run_seeded(open_exact(context), "forward", with_dtype(context.inputs, at::kDouble));
 }
 
 void compare_results(const VerificationContext& context, std::vector<Entry>& entries,
@@ -141,13 +137,14 @@ Contestant from_json(const Json& json) {
 }
 
 // In the child. Sends {"doing"} before each step, then {"contestants"}, or {"fatal"}.
-void measure(const VerificationContext& context, const torch::jit::Module& kernelized,
+void measure(const VerificationContext& given, const torch::jit::Module& kernelized,
              const Send& send, const NumberLeft& running_now) {
     const torch::NoGradGuard no_grad;
-    if (context.threads) {
-        at::set_num_threads(*context.threads);
+    if (given.threads) {
+        at::set_num_threads(*given.threads);
     }
-    std::vector<Entry> entries = enter_models(context, kernelized, send);
+    const VerificationContext context = in_place(given);
+    std::vector<Entry> entries = enter_models(context, in_place(kernelized, context), send);
     try {
         compare_results(context, entries, send);
     } catch (const std::exception& error) {

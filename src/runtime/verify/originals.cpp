@@ -1,10 +1,13 @@
 #include "runtime/verify/originals.h"
 
+#include "runtime/convert/device_constants.h"
 #include "runtime/convert/dtype_conversion.h"
 #include "runtime/model/model_file.h"
+#include "runtime/model/moved_model.h"
 #include "runtime/rewrite/function_calls.h"
 #include "runtime/rewrite/inlined_code.h"
 #include "runtime/rewrite/sites.h"
+#include "runtime/verify/contestant.h"
 #include "runtime/verify/double_reference.h"
 #include "runtime/verify/rounded_results.h"
 #include "runtime/verify/site_module.h"
@@ -14,6 +17,15 @@
 namespace twinkle::runtime {
 
 namespace {
+
+// Devices that its code names give way as in the model that is compared.
+torch::jit::Module open(const VerificationContext& context) {
+    torch::jit::Module model = open_model(context.original, context.device.value_or(at::kCPU));
+    if (context.device) {
+        release_devices(model, *context.device);
+    }
+    return model;
+}
 
 torch::jit::Module with_calls(torch::jit::Module model, const VerificationContext& context,
                               const std::vector<std::string>& sites) {
@@ -55,7 +67,7 @@ torch::jit::Module in_double(const torch::jit::Module& module) {
 
 torch::jit::Module open_original(const VerificationContext& context,
                                  const std::vector<std::string>& sites) {
-    torch::jit::Module model = open_model(context.original);
+    torch::jit::Module model = open(context);
     if (context.dtype) {
         convert_dtype(model, *context.dtype);
     }
@@ -64,7 +76,7 @@ torch::jit::Module open_original(const VerificationContext& context,
 
 torch::jit::Module open_reference(const VerificationContext& context,
                                   const std::vector<std::string>& sites) {
-    torch::jit::Module model = open_model(context.original);
+    torch::jit::Module model = open(context);
     if (context.dtype) {
         round_weights(model, *context.dtype);
     }
@@ -76,6 +88,27 @@ torch::jit::Module open_exact(const VerificationContext& context) {
     compute_in_double(model);
     hold_in_double(model);
     return model;
+}
+
+torch::jit::Module open_rounded(const VerificationContext& context) {
+    torch::jit::Module model = open(context);
+    round_model(model, *context.dtype);
+    return model;
+}
+
+torch::jit::Module in_place(const torch::jit::Module& model, const VerificationContext& context) {
+    return context.device ? moved_to(model, *context.device) : model;
+}
+
+VerificationContext in_place(const VerificationContext& context) {
+    VerificationContext here = context;
+    if (context.device) {
+        move_to(here.inputs, *context.device);
+        if (here.sampling) {
+            here.sampling->wait = [device = *context.device] { wait_for(device); };
+        }
+    }
+    return here;
 }
 
 }  // namespace twinkle::runtime

@@ -2,7 +2,6 @@
 
 #include "runtime/convert/dtype_conversion.h"
 #include "runtime/model/graph_walk.h"
-#include "runtime/model/model_file.h"
 #include "runtime/verify/contestant.h"
 
 #include <torch/csrc/jit/runtime/custom_operator.h>
@@ -99,11 +98,9 @@ c10::IValue in_dtypes_of(const c10::IValue& value, const c10::IValue& like) {
 
 }  // namespace
 
-jit::Module open_rounded(const std::filesystem::path& model, at::ScalarType dtype) {
-    jit::Module rounded = open_model(model);
-    round_weights(rounded, dtype);
-    round_results(rounded, dtype);
-    return rounded;
+void round_model(jit::Module& model, at::ScalarType dtype) {
+    round_weights(model, dtype);
+    round_results(model, dtype);
 }
 
 c10::IValue run_rounded(const jit::Module& rounded, const std::string& method, const Inputs& inputs,

@@ -6,14 +6,13 @@
 
 #include <torch/script.h>
 
-#include <filesystem>
 #include <string>
 
 namespace twinkle::runtime {
 
-// The model of a file with its weights rounded to the dtype, and every floating-point result in its
-// graphs. All of them stay in their own dtype.
-torch::jit::Module open_rounded(const std::filesystem::path& model, at::ScalarType dtype);
+// Rounds its weights to the dtype, and every floating-point result in its graphs. All of them stay
+// in their own dtype.
+void round_model(torch::jit::Module& model, at::ScalarType dtype);
 
 // What it gives for inputs of any dtype, in the dtypes of the result that it is the measure for.
 c10::IValue run_rounded(const torch::jit::Module& rounded, const std::string& method,

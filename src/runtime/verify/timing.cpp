@@ -10,15 +10,20 @@ namespace {
 
 constexpr std::size_t max_turns = 1000;
 constexpr double shortest_sample_us = 50;  // a thousand times the resolution of the clock
+constexpr double shortest_sample_waited_us = 2000;
 constexpr double max_repeats = 1000;
 constexpr std::size_t enough_turns = 12;
 constexpr std::size_t fewest_turns = 6;  // all on one side by luck: 1 in 32
 constexpr double smallest_difference = 0.02;
 
-double microseconds(const std::function<void()>& work, std::size_t repeats) {
+double microseconds(const std::function<void()>& work, std::size_t repeats,
+                    const Sampling& sampling) {
     const auto start = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < repeats; ++i) {
         work();
+    }
+    if (sampling.wait) {
+        sampling.wait();
     }
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
                .count() /
@@ -26,13 +31,15 @@ double microseconds(const std::function<void()>& work, std::size_t repeats) {
 }
 
 // The same number for all, by the fastest.
-std::size_t repeats_for(const std::vector<std::function<void()>>& contestants) {
-    double fastest = shortest_sample_us;
+std::size_t repeats_for(const std::vector<std::function<void()>>& contestants,
+                        const Sampling& sampling) {
+    const double shortest = sampling.wait ? shortest_sample_waited_us : shortest_sample_us;
+    double fastest = shortest;
     for (const auto& contestant : contestants) {
-        fastest = std::min(fastest, microseconds(contestant, 1));
+        fastest = std::min(fastest, microseconds(contestant, 1, sampling));
     }
     return static_cast<std::size_t>(
-        std::clamp(std::ceil(shortest_sample_us / std::max(fastest, 1e-3)), 1.0, max_repeats));
+        std::clamp(std::ceil(shortest / std::max(fastest, 1e-3)), 1.0, max_repeats));
 }
 
 // Between two values, where the quantile falls between them.
@@ -55,7 +62,10 @@ Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
         }
     }
     pause();
-    const std::size_t repeats = repeats_for(contestants);
+    if (sampling.wait) {
+        sampling.wait();
+    }
+    const std::size_t repeats = repeats_for(contestants, sampling);
     const auto enough = [&](std::size_t turns, double spent_us) {
         return sampling.runs > 0 ? turns >= sampling.runs
                                  : turns >= max_turns || (turns >= sampling.least_runs &&
@@ -69,7 +79,7 @@ Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
             // Forwards and backwards: nobody always runs after the same one.
             const std::size_t next = (turn + (turn / count % 2 == 0 ? i : count - i)) % count;
             pause();
-            samples[next].push_back(microseconds(contestants[next], repeats));
+            samples[next].push_back(microseconds(contestants[next], repeats, sampling));
             spent_us += samples[next].back() * static_cast<double>(repeats);
         }
     }

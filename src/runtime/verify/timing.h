@@ -14,6 +14,9 @@ struct Sampling {
     std::size_t runs = 0;        // measured ones of each; 0: as many as fit into the budget
     std::size_t least_runs = 1;  // however small the budget is
     double budget_ms = 150;      // of all contestants together
+    // What a run has only ordered, a GPU's work, is waited for at the end of a sample, which is
+    // longer then: runs follow each other as they would in a server.
+    std::function<void()> wait{};
 };
 
 // Microseconds of one run, by contestant and turn: the i-th figures of all were taken side by side.

@@ -178,10 +178,12 @@ void limit_threads(const VerificationContext& context) {
 }
 
 // In the child. Sends {"fatal"} or, for each site, {"begin"} and {"verdict"}.
-void judge_sites(const VerificationContext& context, const torch::jit::Module& kernelized,
+void judge_sites(const VerificationContext& given, const torch::jit::Module& made,
                  const std::vector<std::string>& sites, const Send& send) {
     const torch::NoGradGuard no_grad;
-    limit_threads(context);
+    limit_threads(given);
+    const VerificationContext context = in_place(given);
+    const torch::jit::Module kernelized = in_place(made, context);
     torch::jit::Module recorder = open_original(context, sites);
     std::map<std::string, std::vector<RecordedCall>> recorded;
     try {
@@ -219,15 +221,15 @@ void judge_sites(const VerificationContext& context, const torch::jit::Module& k
     }
 }
 
-void judge_whole(const VerificationContext& context, const torch::jit::Module& kernelized,
+void judge_whole(const VerificationContext& given, const torch::jit::Module& made,
                  const Send& send) {
     const torch::NoGradGuard no_grad;
-    limit_threads(context);
+    limit_threads(given);
+    const VerificationContext context = in_place(given);
+    const torch::jit::Module kernelized = in_place(made, context);
     const torch::jit::Module original = open_original(context);
     const torch::jit::Module reference = open_exact(context);
-    const auto measure = context.dtype
-                             ? std::optional(open_rounded(context.original, *context.dtype))
-                             : std::nullopt;
+    const auto measure = context.dtype ? std::optional(open_rounded(context)) : std::nullopt;
     send(Json{{"begin", ""}}.dump());
     send(Json{{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
                                          sign_of_life(send), context, measure},
@@ -235,16 +237,17 @@ void judge_whole(const VerificationContext& context, const torch::jit::Module& k
              .dump());
 }
 
-Verdict judge_converted(const VerificationContext& context) {
+Verdict judge_converted(const VerificationContext& given) {
     Verdict verdict;
     verdict.calls = 1;
     try {
+        const VerificationContext context = in_place(given);
         const torch::jit::Module converted = open_original(context);
         torch::jit::Module reference = open_exact(context);
         const c10::IValue result = run_seeded(converted, "forward", deep_copy(context.inputs));
         verdict.ran = true;
-        const c10::IValue expected = run_rounded(open_rounded(context.original, *context.dtype),
-                                                 "forward", context.inputs, result);
+        const c10::IValue expected =
+            run_rounded(open_rounded(context), "forward", context.inputs, result);
         const c10::IValue exact =
             run_seeded(reference, "forward", with_dtype(context.inputs, at::kDouble));
         verdict.comparison = compare(result, expected, exact, Norm::euclidean);

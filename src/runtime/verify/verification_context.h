@@ -20,6 +20,8 @@ struct VerificationContext {
     Inputs inputs;  // in the dtype below, where there is one
     // The original was converted to it before it was kernelized.
     std::optional<at::ScalarType> dtype = std::nullopt;
+    // Where everything runs; none: on the CPU.
+    std::optional<at::Device> device = std::nullopt;
     SandboxLimits limits;
     bool gradients = false;                         // compare them too: the model is to be trained
     std::optional<Sampling> sampling = Sampling{};  // none: nothing is measured

@@ -1,0 +1,114 @@
+"""Kernelizing on a machine with a GPU: --verify and bench run there what is to run there.
+
+    TWINKLE_BIN=build/gpu/bin/twinkle python3 -m pytest tests/gpu/verified_on_gpu.py"""
+
+import json
+import os
+import subprocess
+
+import pytest
+import small_llama
+import torch
+
+PATTERNS = 'presets = ["transformers", "patterns"]\n'
+FORMULAS = """import torch
+
+
+def norm(x, weight, eps: float):
+    h = x.to(torch.float32)
+    h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + eps)
+    return weight * h.to(x.dtype)
+
+
+def wrong(x, weight, eps: float):
+    return 1.03 * norm(x, weight, eps)
+
+
+def on_the_cpu(x, weight, eps: float):
+    return norm(x, weight, eps) + torch.zeros(x.size(-1)).to(x.dtype)
+"""
+REPLACED = {"LlamaRMSNorm": 1, "LlamaMLP": small_llama.LAYERS, "add_rms_norm": 2 * small_llama.LAYERS, "rotary": 2 * small_llama.LAYERS}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    small_llama.save(folder / "traced.pt")
+    torch.jit.freeze(torch.jit.load(folder / "traced.pt").eval()).save(folder / "frozen.pt")
+    torch.save((small_llama.tokens(12),), folder / "in.pt")
+    return folder
+
+
+@pytest.fixture
+def twinkle(models, tmp_path):
+    def run(command, model, *more, manifest=PATTERNS, code=0):
+        (tmp_path / "twinkle.toml").write_text(manifest)
+        (tmp_path / "formulas.py").write_text(FORMULAS)
+        inputs = ["--inputs", models / "in.pt", "--device", "cuda"]
+        done = subprocess.run([os.environ["TWINKLE_BIN"], command, models / f"{model}.pt" if command != "run" else model, *inputs,
+                               *more, "--json"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == code, done.stdout + done.stderr
+        return json.loads(done.stdout) if code == 0 else done.stderr
+
+    run.folder = tmp_path
+    return run
+
+
+def counts(report, status="replaced"):
+    result = {}
+    for site in report["sites"]:
+        if site["status"] == status:
+            name = site["of"].rsplit(".", 1)[-1]
+            result[name] = result.get(name, 0) + 1
+    return result
+
+
+def test_sites_and_the_whole_are_verified_there(twinkle, models):
+    report = twinkle("kernelize", "traced", "-o", "fast.pt", "--verify")
+    assert counts(report) == REPLACED, report
+    for site in [*report["sites"], report["whole"]]:
+        assert site["max_error"] <= site["allowed_error"], site
+    assert not any("compared on the CPU" in warning for warning in report["warnings"])
+    assert twinkle("run", "fast.pt", "-o", "out.pt")["outputs"]
+
+
+def test_a_frozen_model(twinkle):
+    """Its weights are constants of its code."""
+    report = twinkle("kernelize", "frozen", "-o", "fast.pt", "--verify")
+    assert report["replaced"] > 0 and counts(report, "reverted") == {}, report
+    assert twinkle("run", "fast.pt", "-o", "out.pt")["outputs"]
+
+
+def test_a_conversion(twinkle):
+    report = twinkle("kernelize", "traced", "-o", "fast.pt", "--verify", "--dtype", "float16")
+    assert report["replaced"] > 0 and counts(report, "reverted") == {}, report
+
+
+@pytest.mark.parametrize("model", ["traced", "frozen"])
+def test_what_is_wrong_is_put_back(twinkle, model):
+    pattern = 'presets = []\n[patterns.norm]\npattern = "formulas.py:norm"\nfunc_impl = "formulas.py:{}"\n'
+    places = 2 * small_llama.LAYERS + 1
+    right = twinkle("kernelize", model, "-o", "fast.pt", "--verify", manifest=pattern.format("norm"))
+    assert counts(right) == {"norm": places}, right
+    wrong = twinkle("kernelize", model, "-o", "fast.pt", "--verify", manifest=pattern.format("wrong"))
+    assert counts(wrong, "reverted") == {"norm": places}, wrong
+    # What could run on the CPU only fails where it is to run.
+    failing = twinkle("kernelize", model, "-o", "fast.pt", "--verify", manifest=pattern.format("on_the_cpu"))
+    assert counts(failing, "reverted") == {"norm": places}, failing
+    assert all("device" in site["because"] for site in failing["sites"]), failing
+
+
+def test_bench_measures_there(twinkle):
+    said = twinkle("bench", "traced", "--duration", "6")
+    assert said["machine"]["gpu"]["name"] == torch.cuda.get_device_name(0)
+    assert counts(said) == REPLACED
+    assert all(site["original_us"]["median"] > 0 for site in said["sites"] if site["status"] == "replaced")
+    assert [model["right"] for model in said["models"]] == [True] * 4, said["models"]
+    print(json.dumps({"models": said["models"], "speedups": said["speedups"]}))
+
+
+def test_a_gpu_that_is_not_there(twinkle, models):
+    device = f"cuda:{torch.cuda.device_count()}"
+    done = subprocess.run([os.environ["TWINKLE_BIN"], "run", models / "traced.pt", "--inputs", models / "in.pt", "-o", "out.pt",
+                           "--device", device], cwd=twinkle.folder, capture_output=True, text=True)
+    assert done.returncode == 6 and device in done.stderr, done.stderr
