@@ -51,6 +51,14 @@ def dropped(x):
 
 def applied(x, module):
     return module(x) * 2
+
+
+def act(x):
+    return x * torch.sigmoid(1.702 * x)
+
+
+def pick(x, dim=-1):
+    return torch.softmax(x * 0.5, dim)
 """
 
 FAST = """import torch
@@ -103,6 +111,14 @@ def dropped(x):
 
 def mix_into(out, x, y):
     torch.add(x, y, alpha=-0.5, out=out)
+
+
+def act(x):
+    return torch.sigmoid(1.702 * x) * x
+
+
+def pick(x, dim: int = -1):
+    return torch.softmax(0.5 * x, dim)
 """
 
 
@@ -189,6 +205,32 @@ def test_several_calls_of_one_line_and_of_a_loop(shop, frozen):
     again = kernelized(shop, functions(mix="mix"), model="fast.pt", to="again.pt")
     assert again["replaced"] == 0 and again["kept"] == 5
     assert {site["because"] for site in again["sites"]} == {"it is kernelized already"}
+
+
+def in_a_loop(ops, h, x, model):
+    for _ in range(3):
+        h = ops.act(h)
+    return h
+
+
+OF_ONE_PLACE = {  # and what a trace, or freezing it, has merged of them
+    "of one value": (lambda ops, h, x, model: ops.pick(h, 1) + ops.pick(h, -1), 2),
+    "of one value, joined": (lambda ops, h, x, model: torch.cat([ops.pick(h, 1), ops.pick(h)]), 2),
+    "of each other": (lambda ops, h, x, model: ops.act(ops.act(h)), 2),
+    "in a loop": (in_a_loop, 3),
+    "in a list": (lambda ops, h, x, model: torch.cat([ops.act(t) for t in (h, x, h + x)], -1), 3),
+    "and used beside": (lambda ops, h, x, model: ops.act(h) + ops.act(x) * h, 2),
+}
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("name", OF_ONE_PLACE)
+def test_calls_that_only_what_they_do_tells_apart(shop, name, frozen):
+    body, calls = OF_ONE_PLACE[name]
+    traced(shop, body, frozen)
+    report = kernelized(shop, functions(act="act", pick="pick"))
+    assert len(named(report)) == calls and report["kept"] == 0, report
+    assert_same(shop)
 
 
 def test_one_call_alone_and_the_rest_later(shop):

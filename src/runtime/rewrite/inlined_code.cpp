@@ -78,19 +78,42 @@ void InlinedCode::find_shared() {
         }
     }
     for (const TracedRun& run : runs_) {
-        for (const RunSplit& split : splits(run)) {
-            for (const RunPart& part : split) {
-                add_shared(run, part);
-            }
+        const std::vector<RunSplit> ways = splits(run);
+        for (std::size_t way = 0; way < ways.size(); ++way) {
+            add_shared(run, way, ways[way]);
         }
     }
 }
 
-void InlinedCode::add_shared(const TracedRun& run, const RunPart& part) {
-    const auto missing = missing_in(labels_of(run, part), words_[run.function]);
-    for (std::size_t i = part.begin; !missing.empty() && i < part.begin + part.count; ++i) {
-        borrow(run.nodes[i], run.function, missing, lent_);
+void InlinedCode::add_shared(const TracedRun& run, std::size_t way, const RunSplit& split) {
+    Nodes borrowed;
+    for (const RunPart& part : split) {
+        const auto missing = missing_in(labels_of(run, part), words_[run.function]);
+        for (std::size_t i = part.begin; !missing.empty() && i < part.begin + part.count; ++i) {
+            borrow(run.nodes[i], run.function, missing, borrowed);
+        }
     }
+    for (const jit::Node* node : borrowed) {
+        lent_[node].emplace_back(&run, way);
+    }
+}
+
+// To a call that there is beside `part`: ways of cutting a run exclude each other.
+bool InlinedCode::is_lent(const jit::Node* node, const TracedRun& run, const RunPart& part) const {
+    const auto known = lent_.find(node);
+    return known != lent_.end() &&
+           std::any_of(known->second.begin(), known->second.end(), [&](const auto& borrower) {
+               if (borrower.first != &run) {
+                   return !is_complete(*borrower.first);
+               }
+               const RunSplit beside = splits(run)[borrower.second];
+               return std::find(beside.begin(), beside.end(), part) != beside.end();
+           });
+}
+
+// Whether cut into equal parts it lacks nothing that the function does.
+bool InlinedCode::is_complete(const TracedRun& run) const {
+    return std::ranges::equal(labels_of(run, splits(run).front().front()), words_[run.function]);
 }
 
 // What gives the inputs of a node, where that does what is missing.
@@ -116,7 +139,7 @@ InlinedCall InlinedCode::call(const TracedRun& run, const RunPart& part) const {
         if (!missing.empty()) {
             borrow(node, run.function, missing, call.shared);
         }
-        if (lent_.contains(node)) {
+        if (is_lent(node, run, part)) {
             call.shared.insert(node);
         }
     }

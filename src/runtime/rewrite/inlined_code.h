@@ -38,7 +38,9 @@ private:
 
     void find_words();
     void find_shared();
-    void add_shared(const TracedRun& run, const RunPart& part);
+    void add_shared(const TracedRun& run, std::size_t way, const RunSplit& split);
+    bool is_lent(const torch::jit::Node* node, const TracedRun& run, const RunPart& part) const;
+    bool is_complete(const TracedRun& run) const;
     void borrow(const torch::jit::Node* node, std::size_t function,
                 const std::vector<TraceLabel>& missing, Nodes& into) const;
 
@@ -47,7 +49,10 @@ private:
     std::vector<std::vector<TraceLabel>> words_;  // by function: what its longest call does
     // By node of a whole call: which function's call it is part of, and as what.
     std::unordered_map<const torch::jit::Node*, std::pair<std::size_t, TraceLabel>> whole_;
-    Nodes lent_;  // those whose results an incomplete call needs
+    // Those whose results an incomplete call needs: of which run, cut in which way.
+    std::unordered_map<const torch::jit::Node*,
+                       std::vector<std::pair<const TracedRun*, std::size_t>>>
+        lent_;
     std::set<const torch::jit::Value*> written_;
 };
 

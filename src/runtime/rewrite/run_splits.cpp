@@ -70,6 +70,15 @@ std::vector<RunSplit> splits_of(Labels labels, Labels word) {
     }
     add(parts_of_word(labels, word));
     add(parts_where(labels, [&](std::size_t i) { return labels[i] == labels[0]; }));
+    // What calls have in common stands in the first of them alone.
+    std::size_t begin = 0;
+    add(parts_where(labels, [&](std::size_t i) {
+        const auto first = labels.begin() + static_cast<std::ptrdiff_t>(begin);
+        const auto here = labels.begin() + static_cast<std::ptrdiff_t>(i);
+        const bool again = std::find(first, here, labels[i]) != here;
+        begin = again ? i : begin;
+        return again;
+    }));
     return splits;
 }
 

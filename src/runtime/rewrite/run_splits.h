@@ -18,7 +18,7 @@ struct RunPart {
 using RunSplit = std::vector<RunPart>;  // covers the run
 
 // The ways of cutting it that are worth trying: into equal words, most calls first, into parts of
-// `word`, what a whole call does, and where the first label returns.
+// `word`, what a whole call does, where the first label returns, and where any does.
 std::vector<RunSplit> splits_of(std::span<const TraceLabel> labels,
                                 std::span<const TraceLabel> word);
 

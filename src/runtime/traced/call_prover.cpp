@@ -7,9 +7,9 @@
 #include "twinkle/error.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
-#include <tuple>
 
 namespace twinkle::runtime {
 
@@ -44,13 +44,15 @@ public:
         recorded_ = record_regions(regions, calls_per_region, run);
     }
 
-    // The split of which every call can be replaced, with the fewest guesses; else the first one.
+    // The split of which every call can be replaced, with nothing left over and the fewest guesses;
+    // else the first one.
     Answer answer(const Question& question) {
         std::optional<Answer> best;
-        std::tuple<std::size_t, std::size_t, std::size_t> least;
+        std::array<std::size_t, 4> least{};
         std::optional<Answer> first;
         for (std::size_t i = 0; i < question.splits.size(); ++i) {
             Answer one{i, {}};
+            std::size_t left = 0;  // results that are computed as before
             std::size_t unusual = 0;
             std::size_t leaks = 0;
             bool whole = true;
@@ -58,15 +60,18 @@ public:
                 one.calls.push_back(bind(region, *question.substitutes));
                 const auto& binding = one.calls.back();
                 whole = whole && binding.has_value();
-                unusual += binding ? binding->unusual : 0;
-                leaks += binding ? leaks_of(*region, *binding) : 0;
+                if (binding) {
+                    left += left_by(*binding);
+                    unusual += binding->unusual;
+                    leaks += region->leaks.size();
+                }
             }
-            const std::tuple rank(unusual, leaks, SIZE_MAX - one.calls.size());
+            const std::array rank{left, unusual, leaks, SIZE_MAX - one.calls.size()};
             if (whole && (!best || rank < least)) {
                 best = one;
                 least = rank;
             }
-            if (whole && unusual + leaks == 0) {
+            if (whole && left + unusual + leaks == 0) {
                 break;
             }
             first = first ? first : one;
@@ -75,10 +80,9 @@ public:
     }
 
 private:
-    static std::size_t leaks_of(const Region& region, const CallBinding& binding) {
-        return region.leaks.size() +
-               static_cast<std::size_t>(
-                   std::count(binding.results.begin(), binding.results.end(), std::nullopt));
+    static std::size_t left_by(const CallBinding& binding) {
+        return static_cast<std::size_t>(
+            std::count(binding.results.begin(), binding.results.end(), std::nullopt));
     }
 
     tl::expected<CallBinding, std::string> bind(const tl::expected<Region, std::string>& region,
