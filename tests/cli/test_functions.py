@@ -269,6 +269,8 @@ def test_what_cannot_be_replaced_is_said(project):
     for manifest, code, words in [
         (ADD.format("fast").replace("fast.py:", "gone.py:"), 3, "gone.py"),
         (ADD.format("fast").replace("fast.py:", "fast.py::"), 2, "func_impl"),
+        (ADD.format("fast") + 'func_name = "sub"\n', 2, "what is replaced is what the table is called"),
+        (ADD.format("fast").replace('"fast.py:fast_add"', '"op:aten::adds"'), 6, "the nearest is aten::add"),
         (ADD.format("fast").replace('"fast.py:fast_add"', '"op:twinkle_pack::no_such"'), 3, 'no operator "'),
         (ADD.format("fast").replace('"fast.py:fast_add"', '"op:nowhere::add"'), 6, "no library has registered"),
     ]:

@@ -28,6 +28,10 @@ TEST_CASE("an error of more than 1.5 times the original's own is not right") {
     };
     CHECK(off_by(0).problem.empty());
     CHECK(off_by(1e-9).problem.empty());
+    // One bit of that element, more than the unit roundoff of the largest.
+    CHECK(off_by(1.2e-7).error > unit_roundoff(at::kFloat));
+    CHECK(off_by(1.2e-7).problem.empty());
+    CHECK_FALSE(off_by(4e-7).problem.empty());
     CHECK_FALSE(off_by(1e-5).problem.empty());
     CHECK_FALSE(off_by(NAN).problem.empty());
     CHECK_FALSE(off_by(INFINITY).problem.empty());

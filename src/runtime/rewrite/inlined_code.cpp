@@ -51,8 +51,8 @@ const TracedRun* InlinedCode::run(std::size_t function, std::size_t index) const
     return nullptr;
 }
 
-std::vector<RunSplit> InlinedCode::splits(const TracedRun& run) const {
-    return splits_of(run.labels, words_[run.function]);
+const std::vector<RunSplit>& InlinedCode::splits(const TracedRun& run) const {
+    return splits_[static_cast<std::size_t>(&run - runs_.data())];
 }
 
 void InlinedCode::find_words() {
@@ -62,14 +62,16 @@ void InlinedCode::find_words() {
             words_[run.function].assign(word.begin(), word.end());
         }
     }
+    for (const TracedRun& run : runs_) {
+        splits_.push_back(splits_of(run.labels, words_[run.function]));
+    }
 }
 
 // Freezing merges equal nodes, those of two calls too: the second one then lacks them.
 void InlinedCode::find_shared() {
     for (const TracedRun& run : runs_) {
         const auto& word = words_[run.function];
-        const RunSplit split = splits(run).front();
-        for (const RunPart& part : split) {
+        for (const RunPart& part : splits(run).front()) {
             if (std::ranges::equal(labels_of(run, part), word)) {
                 for (std::size_t i = part.begin; i < part.begin + part.count; ++i) {
                     whole_.emplace(run.nodes[i], std::pair(run.function, run.labels[i]));
@@ -78,7 +80,7 @@ void InlinedCode::find_shared() {
         }
     }
     for (const TracedRun& run : runs_) {
-        const std::vector<RunSplit> ways = splits(run);
+        const std::vector<RunSplit>& ways = splits(run);
         for (std::size_t way = 0; way < ways.size(); ++way) {
             add_shared(run, way, ways[way]);
         }
@@ -106,7 +108,7 @@ bool InlinedCode::is_lent(const jit::Node* node, const TracedRun& run, const Run
                if (borrower.first != &run) {
                    return !is_complete(*borrower.first);
                }
-               const RunSplit beside = splits(run)[borrower.second];
+               const RunSplit& beside = splits(run)[borrower.second];
                return std::find(beside.begin(), beside.end(), part) != beside.end();
            });
 }

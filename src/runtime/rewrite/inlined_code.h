@@ -28,7 +28,7 @@ public:
     const std::vector<TracedRun>& runs() const { return runs_; }
     // Of a run, counted among those of its function.
     const TracedRun* run(std::size_t function, std::size_t index) const;
-    std::vector<RunSplit> splits(const TracedRun& run) const;
+    const std::vector<RunSplit>& splits(const TracedRun& run) const;
 
     InlinedCall call(const TracedRun& run, const RunPart& part) const;
     tl::expected<Region, std::string> close(const InlinedCall& call);
@@ -47,6 +47,7 @@ private:
     TracedCalls& calls_;
     std::vector<TracedRun> runs_;
     std::vector<std::vector<TraceLabel>> words_;  // by function: what its longest call does
+    std::vector<std::vector<RunSplit>> splits_;   // by run
     // By node of a whole call: which function's call it is part of, and as what.
     std::unordered_map<const torch::jit::Node*, std::pair<std::size_t, TraceLabel>> whole_;
     // Those whose results an incomplete call needs: of which run, cut in which way.

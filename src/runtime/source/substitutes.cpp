@@ -1,5 +1,7 @@
 #include "runtime/source/substitutes.h"
 
+#include "base/text.h"
+
 #include "runtime/source/layer_compiler.h"
 #include "runtime/source/torch_names.h"
 
@@ -145,6 +147,20 @@ const jit::Operator& native_operator(const c10::FunctionSchema& schema,
 
 }  // namespace
 
+namespace {
+
+std::string no_such_operator(const std::string& qualified_name) {
+    std::vector<std::string> names;
+    for (const auto& op : jit::getAllOperators()) {
+        names.push_back(op->schema().name());
+    }
+    const auto near = base::nearest(qualified_name, names);
+    return "no library has registered the operator " + qualified_name +
+           (near ? "; the nearest is " + base::printable(*near) : "");
+}
+
+}  // namespace
+
 tl::expected<Substitutes, std::string> operator_substitutes(const std::string& qualified_name) {
     Substitutes all;
     for (const auto& op : jit::getAllOperatorsFor(c10::Symbol::fromQualString(qualified_name))) {
@@ -152,7 +168,7 @@ tl::expected<Substitutes, std::string> operator_substitutes(const std::string& q
                        parameters_of(op->schema())});
     }
     if (all.empty()) {
-        return tl::make_unexpected("no library has registered the operator " + qualified_name);
+        return tl::make_unexpected(no_such_operator(qualified_name));
     }
     return all;
 }
