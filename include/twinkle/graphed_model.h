@@ -55,8 +55,8 @@ struct GraphOptions {
     std::size_t max_bytes = 0;
     int warm_up = 3;  // runs before a capture: libraries initialize themselves in the first
     // The model is frozen for this object, sharing its weights. What cannot be frozen runs as it
-    // is, and so do calls whose capture failed. Freezing may join matrix products with the same
-    // input, whose weights are then copied.
+    // is; calls whose capture failed run with LibTorch's own settings. Freezing may join matrix
+    // products with the same input, whose weights are then copied.
     bool freeze = true;
     // Of a frozen model: let LibTorch's fuser join what is left between kernels. It compiles for
     // the first shapes, in the first runs, and profiles every one.

@@ -136,7 +136,8 @@ std::string checked_device(const std::string& text) {
     const auto colon = text.find(':');
     const auto index = colon == std::string::npos ? "0" : text.substr(colon + 1);
     const bool number = !index.empty() && index.size() <= 3 &&
-                        index.find_first_not_of("0123456789") == std::string::npos;
+                        index.find_first_not_of("0123456789") == std::string::npos &&
+                        std::stoi(index) < 128;  // LibTorch's are 8 bits, with a sign
     if (!number || !target::parse_device(text.substr(0, colon))) {
         throw Error(ErrorCode::malformed, {.what = "--device cannot be '" + text + "'",
                                            .where = {},

@@ -27,7 +27,9 @@ void Kernelizer::set_classes_apart() {
                       unmangled(problem->type->name()->qualifiedName()) + ": " + problem->because});
         }
     }
-    if (!patterns_ && !rules_.empty()) {
+    const bool places = std::any_of(sites_.begin(), sites_.end(),
+                                    [](const Site& site) { return !site.place.empty(); });
+    if (!patterns_ && places) {
         find_places_again();
     }
 }

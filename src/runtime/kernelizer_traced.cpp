@@ -116,10 +116,12 @@ std::map<const TracedRun*, Answer> Kernelizer::prove(std::vector<InlinedGraph>& 
         options_.observer("prove", "how to call what a trace has inlined");
     }
     const auto run = [this] { run_model(); };
-    const auto limits = options_.prove_on ? SandboxLimits::for_bytes_on_gpu(bytes_of(model_))
-                                          : SandboxLimits::for_bytes(bytes_of(model_));
-    auto proved = options_.prove_in_child ? prove_calls_in_child(questions, run, limits)
-                                          : prove_calls(questions, run);
+    const bool on_gpu = options_.prove_on && !options_.prove_on->is_cpu();
+    const auto limits = on_gpu ? SandboxLimits::for_bytes_on_gpu(bytes_of(model_))
+                               : SandboxLimits::for_bytes(bytes_of(model_));
+    auto proved = options_.prove_in_child
+                      ? prove_calls_in_child(questions, run, limits, options_.prove_on)
+                      : prove_calls(questions, run);
     for (std::size_t i = 0; i < runs.size(); ++i) {
         answers.emplace(runs[i], std::move(proved.at(i)));
     }

@@ -5,6 +5,8 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,6 +128,7 @@ std::optional<CudaDriver> ask_cuda_driver_aside(const std::string& library) {
     base::UniqueFd write_end(ends[1]);
     const pid_t child = ::fork();
     if (child == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         const auto driver = ask_cuda_driver(library);
         write_all(write_end.get(), driver ? to_text(*driver) : "");
         ::_exit(0);

@@ -100,7 +100,7 @@ void move_to_device(const Request& request, torch::jit::Module& model, runtime::
     }
     try {
         const torch::Device device(*request.device);
-        model = runtime::moved_to(model, device);
+        runtime::move_to(model, device);
         runtime::move_to(inputs, device);
     } catch (const c10::Error& error) {
         no_such_device(request, message_of(error.what_without_backtrace()));

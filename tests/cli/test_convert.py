@@ -263,6 +263,32 @@ def test_scripted_models(twinkle):
     assert (result.double() - expected).norm() < 2**-7 * expected.norm()
 
 
+class Forks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def side(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x) + torch.arange(x.size(-1), device="cpu")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        side = torch.jit.fork(self.side, x)
+        return x + torch.jit.wait(side)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_devices_in_what_is_forked(twinkle, frozen):
+    made = torch.jit.script(Forks().eval())
+    (torch.jit.freeze(made) if frozen else made).save(twinkle.folder / "model.pt")
+    report = kernelized(twinkle, "model.pt", "--device", "cuda")
+    assert report["device_constants"]["found"] == report["device_constants"]["rewritten"] == 1
+    x = torch.randn(2, 8)
+    torch.save((x,), twinkle.folder / "in.pt")
+    assert twinkle("run", "made.pt", "--inputs", "in.pt", "-o", "out.pt").code == 0
+    with torch.no_grad():
+        assert torch.allclose(torch.load(twinkle.folder / "out.pt", weights_only=True), made(x))
+
+
 @pytest.mark.parametrize("frozen", [False, True])
 def test_weights_that_threads_convert(twinkle, frozen):
     """So large that several do: a child process that verifies has none of them."""

@@ -293,16 +293,21 @@ TEST_CASE("what a device cannot capture runs plainly, and is not tried again") {
               "stream is capturing") == 3);
 }
 
-TEST_CASE("what cannot be captured runs as it was given") {
-    auto model = graph_model(twice);
-    Graphs graphs(model);
+TEST_CASE("what cannot be captured keeps LibTorch's settings") {
+    Graphs graphs(twice);
     graphs.backend.device.fails = [](int) { throw std::runtime_error("no"); };
-    graphs.tensor(row(1));
-    // Only the module that was given sees this: the frozen one holds the tensor that was there.
-    model.setattr("weight", torch::full({4}, 100.0));
-    CHECK(at::equal(graphs.tensor(row(1)), row(102)));
-    CHECK(at::equal(graphs.tensor(row(2)), row(104)));
+    const auto profiled = [&](const at::Tensor& x) {
+        graphs.run({x});
+        return torch::jit::lastExecutedOptimizedGraph()->toString().find("prim::profile") !=
+               std::string::npos;
+    };
+    CHECK_FALSE(profiled(row(1)));
+    CHECK(profiled(row(1)));
+    CHECK(at::equal(graphs.tensor(row(2)), row(5)));
     CHECK(at::equal(graphs.tensor(row(2, 3)), row(5, 3)));  // a shape that is new
+    const at::Tensor result = graphs.graphs.forward({row(3)}, {}).toTensor();
+    CHECK(at::equal(result, row(7)));
+    CHECK_FALSE(result.requires_grad());  // it is frozen, refused or not
 }
 
 TEST_CASE("a model that cannot be captured is not tried at every shape") {

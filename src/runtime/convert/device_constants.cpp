@@ -33,7 +33,7 @@ void for_each_named_device(
     const std::function<void(jit::Node*, std::size_t, const c10::Device&)>& visit) {
     for (const auto& graph : graphs_of(model)) {
         std::vector<std::pair<jit::Node*, std::size_t>> places;
-        for_each_node(graph->block(), [&](const jit::Node* node) {
+        for_each_node_and_forked(graph->block(), [&](const jit::Node* node) {
             const auto index =
                 node->kind().is_aten() ? argument_index(node, "device") : std::nullopt;
             if (index && named_device(node, *index)) {

@@ -10,8 +10,7 @@ namespace twinkle::runtime {
 
 namespace jit = torch::jit;
 
-GraphModel::GraphModel(jit::Module model, bool freeze, bool fuse)
-    : given_(std::move(model)), module_(given_) {
+GraphModel::GraphModel(jit::Module model, bool freeze, bool fuse) : module_(std::move(model)) {
     if (!module_.find_method("forward")) {
         throw Error(ErrorCode::malformed, {.what = "the model has no forward()",
                                            .where = module_._ivalue()->name(),
@@ -29,6 +28,7 @@ GraphModel::GraphModel(jit::Module model, bool freeze, bool fuse)
         // keeps LibTorch's settings, which are faster then.
         auto& function = jit::toGraphFunction(module_.get_method("forward").function());
         function._set_initial_executor_execution_mode(jit::ExecutorExecutionMode::SIMPLE);
+        uncaptured_.emplace(function.graph()->copy(), function.name());
     }
     for (const at::Tensor& parameter : module_.parameters()) {
         wants_gradients_ = wants_gradients_ || parameter.requires_grad();
@@ -62,8 +62,14 @@ c10::IValue GraphModel::run(const std::vector<c10::IValue>& arguments) const {
     return module_.get_method("forward")(arguments);
 }
 
-c10::IValue GraphModel::run_as_given(const std::vector<c10::IValue>& arguments) const {
-    return given_.get_method("forward")(arguments);
+c10::IValue GraphModel::run_uncaptured(const std::vector<c10::IValue>& arguments) const {
+    if (!uncaptured_) {
+        return run(arguments);
+    }
+    jit::Stack stack{module_._ivalue()};
+    stack.insert(stack.end(), arguments.begin(), arguments.end());
+    uncaptured_->run(stack);
+    return stack.back();
 }
 
 }  // namespace twinkle::runtime

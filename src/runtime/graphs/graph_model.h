@@ -2,8 +2,10 @@
 // A model as its captured runs want it: frozen, and with settings of its own that change nothing
 // for the rest of the process.
 
+#include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/script.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +21,8 @@ public:
     std::vector<c10::IValue> arguments(std::vector<c10::IValue> inputs,
                                        const torch::jit::Kwargs& named) const;
     c10::IValue run(const std::vector<c10::IValue>& arguments) const;
-    // The module as it was given, with LibTorch's own settings: faster where nothing is captured.
-    c10::IValue run_as_given(const std::vector<c10::IValue>& arguments) const;
+    // The same with LibTorch's own settings, which are faster where nothing is captured.
+    c10::IValue run_uncaptured(const std::vector<c10::IValue>& arguments) const;
 
     const torch::jit::Module& module() const { return module_; }
     bool is_training() const;
@@ -32,8 +34,8 @@ public:
 private:
     bool freeze_it();
 
-    torch::jit::Module given_;
-    torch::jit::Module module_;  // shares its weights
+    torch::jit::Module module_;
+    mutable std::optional<torch::jit::GraphExecutor> uncaptured_;  // where settings differ
     std::string obstacle_;
     std::string not_frozen_;
     bool wants_gradients_ = false;

@@ -58,9 +58,12 @@ c10::IValue ModelGraphs::forward(Values inputs, const torch::jit::Kwargs& named)
     Plan planned = plan(cache_.use(key.text));
     if (planned.step == Step::capture) {
         lock.unlock();
-        planned.reason = capture(key, inputs);
+        const std::string reason = capture(key, inputs);
         lock.lock();
-        planned = planned.reason.empty() ? plan(cache_.find(key.text)) : refused(planned.reason);
+        planned = plan(cache_.find(key.text));
+        if (planned.step == Step::capture) {
+            planned = {Step::plain, reason};  // and asked again with the next use
+        }
     }
     if (planned.step == Step::replay) {
         return replay(*cache_.find(key.text).call, key, inputs);
@@ -70,7 +73,7 @@ c10::IValue ModelGraphs::forward(Values inputs, const torch::jit::Kwargs& named)
         return first(key, inputs);
     }
     count_plain(planned.reason);
-    return planned.step == Step::refused ? model_.run_as_given(inputs) : model_.run(inputs);
+    return planned.step == Step::refused ? model_.run_uncaptured(inputs) : model_.run(inputs);
 }
 
 std::optional<std::string> ModelGraphs::prepare(Values inputs, const torch::jit::Kwargs& named) {
@@ -132,21 +135,16 @@ ModelGraphs::Plan ModelGraphs::plan(const GraphCache::Entry& entry) const {
         return {Step::replay, {}};
     }
     if (!entry.refusal.empty()) {
-        return refused(entry.refusal);
+        return {Step::refused, entry.refusal};
     }
     if (refusals_ >= most_refusals) {
-        return refused("it could not be captured at " + std::to_string(most_refusals) +
-                       " other shapes");
+        return {Step::refused,
+                "it could not be captured at " + std::to_string(most_refusals) + " other shapes"};
     }
     if (!state_.empty() && !options_.may_write_state) {
         return {Step::plain, "the model writes into " + state_ + " (see may_write_state)"};
     }
     return {Step::capture, {}};
-}
-
-// What the model has changed of itself is in the frozen one.
-ModelGraphs::Plan ModelGraphs::refused(std::string reason) const {
-    return {state_.empty() ? Step::refused : Step::plain, std::move(reason)};
 }
 
 void ModelGraphs::count_plain(const std::string& reason) {

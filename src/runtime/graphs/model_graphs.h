@@ -40,7 +40,6 @@ private:
 
     std::string obstacle_of(const InputKey& key, const Values& inputs) const;
     Plan plan(const GraphCache::Entry& entry) const;
-    Plan refused(std::string reason) const;
     void count_plain(const std::string& reason);
     c10::IValue first(const InputKey& key, const Values& inputs);
     c10::IValue replay(CapturedCall& call, const InputKey& key, const Values& inputs);

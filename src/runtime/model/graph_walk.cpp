@@ -17,6 +17,16 @@ void for_each_node(const jit::Block* block, const std::function<void(const jit::
     }
 }
 
+void for_each_node_and_forked(const jit::Block* block,
+                              const std::function<void(const jit::Node*)>& visit) {
+    for_each_node(block, [&](const jit::Node* node) {
+        visit(node);
+        if (node->hasAttribute(c10::attr::Subgraph)) {
+            for_each_node_and_forked(node->g(c10::attr::Subgraph)->block(), visit);
+        }
+    });
+}
+
 std::vector<std::shared_ptr<jit::Graph>> graphs_of(const jit::Module& model) {
     std::vector<std::shared_ptr<jit::Graph>> graphs;
     std::unordered_set<const void*> units;
@@ -42,15 +52,12 @@ bool is_tensor_constant(const jit::Node* node) {
 
 std::vector<jit::Node*> tensor_constants(const jit::Module& model) {
     std::vector<jit::Node*> constants;
-    const std::function<void(const jit::Node*)> collect = [&](const jit::Node* node) {
-        if (is_tensor_constant(node) && node->t(c10::attr::value).defined()) {
-            constants.push_back(const_cast<jit::Node*>(node));
-        } else if (node->hasAttribute(c10::attr::Subgraph)) {
-            for_each_node(node->g(c10::attr::Subgraph)->block(), collect);
-        }
-    };
     for (const auto& graph : graphs_of(model)) {
-        for_each_node(graph->block(), collect);
+        for_each_node_and_forked(graph->block(), [&](const jit::Node* node) {
+            if (is_tensor_constant(node) && node->t(c10::attr::value).defined()) {
+                constants.push_back(const_cast<jit::Node*>(node));
+            }
+        });
     }
     return constants;
 }

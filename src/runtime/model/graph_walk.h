@@ -12,6 +12,10 @@ namespace twinkle::runtime {
 void for_each_node(const torch::jit::Block* block,
                    const std::function<void(const torch::jit::Node*)>& visit);
 
+// The same, and the nodes of what they fork.
+void for_each_node_and_forked(const torch::jit::Block* block,
+                              const std::function<void(const torch::jit::Node*)>& visit);
+
 // The graphs of all functions in the model's compilation units: methods, hooks and what they call.
 // Methods that were taken away again are left out; LibTorch keeps an empty place for them.
 std::vector<std::shared_ptr<torch::jit::Graph>> graphs_of(const torch::jit::Module& model);

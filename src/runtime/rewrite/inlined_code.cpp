@@ -88,15 +88,15 @@ void InlinedCode::find_shared() {
 }
 
 void InlinedCode::add_shared(const TracedRun& run, std::size_t way, const RunSplit& split) {
-    Nodes borrowed;
     for (const RunPart& part : split) {
+        Nodes borrowed;
         const auto missing = missing_in(labels_of(run, part), words_[run.function]);
         for (std::size_t i = part.begin; !missing.empty() && i < part.begin + part.count; ++i) {
             borrow(run.nodes[i], run.function, missing, borrowed);
         }
-    }
-    for (const jit::Node* node : borrowed) {
-        lent_[node].emplace_back(&run, way);
+        for (const jit::Node* node : borrowed) {
+            lent_[node].emplace_back(&run, way);
+        }
     }
 }
 
@@ -118,13 +118,14 @@ bool InlinedCode::is_complete(const TracedRun& run) const {
     return std::ranges::equal(labels_of(run, splits(run).front().front()), words_[run.function]);
 }
 
-// What gives the inputs of a node, where that does what is missing.
+// What gives the inputs of a node, where that does what is missing: no more than a call has.
 void InlinedCode::borrow(const jit::Node* node, std::size_t function,
                          const std::vector<TraceLabel>& missing, Nodes& into) const {
     for (const jit::Value* input : node->inputs()) {
         const jit::Node* from = input->node();
         const auto known = whole_.find(from);
-        if (known != whole_.end() && known->second.first == function &&
+        if (into.size() < words_[function].size() && known != whole_.end() &&
+            known->second.first == function &&
             std::find(missing.begin(), missing.end(), known->second.second) != missing.end() &&
             into.insert(from).second) {
             borrow(from, function, missing, into);
@@ -156,17 +157,30 @@ tl::expected<Region, std::string> InlinedCode::close(const InlinedCall& call) {
     return region_of(call.nodes, around);
 }
 
-tl::expected<Region, std::string> region_at(const jit::Module& original, const FunctionCall& call) {
-    const auto gone = tl::make_unexpected(std::string("the original has no such call"));
-    const jit::Module instance = instance_at(original, call.path);
+InlinedOriginals::Code* InlinedOriginals::code_of(const FunctionCall& call) {
+    const jit::Module instance = instance_at(original_, call.path);
     auto* method = instance.type()->findMethod(call.caller->name());
     auto* compiled = method != nullptr ? jit::tryToGraphFunction(*method) : nullptr;
     const auto dot = call.function.rfind('.');
     if (compiled == nullptr || !call.inlined || dot == std::string::npos) {
+        return nullptr;
+    }
+    auto& known = known_[{method, call.function}];
+    if (!known) {
+        known = std::make_unique<Code>(
+            *compiled->graph(),
+            TracedFunction{call.function.substr(0, dot), call.function.substr(dot + 1)});
+    }
+    return known.get();
+}
+
+tl::expected<Region, std::string> InlinedOriginals::region_of(const FunctionCall& call) {
+    const auto gone = tl::make_unexpected(std::string("the original has no such call"));
+    Code* known = code_of(call);
+    if (known == nullptr) {
         return gone;
     }
-    TracedCalls calls({{call.function.substr(0, dot), call.function.substr(dot + 1)}});
-    InlinedCode code(*compiled->graph(), calls);
+    InlinedCode& code = known->code;
     const TracedRun* run = code.run(0, call.inlined->run);
     const RunPart part{call.inlined->begin, call.inlined->count};
     if (run == nullptr || part.count == 0 || part.begin > run->nodes.size() ||

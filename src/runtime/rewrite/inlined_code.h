@@ -8,6 +8,7 @@
 #include "runtime/rewrite/traced_calls.h"
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -24,6 +25,10 @@ class InlinedCode {
 public:
     // Reads stacks through `calls`, which it needs as long as it lives.
     InlinedCode(torch::jit::Graph& graph, TracedCalls& calls);
+    InlinedCode(InlinedCode&&) = default;
+    InlinedCode(const InlinedCode&) = delete;  // it points into itself
+    InlinedCode& operator=(const InlinedCode&) = delete;
+    ~InlinedCode() = default;
 
     const std::vector<TracedRun>& runs() const { return runs_; }
     // Of a run, counted among those of its function.
@@ -57,9 +62,25 @@ private:
     std::set<const torch::jit::Value*> written_;
 };
 
-// The region that a call has taken the place of, in the model as it was, with the results that the
-// call gives.
-tl::expected<Region, std::string> region_at(const torch::jit::Module& original,
-                                            const FunctionCall& call);
+// Regions that calls have taken the place of, in the model as it was, with the results that the
+// calls give. Reads a method once for each function.
+class InlinedOriginals {
+public:
+    explicit InlinedOriginals(const torch::jit::Module& original) : original_(original) {}
+    tl::expected<Region, std::string> region_of(const FunctionCall& call);
+
+private:
+    struct Code {
+        Code(torch::jit::Graph& graph, TracedFunction function)
+            : calls({std::move(function)}), code(graph, calls) {}
+        TracedCalls calls;
+        InlinedCode code;
+    };
+
+    Code* code_of(const FunctionCall& call);
+
+    const torch::jit::Module& original_;
+    std::map<std::pair<const torch::jit::Function*, std::string>, std::unique_ptr<Code>> known_;
+};
 
 }  // namespace twinkle::runtime

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "runtime/traced/binding_search.h"
 #include "runtime/verify/call_recorder.h"
+#include "runtime/verify/contestant.h"
 #include "runtime/verify/run_error.h"
 #include "twinkle/error.h"
 
@@ -201,7 +202,8 @@ std::vector<Answer> prove_calls(const std::vector<Question>& questions,
 
 std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
                                          const std::function<void()>& run,
-                                         const SandboxLimits& limits) {
+                                         const SandboxLimits& limits,
+                                         const std::optional<at::Device>& device) {
     std::map<std::size_t, Answer> answers;
     while (answers.size() < questions.size()) {
         Collector collector;
@@ -214,9 +216,13 @@ std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
                 return;
             }
             for (std::size_t i = 0; i < questions.size(); ++i) {
-                if (!answers.contains(i)) {
-                    send(Json{{"begin", i}}.dump());
-                    send(to_json(prover->answer(questions[i])).dump());
+                if (answers.contains(i)) {
+                    continue;
+                }
+                send(Json{{"begin", i}}.dump());
+                send(to_json(prover->answer(questions[i])).dump());
+                if (!still_works(device)) {
+                    return;  // the others are for another child
                 }
             }
         };

@@ -9,6 +9,7 @@
 #include <tl/expected.hpp>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,11 @@ struct Answer {
 std::vector<Answer> prove_calls(const std::vector<Question>& questions,
                                 const std::function<void()>& run);
 
-// The same in a child process: what crashes there is refused.
+// The same in a child process: what crashes there is refused. `device`: that `run` runs it on, if
+// that is a GPU.
 std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
                                          const std::function<void()>& run,
-                                         const SandboxLimits& limits);
+                                         const SandboxLimits& limits,
+                                         const std::optional<at::Device>& device = std::nullopt);
 
 }  // namespace twinkle::runtime

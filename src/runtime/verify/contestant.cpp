@@ -49,6 +49,14 @@ void wait_for(const at::Device& device) {
     guard.getStream(device.has_index() ? device : guard.getDevice()).synchronize();
 }
 
+bool still_works(const std::optional<at::Device>& device) {
+    try {
+        return !device || at::ones({1}, *device).item<float>() == 1;
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
 void share_parameters(const torch::jit::Module& from, const torch::jit::Module& to) {
     std::unordered_map<std::string, at::Tensor> known;
     for (const auto& [name, parameter] : from.named_parameters()) {

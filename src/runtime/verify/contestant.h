@@ -7,6 +7,7 @@
 #include <torch/script.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,8 @@ std::function<void()> contestant(const torch::jit::Module& module, const Calls& 
 
 // Until what the contestants have ordered on a GPU is done.
 void wait_for(const at::Device& device);
+// Whether it still works in this process: after a kernel's fault none of its calls does.
+bool still_works(const std::optional<at::Device>& device);
 
 // Lets the parameters of `to` be those of `from`, where they are alike: of two models in memory one
 // may lie better than the other, and one may push the other out of the cache.

@@ -12,7 +12,7 @@
 #include "runtime/verify/rounded_results.h"
 #include "runtime/verify/site_module.h"
 
-#include <algorithm>
+#include <set>
 
 namespace twinkle::runtime {
 
@@ -40,11 +40,13 @@ torch::jit::Module with_calls(torch::jit::Module model, const VerificationContex
 InlinedSites inlined_sites(const torch::jit::Module& kernelized, const torch::jit::Module& original,
                            const std::vector<std::string>& sites) {
     InlinedSites inlined;
+    InlinedOriginals originals(original);
+    const std::set<std::string> wanted(sites.begin(), sites.end());
     for (const FunctionCall& call : function_calls(kernelized)) {
-        if (!call.inlined || std::find(sites.begin(), sites.end(), call.site) == sites.end()) {
+        if (!call.inlined || !wanted.contains(call.site)) {
             continue;
         }
-        if (auto region = region_at(original, call)) {
+        if (auto region = originals.region_of(call)) {
             inlined.emplace(call.site,
                             std::pair(instance_at(original, call.path), *std::move(region)));
         }

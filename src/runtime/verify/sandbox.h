@@ -19,8 +19,8 @@ struct SandboxLimits {
     // For work on a model of this size: the larger, the longer one step takes.
     // TWINKLE_SANDBOX_SECONDS sets the silence, where it is given.
     static SandboxLimits for_bytes(std::uint64_t bytes);
-    // The same for work on a GPU: its driver reserves address space for all memory there is, and
-    // its first kernels take long to load.
+    // The same for work on a GPU, without a limit on memory: its driver reserves address space for
+    // all there is. Its first kernels take long to load.
     static SandboxLimits for_bytes_on_gpu(std::uint64_t bytes);
 };
 

@@ -177,7 +177,7 @@ void limit_threads(const VerificationContext& context) {
     }
 }
 
-// In the child. Sends {"fatal"} or, for each site, {"begin"} and {"verdict"}.
+// In the child. Sends {"fatal"} or, for sites until one breaks the GPU, {"begin"} and {"verdict"}.
 void judge_sites(const VerificationContext& given, const torch::jit::Module& made,
                  const std::vector<std::string>& sites, const Send& send) {
     const torch::NoGradGuard no_grad;
@@ -217,7 +217,11 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
                               Norm::largest,
                               sign_of_life(send),
                               context};
-        send(Json{{"verdict", to_json(judge(contest, calls))}}.dump());
+        const Verdict verdict = judge(contest, calls);
+        send(Json{{"verdict", to_json(verdict)}}.dump());
+        if (!verdict.right && !still_works(context.device)) {
+            return;  // the other sites are for another child
+        }
     }
 }
 
