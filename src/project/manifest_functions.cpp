@@ -53,9 +53,10 @@ FunctionBinding read_replacement(TableReader& reader, const std::string& name, c
     const auto func_name = reader.string("func_name");
     binding.func_name = func_name.value_or(name);
     if (!binding.func_impl.empty() && binding.func_name != name) {
-        reader.fail(*reader.find("func_name"),
-                    "\"func_name\" names a function of a kernel, and \"func_impl\" has none: what is "
-                    "replaced is what the table is called");
+        reader.fail(
+            *reader.find("func_name"),
+            "\"func_name\" names a function of a kernel, and \"func_impl\" has none: what is "
+            "replaced is what the table is called");
     }
     binding.device = read_device(reader);
     binding.mode = read_mode(reader);

@@ -33,7 +33,8 @@ double relative_error(const at::Tensor& value, const at::Tensor& reference, Norm
 }
 
 // At the worst element a formula of other roundings may lose one bit more than one that happened to
-// lose nothing. In half precision that bit is no luck: what is computed in float32 does not lose it.
+// lose nothing. In half precision that bit is no luck: what is computed in float32 does not lose
+// it.
 double least_tolerated(at::ScalarType dtype, Norm norm) {
     const bool one_more = norm == Norm::largest && (dtype == at::kFloat || dtype == at::kDouble);
     return unit_roundoff(dtype) * (one_more ? 2 : 1);
