@@ -126,6 +126,69 @@ def test_on_the_current_stream(name):
         assert torch.equal(a, b)
 
 
+def at_the_end_of_much(inputs):
+    """A tensor that takes a while to compute, and views of its end as the inputs are."""
+    much = torch.cat([torch.full((1 << 28,), 2.0, dtype=inputs[0].dtype, device="cuda"),
+                      *(x.abs().flatten() for x in inputs)])
+
+    def views(computed):
+        at, found = 1 << 28, []
+        for x in inputs:
+            found.append(computed[at:at + x.numel()].view(x.shape))
+            at += x.numel()
+        return found
+
+    return much, views
+
+
+@pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.parametrize("rows", [1, 300])
+@pytest.mark.parametrize("name", NAMES)
+def test_waits_for_the_kernel_before_it(name, rows, captured):
+    """Kernels of the pack begin before the one ahead of them in the stream has ended."""
+    inputs, numbers = calls(rows=rows, n=8192)[name]
+    much, views = at_the_end_of_much(inputs)
+    expected = run(name, views(much.clone()), numbers)
+    torch.cuda.synchronize()
+
+    def both():
+        return run(name, views(ops.relu(much)), numbers)
+
+    both()[0].zero_()
+    torch.cuda.synchronize()
+    if captured:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            results = both()
+        for _ in range(3):
+            for x in results:
+                x.zero_()
+            graph.replay()
+            torch.cuda.synchronize()
+            for a, b in zip(results, expected, strict=True):
+                assert torch.equal(a, b)
+        return
+    for a, b in zip(both(), expected, strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("size", [(1, 4096), (4096, 4096)])
+def test_a_chain_whose_memory_is_used_again(size):
+    """Each result takes the place of the input of the kernel before the last."""
+    x, weight = random(*size), random(size[1])
+    steps = [lambda y: ops.rms_norm(y, weight, 1e-6, 0.0, False), ops.silu, ops.gelu,
+             lambda y: ops.layer_norm(y, weight, weight, 1e-5), ops.relu]
+    expected = x
+    for i in range(50):
+        expected = steps[i % 5](expected)
+        torch.cuda.synchronize()
+    for _ in range(10):
+        result = x
+        for i in range(50):
+            result = steps[i % 5](result)
+        assert torch.equal(result, expected)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_waits_for_nothing(name):
     inputs, numbers = calls()[name]

@@ -180,15 +180,50 @@ TEST_CASE("values that are no numbers, infinite, huge and tiny are as in PyTorch
     CHECK(call("rms_norm", {large, here(at::ones({37}))})[0].eq(0).all().item<bool>());
 }
 
+// On a GPU several blocks share such rows, and warps have unequal parts of them.
+TEST_CASE("few rows that are long", "[isa]") {
+    at::manual_seed(7);
+    const std::vector<std::vector<int64_t>> shapes{{2, 4096},  {4, 5128},  {2, 11008}, {16, 8200},
+                                                   {7, 16384}, {2, 32776}, {3, 40000}};
+    for (const Formula& formula : norm_formulas())
+        for (auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
+            for (const auto& shape : shapes) {
+                const Tensors inputs =
+                    formula.inputs([&] { return random(shape, dtype); }, shape.back(), dtype);
+                check_right(formula, inputs);
+            }
+}
+
 TEST_CASE("a large mean costs layer_norm no digits", "[isa]") {
     at::manual_seed(4);
-    const Tensor x = random({7, 300}, at::kFloat, 1) + 1000, weight = random({300}, at::kFloat);
-    const Tensor wide = weight.to(at::kDouble);
-    const auto verdict =
-        judge(call("layer_norm", {x, weight, weight})[0], at::layer_norm(x, {300}, weight, weight),
-              at::layer_norm(x.to(at::kDouble), {300}, wide, wide));
-    INFO(verdict.text);
-    CHECK(verdict.right);
+    for (const std::vector<int64_t>& shape :
+         {std::vector<int64_t>{7, 300}, {1, 11008}, {40, 2048}, {1, 40000}}) {
+        const int64_t n = shape.back();
+        const Tensor x = random(shape, at::kFloat, 1) + 1000, weight = random({n}, at::kFloat);
+        const Tensor wide = weight.to(at::kDouble);
+        const auto verdict = judge(call("layer_norm", {x, weight, weight})[0],
+                                   at::layer_norm(x, {n}, weight, weight),
+                                   at::layer_norm(x.to(at::kDouble), {n}, wide, wide));
+        INFO(n << ": " << verdict.text);
+        CHECK(verdict.right);
+    }
+}
+
+// Threads first sum about means of their own.
+TEST_CASE("layer_norm of rows whose parts have other means") {
+    at::manual_seed(8);
+    for (auto dtype : dtypes())
+        for (int64_t n : {512, 4096, 11008, 40000}) {
+            Tensor x = random({6, n}, dtype) + 30;
+            x.slice(1, 0, n / 8).add_(1000);
+            x.slice(1, n / 2, n / 2 + 8).sub_(5000);
+            const Tensor weight = random({n}, dtype), wide = weight.to(at::kDouble);
+            const auto verdict = judge(call("layer_norm", {x, weight, weight})[0],
+                                       at::layer_norm(x, {n}, weight, weight),
+                                       at::layer_norm(x.to(at::kDouble), {n}, wide, wide));
+            INFO(dtype << " " << n << ": " << verdict.text);
+            CHECK(verdict.right);
+        }
 }
 
 TEST_CASE("half precision equals the original to the bit nearly everywhere") {

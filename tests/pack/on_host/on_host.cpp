@@ -25,27 +25,34 @@ struct Thread {
     ucontext_t start;
     jmp_buf place;
     Index3 index;
-    bool started = false, done = false;
+    unsigned block = 0;  // of the cluster
+    bool started = false, done = false, waited = false;
     uint64_t exchanges = 0;
     uint64_t passed[2] = {};  // of two exchanges in turn: others may not have read the last yet
 };
 
-class Block {
+// The blocks of a cluster; mostly one.
+class Cluster {
 public:
-    void run(unsigned threads, const std::function<void()>& kernel) {
+    void run(unsigned first_block, unsigned threads, Start start,
+             const std::function<void()>& kernel) {
         kernel_ = &kernel;
         error_ = nullptr;
-        if (threads_.size() < threads) threads_.resize(threads);
-        block_ = {threads, 0, 0};
-        warps_.assign((threads + warp_size - 1) / warp_size, Meeting{});
-        for (unsigned i = 0; i < threads; ++i) {
-            begin(i);
+        must_wait_ = start.early;
+        first_block_ = first_block;
+        const unsigned all = threads * start.cluster;
+        if (threads_.size() < all) threads_.resize(all);
+        cluster_ = {all, 0, 0};
+        blocks_.assign(start.cluster, Meeting{threads, 0, 0});
+        warps_.assign((all + warp_size - 1) / warp_size, Meeting{});
+        for (unsigned i = 0; i < all; ++i) {
+            begin(i, threads);
             ++warps_[i / warp_size].members;
         }
-        unsigned left = threads;
+        unsigned left = all;
         while (left > 0) {
             moved_ = false;
-            for (unsigned i = 0; i < threads; ++i)
+            for (unsigned i = 0; i < all; ++i)
                 if (!threads_[i]->done) {
                     resume(i);
                     if (threads_[i]->done) --left, moved_ = true;
@@ -55,27 +62,35 @@ public:
         }
     }
 
-    void meet_all() { meet(block_); }
+    void meet_block() { meet(blocks_[threads_[current_]->block]); }
+    void meet_cluster() { meet(cluster_); }
+    unsigned rank() const { return threads_[current_]->block; }
+    void wait() { threads_[current_]->waited = true; }
+    void check_waited() const {
+        if (must_wait_ && !threads_[current_]->waited)
+            throw std::logic_error("a kernel that was launched early does not wait");
+    }
 
     uint64_t exchange(uint64_t value, unsigned from_lane) {
         Thread& self = *threads_[current_];
         const unsigned first = current_ / warp_size * warp_size, slot = self.exchanges++ % 2;
         self.passed[slot] = value;
         meet(warps_[current_ / warp_size]);
-        if (first + from_lane >= block_.members)
+        if (first + from_lane >= cluster_.members)
             throw std::logic_error("a value of a thread that is not there");
         return threads_[first + from_lane]->passed[slot];
     }
 
 private:
-    void begin(unsigned i) {
+    void begin(unsigned i, unsigned threads) {
         if (!threads_[i]) {
             threads_[i] = std::make_unique<Thread>();
             threads_[i]->stack = std::make_unique<char[]>(stack_bytes);
         }
         Thread& thread = *threads_[i];
-        thread.index = {i, 0, 0};
-        thread.started = thread.done = false;
+        thread.index = {i % threads, 0, 0};
+        thread.block = i / threads;
+        thread.started = thread.done = thread.waited = false;
         thread.exchanges = 0;
     }
 
@@ -83,6 +98,7 @@ private:
         Thread& thread = *threads_[i];
         current_ = i;
         threadIdx = thread.index;
+        blockIdx.x = first_block_ + thread.block;
         if (_setjmp(scheduler_) != 0) return;
         if (thread.started) _longjmp(thread.place, 1);
         thread.started = true;
@@ -90,13 +106,14 @@ private:
         thread.start.uc_stack.ss_sp = thread.stack.get();
         thread.start.uc_stack.ss_size = stack_bytes;
         thread.start.uc_link = nullptr;
-        makecontext(&thread.start, [] { current_block()->body(); }, 0);
+        makecontext(&thread.start, [] { current()->body(); }, 0);
         setcontext(&thread.start);
     }
 
     void body() {
         try {
             (*kernel_)();
+            check_waited();
         } catch (...) {
             error_ = std::current_exception();
         }
@@ -121,18 +138,18 @@ private:
     }
 
 public:
-    static Block* current_block() {
-        static thread_local Block block;
-        return &block;
+    static Cluster* current() {
+        static thread_local Cluster cluster;
+        return &cluster;
     }
 
 private:
     const std::function<void()>* kernel_ = nullptr;
     std::vector<std::unique_ptr<Thread>> threads_;
-    std::vector<Meeting> warps_;
-    Meeting block_;
-    unsigned current_ = 0;
-    bool moved_ = false;
+    std::vector<Meeting> warps_, blocks_;
+    Meeting cluster_;
+    unsigned current_ = 0, first_block_ = 0;
+    bool moved_ = false, must_wait_ = false;
     std::exception_ptr error_;
     jmp_buf scheduler_;
 };
@@ -140,23 +157,42 @@ private:
 }  // namespace
 
 void __syncthreads() {
-    Block::current_block()->meet_all();
+    Cluster::current()->meet_block();
 }
 
 uint64_t exchange(uint64_t value, unsigned from_lane) {
-    return Block::current_block()->exchange(value, from_lane);
+    return Cluster::current()->exchange(value, from_lane);
 }
 
-void run_grid(Grid grid, unsigned threads, const std::function<void()>& kernel) {
+void wait_for_earlier() {
+    Cluster::current()->wait();
+}
+
+void check_waited() {
+    Cluster::current()->check_waited();
+}
+
+unsigned cluster_rank() {
+    return Cluster::current()->rank();
+}
+
+void meet_cluster() {
+    Cluster::current()->meet_cluster();
+}
+
+void run_grid(Grid grid, unsigned threads, Start start, const std::function<void()>& kernel) {
     if (grid.x == 0 || grid.y == 0 || grid.x >= uint64_t{1} << 31 || grid.y > 65535 ||
         threads == 0 || threads > most_threads)
         throw std::logic_error("no such grid");
+    if (start.cluster == 0 || start.cluster > 8 || grid.x % start.cluster != 0 ||
+        (start.cluster > 1 && threads % warp_size != 0))
+        throw std::logic_error("no such cluster");
     gridDim = {static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), 1};
     blockDim = {threads, 1, 1};
     for (unsigned y = 0; y < gridDim.y; ++y)
-        for (unsigned x = 0; x < gridDim.x; ++x) {
+        for (unsigned x = 0; x < gridDim.x; x += start.cluster) {
             blockIdx = {x, y, 0};
-            Block::current_block()->run(threads, kernel);
+            Cluster::current()->run(x, threads, start, kernel);
         }
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 // CUDA's names for the kernels of the bundled pack, on the CPU: every thread of a block runs, on a
 // stack of its own, and waits where CUDA's would. What is checked in addition: that wide loads and
-// stores are aligned, that all threads of a warp or block meet where they must, and that only as
-// many threads are asked for as the kernel was compiled for.
+// stores are aligned, that all threads of a warp or block meet where they must, that only as many
+// threads are asked for as the kernel was compiled for, and that a kernel launched early waits
+// before it reads or writes in such steps.
 
 #include <cmath>
 #include <cstdint>
@@ -34,7 +35,13 @@ struct alignas(16) uint4 {
     uint32_t x, y, z, w;
 };
 
+// As CUDA's. In a kernel that was launched early every thread must.
+void wait_for_earlier();
+// std::logic_error: it has not.
+void check_waited();
+
 inline void check_aligned(const void* address) {
+    check_waited();
     if (reinterpret_cast<uintptr_t>(address) % 16 != 0)
         throw std::logic_error("a wide access at an address that 16 does not divide");
 }
@@ -98,20 +105,52 @@ struct Grid {
     uint64_t x = 1, y = 1;
 };
 
-void run_grid(Grid grid, unsigned threads, const std::function<void()>& kernel);
+struct Start {
+    unsigned cluster = 1;
+    bool early = false;
+};
+void run_grid(Grid grid, unsigned threads, Start start, const std::function<void()>& kernel);
 
 template <class... Parameters>
 void launch(void*, void (*kernel)(Parameters...), Grid grid, unsigned threads,
             std::type_identity_t<Parameters>... parameters) {
-    run_grid(grid, threads, [&] { kernel(parameters...); });
+    run_grid(grid, threads, {}, [&] { kernel(parameters...); });
 }
 
 struct Card {
     int multiprocessors;
+    bool early, clusters;
 };
 // A small one, so that the cases of the tests are large for it too.
 inline Card card(int) {
-    return {2};
+    return {16, true, true};
 }
+
+template <class... Parameters>
+void launch_early(void*, const Card& card, void (*kernel)(Parameters...), Grid grid,
+                  unsigned threads, unsigned cluster,
+                  std::type_identity_t<Parameters>... parameters) {
+    run_grid(grid, threads, {cluster, card.early}, [&] { kernel(parameters...); });
+}
+
+unsigned cluster_rank();
+void meet_cluster();
+
+// The blocks of a cluster have one shared memory here: what is sent to all of them is in it once.
+template <class Item, int most>
+struct Gathered {
+    Item items[most];
+
+    void expect(unsigned count) { expected_ = count; }
+    void wait_for_others() { meet_cluster(); }
+    void send(const Item& item, unsigned place, unsigned) {
+        if (place >= expected_) throw std::logic_error("sent to a place where nothing is expected");
+        items[place] = item;
+    }
+    void wait_for_items() { meet_cluster(); }
+
+private:
+    unsigned expected_;
+};
 
 }  // namespace twinkle_pack::cuda

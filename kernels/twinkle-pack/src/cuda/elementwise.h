@@ -42,6 +42,7 @@ template <class F, class T, int n>
 __global__ void __launch_bounds__(most_threads) dense(Dense<F> tensors) {
     const uint64_t vectors = tensors.elements / n;
     const uint64_t i = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    wait_for_earlier();
     if (i < vectors) {
         Pack<T, n> in[F::inputs], out[F::outputs];
 #pragma unroll
@@ -70,9 +71,10 @@ __global__ void __launch_bounds__(most_threads)
     strided(Places<F::inputs + F::outputs, Index, most> places) {
     constexpr int count = F::inputs + F::outputs;
     const Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (i >= places.items) return;
     char* at[count];
-    places.find(i, at);
+    places.find(i < places.items ? i : 0, at);
+    wait_for_earlier();
+    if (i >= places.items) return;
     Pack<T, n> in[F::inputs], out[F::outputs];
 #pragma unroll
     for (int k = 0; k < F::inputs; ++k) in[k] = load<T, n>(at[k]);
@@ -97,8 +99,10 @@ struct Blocks {
 template <class F, class T, int n, class Index, int most>
 void launch_strided(const RowShape<F::inputs + F::outputs>& shape, const Queue& queue) {
     const Places<F::inputs + F::outputs, Index, most> places(shape, n);
-    const Blocks blocks(places.items, card(queue.device).multiprocessors);
-    launch(queue.stream, strided<F, T, n, Index, most>, blocks.grid, blocks.threads, places);
+    const Card here = card(queue.device);
+    const Blocks blocks(places.items, here.multiprocessors);
+    launch_early(queue.stream, here, strided<F, T, n, Index, most>, blocks.grid, blocks.threads, 1,
+                 places);
 }
 
 template <class F, class T, int n>
@@ -107,8 +111,9 @@ void launch_dense(const RowShape<F::inputs + F::outputs>& shape, const Queue& qu
     for (int k = 0; k < F::inputs + F::outputs; ++k)
         tensors.base[k] = const_cast<char*>(shape.base[k]);
     tensors.elements = static_cast<uint64_t>(shape.n);
-    const Blocks blocks(tensors.elements / n, card(queue.device).multiprocessors);
-    launch(queue.stream, dense<F, T, n>, blocks.grid, blocks.threads, tensors);
+    const Card here = card(queue.device);
+    const Blocks blocks(tensors.elements / n, here.multiprocessors);
+    launch_early(queue.stream, here, dense<F, T, n>, blocks.grid, blocks.threads, 1, tensors);
 }
 
 // So few elements that all are under way at once, and what counts is how long one thread takes.

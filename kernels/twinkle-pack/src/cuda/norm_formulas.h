@@ -16,8 +16,8 @@ struct Length {
     template <class V>
     __device__ Number of(Number sum) const {
         const Number quotient = sum * inverse;
-        // Of infinity there is nothing left to correct.
-        if (!(quotient - quotient == 0)) return quotient;
+        // Of infinity there is nothing left to correct; half precision sees nothing of it.
+        if (!V::precise || !(quotient - quotient == 0)) return quotient;
         return V::fma(V::fma(-quotient, n, sum), inverse, quotient);
     }
 };
@@ -32,10 +32,10 @@ struct Normal {
     static __device__ Normal root_mean_square(reg squares, Length<reg> n, reg eps) {
         return {V::inverse_root_of(n.template of<V>(squares) + eps), {0, 0}};
     }
-    // The sums of x - mean and of its squares, where `mean` is rounded: the first tells by how
-    // much.
+    // The sums of x - mean and of its squares, where `mean` is near the row's: the first tells by
+    // how much it is off.
     static __device__ Normal layer(reg mean, reg differences, reg squares, Length<reg> n, reg eps) {
-        const reg lost = n.template of<V>(differences);
+        const reg lost = differences * n.inverse;
         return {V::inverse_root_of(n.template of<V>(squares - differences * lost) + eps),
                 V::split(-mean, -lost)};
     }
@@ -72,12 +72,19 @@ __device__ __forceinline__ RowGradient<V> row_gradient(typename V::reg scale,
 }
 
 // What row kernels are told beside where the rows lie.
-struct Affine {
+template <class Number>
+struct AffineOf {
     const void* weight;  // null: ones
     const void* bias;    // null: zeros
-    double eps, offset;
+    Number eps, offset;
     bool between;  // rounded to x's dtype before the weight
+
+    template <class Other>
+    AffineOf<Other> in() const {
+        return {weight, bias, static_cast<Other>(eps), static_cast<Other>(offset), between};
+    }
 };
+using Affine = AffineOf<double>;
 
 }  // namespace
 }  // namespace twinkle_pack::cuda

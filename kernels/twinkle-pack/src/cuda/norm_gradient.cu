@@ -55,15 +55,15 @@ bool launch_rows(const Call& call) {
         !is_aligned(call.affine.weight) || !is_dense(call.weight))
         return false;
     const auto vectors = static_cast<uint64_t>(call.shape.n / n);
-    const Split split = split_rows<Backward<X, W, G>::template Held, 4>(
-        call.parts.rows, vectors, card(call.queue.device).multiprocessors);
+    const Split split = split_rows<Backward<X, W, G>::template Held, 4>(call.parts.rows, vectors,
+                                                                        card(call.queue.device));
     if (split.held == 0) return false;
     const Places<3, uint32_t, few_dims> places(call.shape, n);
-    const RowsOf<NumberOf<X>> all{call.parts.rows, static_cast<unsigned>(vectors), split.lanes,
-                                  Length<NumberOf<X>>(static_cast<uint64_t>(call.shape.n))};
+    const RowsOf<NumberOf<X>> all(call.parts.rows, vectors, split, call.shape.n);
     with_held<4>(split.held, [&](auto held) {
         launch(call.queue.stream, norm_gradient_rows<norm, X, W, G, decltype(held)::value>,
-               split.grid, split.threads, places, all, call.affine, call.sums.kept);
+               split.grid, split.threads, places, all, call.affine.in<NumberOf<X>>(),
+               call.sums.kept);
     });
     if (!call.sums.kept) return true;
     const Grid grid{quotient_up(vectors, column_threads), call.parts.count};

@@ -41,47 +41,47 @@ struct Backward {
 // grad, x, the gradient of x
 template <Norm norm, class X, class W, class G, int held>
 __global__ void __launch_bounds__(Backward<X, W, G>::template Held<held>::threads)
-    norm_gradient_rows(Places<3, uint32_t, few_dims> places, RowsOf<NumberOf<X>> all, Affine affine,
-                       void* kept) {
+    norm_gradient_rows(Places<3, uint32_t, few_dims> places, RowsOf<NumberOf<X>> all,
+                       AffineOf<NumberOf<X>> affine, void* kept) {
     using V = typename ComputedIn<X>::type;
     using reg = typename V::reg;
     constexpr int n = vector_bytes / sizeof(X);
+    __shared__ Gathered<Moments, warp> gathered;
     __shared__ reg fourth[warp], fifth[warp];
-    const Lane thread(all.lanes);
-    const bool active = thread.row < all.rows;
-    char* at[3];
-    places.find_row(active ? static_cast<uint32_t>(thread.row) : 0, at);
-
-    Pack<X, n> x[held] = {};
-    Pack<G, n> grad[held];
-    Pack<W, n> weight[held];
-    unsigned mine = 0;
+    const Seat thread = Seat::of<Team::any>(all);
+    const Share<Team::any, 3> share(thread, all, places);
+    Loaded<X, n> loaded_x[held] = {};
+    Loaded<G, n> loaded_grad[held];
+    Loaded<W, n> loaded_weight[held];
 #pragma unroll
     for (int j = 0; j < held; ++j) {
-        const unsigned i = thread.lane + static_cast<unsigned>(j) * all.lanes;
-        if (!active || i >= all.vectors) continue;
-        mine = static_cast<unsigned>(j) + 1;
-        x[j] = load<X, n>(at[1] + static_cast<uint64_t>(i) * vector_bytes);
-        grad[j] = load<G, n>(at[0] + static_cast<uint64_t>(i) * (n * sizeof(G)));
-        if (affine.weight)
-            weight[j] = load<W, n>(static_cast<const char*>(affine.weight) +
-                                       static_cast<uint64_t>(i) * (n * sizeof(W)),
-                                   true);
+        if (!share.is_mine(j)) continue;
+        loaded_x[j] = share.template load_from<X, n>(1, j);
+        loaded_grad[j] = share.template load_from<G, n>(0, j);
+        if (affine.weight) loaded_weight[j] = share.template load_shared<W, n>(affine.weight, j);
     }
-    const Normal<V> normal = normal_of<norm, V, X>(x, mine, all, affine);
+    Pack<X, n> x[held];
+    Pack<G, n> grad[held];
+    Pack<W, n> weight[held];
+#pragma unroll
+    for (int j = 0; j < held; ++j) {
+        x[j] = unpacked<X, n>(loaded_x[j]);
+        grad[j] = unpacked<G, n>(loaded_grad[j]);
+        weight[j] = unpacked<W, n>(loaded_weight[j]);
+    }
+    const Normal<V> normal = normal_of<norm, V>(x, share, all, gathered, affine.eps);
     keep_packed(x);
     const auto difference_at = [&](int j, int e) {
         return normal.difference(to_number(x[j].at[e]));
     };
 
     const auto weight_at = [&](int j, int e) {
-        return affine.weight ? to_number(weight[j].at[e]) + static_cast<reg>(affine.offset)
-                             : reg(1);
+        return affine.weight ? to_number(weight[j].at[e]) + affine.offset : reg(1);
     };
     reg products = 0, weighted = 0;
 #pragma unroll
     for (int j = 0; j < held; ++j) {
-        if (static_cast<unsigned>(j) >= mine) continue;
+        if (!share.is_mine(j)) continue;
 #pragma unroll
         for (int e = 0; e < n; ++e) {
             const reg part = V::mul(to_number(grad[j].at[e]), weight_at(j, e));
@@ -98,17 +98,16 @@ __global__ void __launch_bounds__(Backward<X, W, G>::template Held<held>::thread
         row_gradient<V>(normal.scale.high, products, weighted, all.length);
     keep_packed(x);
     keep_packed(grad);
-    if (kept && active && thread.lane == 0) keep(kept, thread.row, normal);
+    if (kept && share.active && thread.lane == 0) keep(kept, thread.row, normal);
 #pragma unroll
     for (int j = 0; j < held; ++j) {
-        if (static_cast<unsigned>(j) >= mine) continue;
-        const unsigned i = thread.lane + static_cast<unsigned>(j) * all.lanes;
+        if (!share.is_mine(j)) continue;
         reg results[n];
 #pragma unroll
         for (int e = 0; e < n; ++e)
             results[e] =
                 gradient.of_x(to_number(grad[j].at[e]), difference_at(j, e), weight_at(j, e));
-        store(at[2] + static_cast<uint64_t>(i) * vector_bytes, packed<X>(results));
+        share.store_to(2, j, packed<X>(results));
     }
 }
 

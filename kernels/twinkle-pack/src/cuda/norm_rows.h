@@ -2,100 +2,17 @@
 // Normalization of rows that are held in registers.
 
 #include "cuda/launches.h"
-#include "cuda/norm_formulas.h"
-#include "cuda/rows.h"
+#include "cuda/moments.h"
+#include "cuda/norm_split.h"
 
 namespace twinkle_pack::cuda {
 namespace {
-
-enum class Norm { rms, layer };
-
-// The rows of the tensors in this order: x (residual) result (sum).
-template <bool add>
-constexpr int row_tensors = add ? 4 : 2;
-
-template <class Number>
-struct RowsOf {
-    uint64_t rows;
-    unsigned vectors, lanes;
-    Length<Number> length;
-};
-template <class X>
-using NumberOf = typename ComputedIn<X>::type::reg;
-
-// Half precision is held as it is between passes, not as the numbers that it becomes.
-template <class X, int held, int n>
-__device__ __forceinline__ void keep_packed(Pack<X, n> (&x)[held]) {
-    if constexpr (sizeof(X) == 2) {
-#pragma unroll
-        for (int j = 0; j < held; ++j)
-#pragma unroll
-            for (int i = 0; i < n / 2; ++i) forget(reinterpret_cast<uint32_t*>(&x[j])[i]);
-    }
-}
-
-// Sums over a row. Vectors that are not the row's hold zeros.
-template <Norm norm, class V, class X, int held, int n>
-__device__ __forceinline__ Normal<V> normal_of(Pack<X, n> (&x)[held], unsigned mine,
-                                               const RowsOf<typename V::reg>& all,
-                                               const Affine& affine) {
-    using reg = typename V::reg;
-    __shared__ reg first[warp], second[warp];
-    const reg eps = static_cast<reg>(affine.eps);
-    reg sum = 0, squares = 0;
-    if constexpr (norm == Norm::rms) {
-#pragma unroll
-        for (int j = 0; j < held; ++j)
-#pragma unroll
-            for (int i = 0; i < n; ++i) {
-                const reg value = to_number(x[j].at[i]);
-                squares = V::fma(value, value, squares);
-            }
-        return Normal<V>::root_mean_square(sum_over_lanes(squares, all.lanes, first), all.length,
-                                           eps);
-    } else {
-#pragma unroll
-        for (int j = 0; j < held; ++j)
-#pragma unroll
-            for (int i = 0; i < n; ++i) sum += to_number(x[j].at[i]);
-        keep_packed(x);
-        const reg mean = all.length.template of<V>(sum_over_lanes(sum, all.lanes, first));
-        Pair<reg> differences{};  // their sum, which rounding the mean leaves, and their squares'
-#pragma unroll
-        for (int j = 0; j < held; ++j) {
-            if (static_cast<unsigned>(j) >= mine) continue;
-#pragma unroll
-            for (int i = 0; i < n; ++i) {
-                const reg difference = to_number(x[j].at[i]) - mean;
-                if constexpr (V::precise) differences.first += difference;
-                differences.second = V::fma(difference, difference, differences.second);
-            }
-        }
-        if constexpr (V::precise) {
-            __shared__ Pair<reg> pairs[warp];
-            differences = sum_over_lanes(differences, all.lanes, pairs);
-        } else {
-            differences.second = sum_over_lanes(differences.second, all.lanes, second);
-        }
-        return Normal<V>::layer(mean, differences.first, differences.second, all.length, eps);
-    }
-}
-
-// Weights and biases: ones and zeros where there are none.
-template <class W, int n>
-__device__ __forceinline__ Pack<W, n> load_affine(const void* from, uint64_t vector, float none) {
-    if (from) return load<W, n>(static_cast<const char*>(from) + vector * sizeof(Pack<W, n>), true);
-    Pack<W, n> pack;
-#pragma unroll
-    for (int i = 0; i < n; ++i) pack.at[i] = rounded<W>(none);
-    return pack;
-}
 
 // One vector of the result.
 template <Norm norm, class X, class R, class W, class V, int n>
 __device__ __forceinline__ Pack<R, n> normalized(const Pack<X, n>& x, const Pack<W, n>& weight,
                                                  const Pack<W, n>& bias, const Normal<V>& normal,
-                                                 const Affine& affine) {
+                                                 const AffineOf<typename V::reg>& affine) {
     using reg = typename V::reg;
     reg results[n];
     if constexpr (norm == Norm::layer) {
@@ -109,7 +26,7 @@ __device__ __forceinline__ Pack<R, n> normalized(const Pack<X, n>& x, const Pack
                     : V::fma(V::mul(normal.difference(value), normal.scale.high), factor, shift);
         }
     } else {
-        const reg offset = static_cast<reg>(affine.offset);
+        const reg offset = affine.offset;
         if constexpr (V::precise) {
 #pragma unroll
             for (int i = 0; i < n; ++i)
@@ -131,93 +48,110 @@ __device__ __forceinline__ Pack<R, n> normalized(const Pack<X, n>& x, const Pack
     return packed<R>(results);
 }
 
-// Where few vectors are held, there are few rows: weights are loaded together with x, so that less
-// is waited for. Else they come from the cache when they are needed, and the registers serve more
-// threads.
-template <class X, bool add>
-struct Forward {
-    template <int held>
-    struct Held {
-        static constexpr bool early = held <= 2;
-        static constexpr unsigned threads = held <= 2 ? 1024 : held == 4 && !add ? 768 : 512;
-        // At least, on a multiprocessor.
-        static constexpr unsigned blocks =
-            held <= 2 || (held == 8 && add && sizeof(X) == 2) ? 1 : 2;
-    };
-};
+template <Team team, bool add>
+using PlacesOf = std::conditional_t<team == Team::any, Places<row_tensors<add>, uint32_t, few_dims>,
+                                    EvenRows<row_tensors<add>>>;
 
-template <Norm norm, class X, class W, class R, bool add, int held>
-__global__ void __launch_bounds__(Forward<X, add>::template Held<held>::threads,
-                                  Forward<X, add>::template Held<held>::blocks)
-    norm_rows(Places<row_tensors<add>, uint32_t, few_dims> places, RowsOf<NumberOf<X>> all,
-              Affine affine) {
+// x + residual, rounded; the residual's first vectors are under way. No more of it is held than x
+// leaves room for.
+template <class V, class X, int n, int held, int some, class Place>
+__device__ __forceinline__ void add_residual(Pack<X, n> (&x)[held], Loaded<X, n> (&residual)[some],
+                                             const Place& share) {
+#pragma unroll
+    for (int from = 0; from < held; from += some) {
+        if (from > 0)
+#pragma unroll
+            for (int j = 0; j < some; ++j)
+                if (share.loads(from + j))
+                    residual[j] = share.template load_from<X, n>(1, from + j);
+#pragma unroll
+        for (int j = 0; j < some; ++j) {
+            if (!share.loads(from + j)) continue;
+            const Pack<X, n> other = unpacked<X, n>(residual[j]);
+            Pack<X, n>& sum = x[from + j];
+            typename V::reg sums[n];
+#pragma unroll
+            for (int e = 0; e < n; ++e) sums[e] = to_number(sum.at[e]) + to_number(other.at[e]);
+            sum = packed<X>(sums);
+            share.store_to(3, from + j, sum);
+        }
+    }
+}
+
+// The row's results. Weights that are not there yet come some at a time: loads do not pass stores.
+template <Norm norm, class R, class V, int out, class W, class X, int n, int held, int weights,
+          int biases, class Place>
+__device__ __forceinline__ void store_row(const Pack<X, n> (&x)[held],
+                                          Loaded<W, n> (&weight)[weights],
+                                          Loaded<W, n> (&bias)[biases], const Place& share,
+                                          const Normal<V>& normal,
+                                          const AffineOf<typename V::reg>& affine) {
+#pragma unroll
+    for (int from = 0; from < held; from += weights) {
+#pragma unroll
+        for (int j = 0; j < weights && !Place::loads_all; ++j) {
+            if (!share.is_mine(from + j)) continue;
+            if (affine.weight)
+                weight[j] = share.template load_shared<W, n>(affine.weight, from + j);
+            if (norm == Norm::layer && affine.bias)
+                bias[j] = share.template load_shared<W, n>(affine.bias, from + j);
+        }
+#pragma unroll
+        for (int j = 0; j < weights; ++j) {
+            if (!share.is_mine(from + j)) continue;
+            Pack<W, n> factor = unpacked<W, n>(weight[j]), shift = {};
+            if (!Place::loads_all && !affine.weight) factor = all_of<W, n>(1);
+            if constexpr (norm == Norm::layer) {
+                shift = unpacked<W, n>(bias[j]);
+                if (!Place::loads_all && !affine.bias) shift = all_of<W, n>(0);
+            }
+            share.store_to(
+                out, from + j,
+                normalized<norm, X, R, W, V>(x[from + j], factor, shift, normal, affine));
+        }
+    }
+}
+
+template <Norm norm, class X, class W, class R, bool add, Team team, int held>
+__global__ void __launch_bounds__(Forward<X, W>::template Limits<team, held>::threads,
+                                  Forward<X, W>::template Limits<team, held>::blocks)
+    norm_rows(PlacesOf<team, add> places, RowsOf<NumberOf<X>> all, AffineOf<NumberOf<X>> affine) {
     using V = typename ComputedIn<X>::type;
-    constexpr int n = vector_bytes / sizeof(X), out = add ? 2 : 1;
-    constexpr bool early = Forward<X, add>::template Held<held>::early;
-    const Lane thread(all.lanes);
-    const bool active = thread.row < all.rows;
-    char* at[row_tensors<add>];
-    places.find_row(active ? static_cast<uint32_t>(thread.row) : 0, at);
+    constexpr int n = vector_bytes / sizeof(X), out = add ? 2 : 1, some = held < 4 ? held : 4;
+    constexpr bool early = team != Team::any;
+    constexpr int weights = early ? held : 1, biases = norm == Norm::layer ? weights : 1;
+    __shared__ Gathered<Moments, warp> gathered;
+    if constexpr (team == Team::cluster) gathered.expect((blockDim.x / warp) << all.block_bits);
+    const Seat seat = Seat::of<team>(all);
+    const Share<team, row_tensors<add>> share(seat, all, places);
+    Loaded<X, n> loaded[held] = {}, residual[add ? some : 1];
+    Loaded<W, n> weight[weights], bias[biases];
+    wait_for_earlier();
+#pragma unroll
+    for (int j = 0; j < held; ++j)
+        if (share.loads(j)) loaded[j] = share.template load_from<X, n>(0, j);
+#pragma unroll
+    for (int j = 0; j < some && add; ++j)
+        if (share.loads(j)) residual[j] = share.template load_from<X, n>(1, j);
+#pragma unroll
+    for (int j = 0; j < weights && early; ++j)
+        weight[j] = share.template load_shared<W, n>(affine.weight, j);
+#pragma unroll
+    for (int j = 0; j < biases && early && norm == Norm::layer; ++j)
+        bias[j] = share.template load_shared<W, n>(affine.bias, j);
 
-    Pack<X, n> x[held] = {};
-    Pack<W, n> weight[early ? held : 1], bias[early && norm == Norm::layer ? held : 1];
-    unsigned mine = 0;
+    Pack<X, n> x[held];
 #pragma unroll
-    for (int j = 0; j < held; ++j) {
-        const unsigned i = thread.lane + static_cast<unsigned>(j) * all.lanes;
-        if (!active || i >= all.vectors) continue;
-        mine = static_cast<unsigned>(j) + 1;
-        x[j] = load<X, n>(at[0] + static_cast<uint64_t>(i) * vector_bytes);
-        if constexpr (early) {
-            weight[j] = load_affine<W, n>(affine.weight, i, 1);
-            if constexpr (norm == Norm::layer) bias[j] = load_affine<W, n>(affine.bias, i, 0);
-        }
-    }
-
-    // A sum is normalized as it is rounded. No more of the residual is held than x leaves room for.
-    if constexpr (add) {
-        constexpr int some = held < 4 ? held : 4;
+    for (int j = 0; j < held; ++j) x[j] = unpacked<X, n>(loaded[j]);
+    if constexpr (add) add_residual<V>(x, residual, share);
 #pragma unroll
-        for (int from = 0; from < held; from += some) {
-            Pack<X, n> residual[some];
-#pragma unroll
-            for (int j = 0; j < some; ++j) {
-                if (static_cast<unsigned>(from + j) >= mine) continue;
-                const unsigned i = thread.lane + static_cast<unsigned>(from + j) * all.lanes;
-                residual[j] = load<X, n>(at[1] + static_cast<uint64_t>(i) * vector_bytes);
-            }
-#pragma unroll
-            for (int j = 0; j < some; ++j) {
-                if (static_cast<unsigned>(from + j) >= mine) continue;
-                const unsigned i = thread.lane + static_cast<unsigned>(from + j) * all.lanes;
-                Pack<X, n>& sum = x[from + j];
-                typename V::reg sums[n];
-#pragma unroll
-                for (int e = 0; e < n; ++e)
-                    sums[e] = to_number(sum.at[e]) + to_number(residual[j].at[e]);
-                sum = packed<X>(sums);
-                store(at[3] + static_cast<uint64_t>(i) * vector_bytes, sum);
-            }
-        }
-    }
+    for (int j = 0; j < held && early; ++j)
+        if (!share.is_mine(j)) x[j] = {};
 
     keep_packed(x);
-    const Normal<V> normal = normal_of<norm, V, X>(x, mine, all, affine);
+    const Normal<V> normal = normal_of<norm, V>(x, share, all, gathered, affine.eps);
     keep_packed(x);
-#pragma unroll
-    for (int j = 0; j < held; ++j) {
-        const unsigned i = thread.lane + static_cast<unsigned>(j) * all.lanes;
-        if (static_cast<unsigned>(j) >= mine) continue;
-        const int at_hand = early ? j : 0;
-        const int at_hand_bias = early && norm == Norm::layer ? j : 0;
-        if constexpr (!early) {
-            weight[0] = load_affine<W, n>(affine.weight, i, 1);
-            if constexpr (norm == Norm::layer) bias[0] = load_affine<W, n>(affine.bias, i, 0);
-        }
-        store(at[out] + static_cast<uint64_t>(i) * (n * sizeof(R)),
-              normalized<norm, X, R, W, V>(x[j], weight[at_hand], bias[at_hand_bias], normal,
-                                           affine));
-    }
+    store_row<norm, R, V, out>(x, weight, bias, share, normal, affine);
 }
 
 // False: these rows are not for this kernel.
@@ -229,17 +163,32 @@ bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& aff
         !is_aligned(affine.bias))
         return false;
     const auto vectors = static_cast<uint64_t>(shape.n / n);
-    const auto rows = static_cast<uint64_t>(shape.rows);
-    const Split split = split_rows<Forward<X, add>::template Held, 8>(
-        rows, vectors, card(queue.device).multiprocessors);
+    const Card here = card(queue.device);
+    const bool full = affine.weight && (norm == Norm::rms || affine.bias);
+    const ForwardSplit split = split_forward<X, W, add>(
+        shape, vectors, row_tensors<add> + (norm == Norm::layer ? 2 : 1), full, here);
     if (split.held == 0) return false;
-    const Places<row_tensors<add>, uint32_t, few_dims> places(shape, n);
-    const RowsOf<NumberOf<X>> all{rows, static_cast<unsigned>(vectors), split.lanes,
-                                  Length<NumberOf<X>>(static_cast<uint64_t>(shape.n))};
-    with_held<8>(split.held, [&](auto held) {
-        launch(queue.stream, norm_rows<norm, X, W, R, add, decltype(held)::value>, split.grid,
-               split.threads, places, all, affine);
-    });
+    const RowsOf<NumberOf<X>> all(static_cast<uint64_t>(shape.rows), vectors, split, shape.n);
+    const auto start = [&](auto team, auto held, const auto& places) {
+        launch_early(queue.stream, here,
+                     norm_rows<norm, X, W, R, add, decltype(team)::value, decltype(held)::value>,
+                     split.grid, split.threads, split.blocks, places, all,
+                     affine.in<NumberOf<X>>());
+    };
+    if (split.team == Team::any) {
+        const PlacesOf<Team::any, add> places(shape, n);
+        with_held<8>(split.held, [&](auto held) {
+            start(std::integral_constant<Team, Team::any>(), held, places);
+        });
+    } else {
+        const PlacesOf<Team::block, add> places(shape);
+        with_held<4>(split.held, [&](auto held) {
+            if (split.team == Team::block)
+                start(std::integral_constant<Team, Team::block>(), held, places);
+            else
+                start(std::integral_constant<Team, Team::cluster>(), held, places);
+        });
+    }
     return true;
 }
 

@@ -13,23 +13,50 @@ struct alignas(n * sizeof(T) < 16 ? n * sizeof(T) : 16) Pack {
     T at[n];
 };
 
+// A pack as it is loaded: taken apart only by unpacked(). What is taken apart where it is loaded,
+// in a branch, is waited for there, before the next load is under way.
+template <class T, int n, int bytes = n * static_cast<int>(sizeof(T))>
+struct Loaded {
+    T at[n];
+};
+template <class T, int n, int bytes>
+    requires(bytes % 16 == 0)
+struct Loaded<T, n, bytes> {
+    uint4 words[bytes / 16];
+};
 template <class T, int n>
-__device__ __forceinline__ Pack<T, n> load(const void* from, bool cached = false) {
-    Pack<T, n> pack;
-    if constexpr (sizeof(pack) % 16 == 0) {
+struct Loaded<T, n, 4> {
+    uint32_t word;
+};
+
+template <class T, int n>
+__device__ __forceinline__ Loaded<T, n> load_packed(const void* from, bool cached = false) {
+    Loaded<T, n> loaded;
+    if constexpr (sizeof(loaded) % 16 == 0) {
         const uint4* words = static_cast<const uint4*>(from);
 #pragma unroll
-        for (int i = 0; i < static_cast<int>(sizeof(pack) / 16); ++i)
-            reinterpret_cast<uint4*>(&pack)[i] =
-                cached ? load_cached(words + i) : load_once(words + i);
-    } else if constexpr (sizeof(pack) == 4) {
-        const uint32_t word = *static_cast<const uint32_t*>(from);
-        __builtin_memcpy(&pack, &word, 4);
+        for (int i = 0; i < static_cast<int>(sizeof(loaded) / 16); ++i)
+            loaded.words[i] = cached ? load_cached(words + i) : load_once(words + i);
+    } else if constexpr (sizeof(loaded) == 4) {
+        loaded.word = *static_cast<const uint32_t*>(from);
     } else {
 #pragma unroll
-        for (int i = 0; i < n; ++i) pack.at[i] = static_cast<const T*>(from)[i];
+        for (int i = 0; i < n; ++i) loaded.at[i] = static_cast<const T*>(from)[i];
     }
+    return loaded;
+}
+
+template <class T, int n>
+__device__ __forceinline__ Pack<T, n> unpacked(const Loaded<T, n>& loaded) {
+    Pack<T, n> pack;
+    static_assert(sizeof pack == sizeof loaded);
+    __builtin_memcpy(&pack, &loaded, sizeof pack);
     return pack;
+}
+
+template <class T, int n>
+__device__ __forceinline__ Pack<T, n> load(const void* from, bool cached = false) {
+    return unpacked<T, n>(load_packed<T, n>(from, cached));
 }
 
 template <class T, int n>
@@ -79,6 +106,14 @@ __device__ __forceinline__ Pack<T, n> packed(const Number (&values)[n]) {
             from_floats(static_cast<float>(values[i]), static_cast<float>(values[i + 1]),
                         pack.at + i);
     }
+    return pack;
+}
+
+template <class T, int n>
+__device__ __forceinline__ Pack<T, n> all_of(float value) {
+    Pack<T, n> pack;
+#pragma unroll
+    for (int i = 0; i < n; ++i) pack.at[i] = rounded<T>(value);
     return pack;
 }
 

@@ -32,12 +32,13 @@ constexpr int all_dims = 40;  // whose results fill 2^40 elements, and no device
 // All rows, and the items (elements or vectors) in each, counted together.
 template <int count, class Index, int most>
 struct Places {
-    Index items;
+    // What most calls need of it lies together: a kernel waits for each line of its parameters.
     int used;
-    Divider<Index> row, size[most];
+    Index items;
+    char* base[count];
     int64_t step[most][count];
     int64_t item_step[count];
-    char* base[count];
+    Divider<Index> row, size[most];
 
     Places(const RowShape<count>& shape, int64_t item_elements) : used(shape.used) {
         const auto row_items = static_cast<uint64_t>(shape.n / item_elements);
@@ -57,6 +58,7 @@ struct Places {
     __device__ __forceinline__ void find_row(Index index, char* (&at)[count]) const {
 #pragma unroll
         for (int k = 0; k < count; ++k) at[k] = base[k];
+#pragma unroll 1
         for (int d = used - 1; d > 0; --d) {
             const Index outer = size[d].quotient(index);
             const auto place = static_cast<int64_t>(index - outer * size[d].size);
@@ -77,6 +79,24 @@ struct Places {
 #pragma unroll
         for (int k = 0; k < count; ++k) at[k] += static_cast<int64_t>(place) * item_step[k];
         return place;
+    }
+};
+
+// Rows that follow each other at one distance.
+template <int count>
+struct EvenRows {
+    char* base[count];
+    int64_t step[count];
+
+    explicit EvenRows(const RowShape<count>& shape) {
+        for (int k = 0; k < count; ++k) {
+            base[k] = const_cast<char*>(shape.base[k]);
+            step[k] = shape.used == 0 ? 0 : shape.dims[0].step[k];
+        }
+    }
+    __device__ __forceinline__ void find_row(uint32_t row, char* (&at)[count]) const {
+#pragma unroll
+        for (int k = 0; k < count; ++k) at[k] = base[k] + static_cast<int64_t>(row) * step[k];
     }
 };
 

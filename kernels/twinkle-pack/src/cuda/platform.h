@@ -2,6 +2,7 @@
 // What the kernels use of CUDA. Without nvcc, tests/pack/on_host.h gives the same names and runs
 // the kernels on the CPU, thread by thread.
 
+#include <atomic>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -17,16 +18,21 @@
 
 namespace twinkle_pack::cuda {
 
-// A 16-byte load of what is read once, and of what other blocks read too.
+// A 16-byte load of what is read once, and of what other blocks read too. Not through ld.global.nc:
+// what that reads must never change, so compilers move it before wait_for_earlier().
 __device__ __forceinline__ uint4 load_once(const uint4* from) {
     uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                  : "l"(from));
     return v;
 }
 __device__ __forceinline__ uint4 load_cached(const uint4* from) {
-    return __ldg(from);
+    uint4 v;
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(from));
+    return v;
 }
 __device__ __forceinline__ void store_wide(uint4* to, uint4 value) {
     *to = value;
@@ -86,6 +92,14 @@ __device__ __forceinline__ T shuffle_xor(T value, unsigned mask) {
     return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 
+// Where it was launched early, a kernel begins while the one before it in the stream still runs,
+// and waits here for its end. Before that it touches nothing that kernels write.
+__device__ __forceinline__ void wait_for_earlier() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 inline void check_cuda(cudaError_t code) {
     if (code != cudaSuccess)
         throw std::runtime_error(std::string("twinkle-pack: CUDA: ") + cudaGetErrorString(code));
@@ -105,19 +119,66 @@ void launch(void* stream, void (*kernel)(Parameters...), Grid grid, unsigned thr
 }
 
 struct Card {
-    int multiprocessors;
+    int multiprocessors = 0;
+    // Whether kernels can begin early, and blocks share a row: compiled for compute capability 9.0
+    // or later, and not only run on it.
+    bool early = false, clusters = false;
 };
 
-// Asked for once for each GPU of the process.
+namespace {
+__global__ void compiled_for() {}
+}  // namespace
+
+inline Card ask_card(int device) {
+    Card card;
+    check_cuda(
+        cudaDeviceGetAttribute(&card.multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    cudaFuncAttributes code{};
+    int driver = 0, clusters = 0;
+    check_cuda(cudaFuncGetAttributes(&code, compiled_for));
+    check_cuda(cudaDriverGetVersion(&driver));
+    check_cuda(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device));
+    const bool recent = code.ptxVersion >= 90;
+    card.early = recent && driver >= 12030;  // older ones cannot capture it
+    card.clusters = recent && clusters != 0;
+    return card;
+}
+
+// Asked for once for each GPU of the process. `device` is the current one.
 inline Card card(int device) {
     constexpr int most = 64;
-    static Card known[most];
-    Card found = device < most ? known[device] : Card{};
+    static std::atomic<Card> known[most];
+    if (device >= most) return ask_card(device);
+    Card found = known[device].load(std::memory_order_relaxed);
     if (found.multiprocessors) return found;
-    check_cuda(
-        cudaDeviceGetAttribute(&found.multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    if (device < most) known[device] = found;
+    found = ask_card(device);
+    known[device].store(found, std::memory_order_relaxed);
     return found;
+}
+
+// For kernels that wait_for_earlier(). `cluster`: blocks, of those that follow each other.
+template <class... Parameters>
+void launch_early(void* stream, const Card& card, void (*kernel)(Parameters...), Grid grid,
+                  unsigned threads, unsigned cluster,
+                  std::type_identity_t<Parameters>... parameters) {
+    void* pointers[] = {&parameters...};
+    cudaLaunchAttribute attributes[2];
+    unsigned count = 0;
+    if (card.early) {
+        attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (cluster > 1) {
+        attributes[count].id = cudaLaunchAttributeClusterDimension;
+        attributes[count++].val.clusterDim = {cluster, 1, 1};
+    }
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y));
+    config.blockDim = dim3(threads);
+    config.stream = static_cast<cudaStream_t>(stream);
+    config.attrs = attributes;
+    config.numAttrs = count;
+    check_cuda(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), pointers));
 }
 
 }  // namespace twinkle_pack::cuda

@@ -33,11 +33,12 @@ __global__ void __launch_bounds__(threads)
     using Number = typename V::reg;
     constexpr int n = vector_bytes / sizeof(X);
     const uint32_t item = blockIdx.x * blockDim.x + threadIdx.x;
-    if (item >= turns.total) return;
     const uint32_t row = row_items.quotient(item);
     uint32_t place = item - row * turns.items;
     char* at[4];
     places.find_row(row, at);
+    wait_for_earlier();
+    if (item >= turns.total) return;
     const auto x_at = [&](uint32_t i) { return at[0] + static_cast<uint64_t>(i) * vector_bytes; };
     const auto table_at = [&](int k, uint32_t i) {
         return at[k] + static_cast<uint64_t>(i) * (n * sizeof(C));
@@ -133,10 +134,10 @@ bool launch_vectors(const RotaryShape& shape, int64_t rotated, bool neighbours, 
     turns.total = static_cast<uint64_t>(shape.rows) * turns.items;
     turns.transposed = transposed;
     const Places<4, uint32_t, few_dims> places(shape, n);
-    launch(queue.stream,
-           neighbours ? rotate_vectors<X, C, R, true> : rotate_vectors<X, C, R, false>,
-           Grid{quotient_up(turns.total, threads)}, threads, places, Divider<uint32_t>(turns.items),
-           turns);
+    launch_early(queue.stream, card(queue.device),
+                 neighbours ? rotate_vectors<X, C, R, true> : rotate_vectors<X, C, R, false>,
+                 Grid{quotient_up(turns.total, threads)}, threads, 1, places,
+                 Divider<uint32_t>(turns.items), turns);
     return true;
 }
 

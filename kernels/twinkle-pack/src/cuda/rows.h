@@ -19,6 +19,7 @@ struct Split {
     unsigned lanes, threads;
     int held;  // 1, 2, 4 or 8; 0: the row is too long
     Grid grid;
+    unsigned blocks = 1;  // that share a row
 };
 
 inline unsigned power_up(uint64_t value) {
@@ -27,37 +28,56 @@ inline unsigned power_up(uint64_t value) {
     return power;
 }
 
-// Few rows: as many threads as there are vectors, so that all loads are under way at once. Many:
-// several vectors a thread, so that less of its time goes into sums over threads. Limits<held>: the
-// threads of a block that holds so many.
-template <template <int> class Limits, int most_held>
-Split split_rows(uint64_t rows, uint64_t vectors, int multiprocessors) {
-    const auto limit = [](int held) {
-        return held == 1   ? Limits<1>::threads
-               : held == 2 ? Limits<2>::threads
-               : held == 4 ? Limits<4>::threads
-                           : Limits<8>::threads;
-    };
+inline bool are_many(uint64_t rows, const Card& card) {
+    return rows >= static_cast<uint64_t>(card.multiprocessors) * 4;
+}
+
+// Rows that no more than a warp holds.
+inline bool are_short(uint64_t vectors, bool many) {
+    return vectors <= (many ? warp * 4 : warp);
+}
+inline Split split_short_rows(uint64_t rows, uint64_t vectors, bool many) {
     Split split{};
-    const bool many = rows >= static_cast<uint64_t>(multiprocessors) * 4;
-    if (vectors <= (many ? warp * 4 : warp)) {
-        split.held = 1;
-        while (vectors > warp * static_cast<unsigned>(split.held)) split.held *= 2;
-        split.lanes = power_up(quotient_up(vectors, static_cast<uint64_t>(split.held)));
-        split.threads = many ? 128 : warp;
-        split.grid.x = quotient_up(rows, split.threads / split.lanes);
-        return split;
-    }
-    for (int held = many ? 4 : 1; held <= most_held; held *= 2) {
-        const uint64_t threads =
-            quotient_up(quotient_up(vectors, static_cast<uint64_t>(held)), warp) * warp;
-        if (threads > limit(held)) continue;
-        split.held = held;
-        split.lanes = split.threads = static_cast<unsigned>(threads);
-        split.grid.x = rows;
-        break;
-    }
+    split.held = 1;
+    while (vectors > warp * static_cast<unsigned>(split.held)) split.held *= 2;
+    split.lanes = power_up(quotient_up(vectors, static_cast<uint64_t>(split.held)));
+    split.threads = many ? 128 : warp;
+    split.grid.x = quotient_up(rows, split.threads / split.lanes);
     return split;
+}
+
+inline unsigned threads_for(uint64_t vectors, int held) {
+    return static_cast<unsigned>(
+        quotient_up(quotient_up(vectors, static_cast<uint64_t>(held)), warp) * warp);
+}
+
+// One row a block, with as few vectors a thread as its limit allows. Limits<held>: the threads of a
+// block that holds so many.
+template <template <int> class Limits, int least_held, int most_held>
+Split split_long_rows(uint64_t rows, uint64_t vectors) {
+    Split split{};
+    const auto fits = [&](int held, unsigned limit) {
+        const unsigned threads = threads_for(vectors, held);
+        if (split.held || held < least_held || held > most_held || threads > limit) return;
+        split.held = held;
+        split.lanes = split.threads = threads;
+        split.grid.x = rows;
+    };
+    fits(1, Limits<1>::threads);
+    fits(2, Limits<2>::threads);
+    fits(4, Limits<4>::threads);
+    fits(8, Limits<8>::threads);
+    return split;
+}
+
+// Few rows: as many threads as there are vectors, so that all loads are under way at once. Many:
+// several vectors a thread, so that less of its time goes into sums over threads.
+template <template <int> class Limits, int most_held>
+Split split_rows(uint64_t rows, uint64_t vectors, const Card& card) {
+    const bool many = are_many(rows, card);
+    if (are_short(vectors, many)) return split_short_rows(rows, vectors, many);
+    return many ? split_long_rows<Limits, 4, most_held>(rows, vectors)
+                : split_long_rows<Limits, 1, most_held>(rows, vectors);
 }
 
 // Which row is this thread's, and its place among the lanes.
@@ -96,20 +116,25 @@ __device__ __forceinline__ Pair<Number> other_lane(const Pair<Number>& value, un
     return {shuffle_xor(value.first, mask), shuffle_xor(value.second, mask)};
 }
 
+// The sum over so many lanes of a warp (a power of two, or more than a warp has), the same in all.
+template <class Number>
+__device__ __forceinline__ Number sum_in_warp(Number value, unsigned lanes) {
+#pragma unroll
+    for (unsigned distance = warp / 2; distance > 0; distance /= 2)
+        if (distance < lanes) value += other_lane(value, distance);
+    return value;
+}
+
 // The sum over a row's lanes, the same in all of them. All threads of the block take part; `shared`
 // has one for each warp, and serves one sum only.
 template <class Number>
 __device__ __forceinline__ Number sum_over_lanes(Number value, unsigned lanes, Number* shared) {
-    for (unsigned distance = (lanes < warp ? lanes : warp) / 2; distance > 0; distance /= 2)
-        value += other_lane(value, distance);
+    value = sum_in_warp(value, lanes);
     if (lanes <= warp) return value;
     if (threadIdx.x % warp == 0) shared[threadIdx.x / warp] = value;
     __syncthreads();
     value = threadIdx.x % warp < blockDim.x / warp ? shared[threadIdx.x % warp] : Number{};
-#pragma unroll
-    for (unsigned distance = warp / 2; distance > 0; distance /= 2)
-        value += other_lane(value, distance);
-    return value;
+    return sum_in_warp(value, warp);
 }
 
 // Calls f with the number of vectors as a constant.
