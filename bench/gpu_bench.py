@@ -201,9 +201,7 @@ def contestants(operation, pack, dtype, sets, wanted, community):
         targets[turn[0] % 2].copy_(sources[turn[0] % 2])
 
     result["copy"] = copy
-    tiny = torch.zeros(1, device="cuda")
-    empty = pack.relu
-    result["empty"] = lambda _: empty(tiny)
+    result["empty"] = lambda _: torch.cuda._sleep(0)  # one thread that asks for the time
     module = operation.module().cuda().eval()
     scripted = torch.jit.script(module)
     result["torchscript"] = lambda inputs: scripted(*inputs)
