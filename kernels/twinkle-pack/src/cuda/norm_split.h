@@ -10,6 +10,13 @@ namespace {
 template <bool add>
 constexpr int row_tensors = add ? 4 : 2;
 
+// A multiprocessor of compute capability 7.5 has no room for a second block of these.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr unsigned two_blocks = 1;
+#else
+constexpr unsigned two_blocks = 2;
+#endif
+
 // A team of its own loads the weights together with x, so that less is waited for. Else they come
 // from the cache when they are needed, and the registers serve more threads. Limits as measured on
 // an H200.
@@ -19,12 +26,14 @@ struct Forward {
     struct Any {
         static constexpr unsigned threads = held == 4 ? 576 : 512;
         // At least, on a multiprocessor.
-        static constexpr unsigned blocks = held <= 2 || (held == 8 && sizeof(X) == 2) ? 1 : 2;
+        static constexpr unsigned blocks =
+            held <= 2 || (held == 8 && sizeof(X) == 2) ? 1 : two_blocks;
     };
     template <Team team>
     struct Own {
         static constexpr unsigned threads = team == Team::block ? 384 : 128;
-        static constexpr unsigned blocks = team == Team::block && sizeof(W) <= sizeof(X) ? 2 : 1;
+        static constexpr unsigned blocks =
+            team == Team::block && sizeof(W) <= sizeof(X) ? two_blocks : 1;
     };
     template <Team team, int held>
     using Limits = std::conditional_t<team == Team::any, Any<held>, Own<team>>;
