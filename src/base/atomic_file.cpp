@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/io_error.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "twinkle/error.h"
 
 namespace fs = std::filesystem;
@@ -17,14 +18,9 @@ namespace fs = std::filesystem;
 namespace twinkle::base {
 namespace {
 
-void write_all(int fd, std::string_view contents, const fs::path& destination) {
-    while (!contents.empty()) {
-        const ssize_t written = ::write(fd, contents.data(), contents.size());
-        if (written >= 0) {
-            contents.remove_prefix(static_cast<std::size_t>(written));
-        } else if (errno != EINTR) {
-            throw_write_error(destination, errno);
-        }
+void write_contents(int fd, std::string_view contents, const fs::path& destination) {
+    if (const int error = write_all(fd, contents); error != 0) {
+        throw_write_error(destination, error);
     }
 }
 
@@ -101,8 +97,9 @@ void AtomicFile::commit() {
         if (!out) {
             throw_write_error(destination_, errno);
         }
-        stream_file(temporary_, "temporary file",
-                    [&](std::string_view bytes) { write_all(out.get(), bytes, destination_); });
+        stream_file(temporary_, "temporary file", [&](std::string_view bytes) {
+            write_contents(out.get(), bytes, destination_);
+        });
         return;
     }
     const UniqueFd fd(::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC));
@@ -121,7 +118,7 @@ void write_file_atomically(const fs::path& path, std::string_view contents) {
     if (!fd) {
         throw_write_error(path, errno);
     }
-    write_all(fd.get(), contents, path);
+    write_contents(fd.get(), contents, path);
     file.commit();
 }
 

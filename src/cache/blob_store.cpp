@@ -4,13 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include "base/file.h"
 #include "base/io_error.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "cache/random_name.h"
 #include "twinkle/error.h"
 
@@ -82,12 +82,8 @@ void copy_contents(const fs::path& from, const fs::path& to) {
         base::throw_write_error(to, errno);
     }
     base::stream_file(from, "blob", [&](std::string_view bytes) {
-        while (!bytes.empty()) {
-            const ssize_t done = ::write(out.get(), bytes.data(), bytes.size());
-            if (done < 0 && errno != EINTR) {
-                base::throw_write_error(to, errno);
-            }
-            bytes.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(done, 0)));
+        if (const int error = base::write_all(out.get(), bytes); error != 0) {
+            base::throw_write_error(to, error);
         }
     });
 }
@@ -149,8 +145,7 @@ bool place_link(const Cache& cache, const fs::path& blob, const std::string& tar
 bool create_whole(const fs::path& path, std::string_view contents) {
     const base::UniqueFd fd(
         ::open(path.parent_path().c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
-    if (!fd || ::write(fd.get(), contents.data(), contents.size()) !=
-                   static_cast<ssize_t>(contents.size())) {
+    if (!fd || base::write_all(fd.get(), contents) != 0) {
         return false;
     }
     const std::string open = "/proc/self/fd/" + std::to_string(fd.get());

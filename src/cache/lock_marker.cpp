@@ -17,6 +17,7 @@
 #include "base/io_error.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "cache/random_name.h"
 #include "twinkle/error.h"
 
@@ -120,11 +121,9 @@ bool create_marker(const fs::path& path) {
             ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
         if (fd) {
             const std::string text = fmt::format("{}\n{}\n", ::getpid(), host_name());
-            const ssize_t written = ::write(fd.get(), text.data(), text.size());
-            if (written != static_cast<ssize_t>(text.size())) {
-                const int reason = written < 0 ? errno : ENOSPC;
+            if (const int error = base::write_all(fd.get(), text); error != 0) {
                 ::unlink(path.c_str());
-                base::throw_write_error(path, reason);
+                base::throw_write_error(path, error);
             }
             return true;
         }

@@ -7,22 +7,10 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "base/write_all.h"
 
 namespace twinkle::cli {
 namespace {
-
-// 0, or the errno of the failure.
-int write_all(int fd, std::string_view text) {
-    while (!text.empty()) {
-        const auto written = write(fd, text.data(), text.size());
-        if (written >= 0) {
-            text.remove_prefix(static_cast<std::size_t>(written));
-        } else if (errno != EINTR) {
-            return errno;
-        }
-    }
-    return 0;
-}
 
 // Text from files and kernels made fit for a terminal, with its line breaks.
 std::string printable_lines(std::string_view text) {
@@ -43,7 +31,7 @@ Console::Console(Globals globals)
 
 void Console::result(std::string_view text) {
     progress_.clear();
-    const int error = write_all(STDOUT_FILENO, text);
+    const int error = base::write_all(STDOUT_FILENO, text);
     if (error == EPIPE) {  // as a program that leaves SIGPIPE alone: without a word
         std::signal(SIGPIPE, SIG_DFL);
         std::raise(SIGPIPE);
@@ -110,7 +98,7 @@ void Console::error(const Error& error) {
 
 void Console::write_error(std::string_view text) {
     progress_.clear();
-    write_all(STDERR_FILENO, text);
+    base::write_all(STDERR_FILENO, text);
 }
 
 }  // namespace twinkle::cli

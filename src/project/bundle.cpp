@@ -15,6 +15,7 @@
 #include "base/io_error.h"
 #include "base/sha256.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "kernel/build.h"
 #include "twinkle/error.h"
 
@@ -69,13 +70,9 @@ void make_folders(const fs::path& folder) {
     }
 }
 
-void write_all(int fd, std::string_view bytes, const fs::path& path) {
-    while (!bytes.empty()) {
-        const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-        if (written < 0 && errno != EINTR) {
-            base::throw_write_error(path, errno);
-        }
-        bytes.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
+void write_contents(int fd, std::string_view bytes, const fs::path& path) {
+    if (const int error = base::write_all(fd, bytes); error != 0) {
+        base::throw_write_error(path, error);
     }
 }
 
@@ -95,7 +92,7 @@ void copy_checked(const fs::path& from, const fs::path& to, const MappedFile& fi
                 {.what = "interrupted", .where = "", .why = "", .hint = "no bundle was written"});
         }
         hash.update(b);
-        write_all(fd.get(), b, to);
+        write_contents(fd.get(), b, to);
     });
     if (size != file.size || hash.finish_hex() != file.sha256) {
         throw Error(ErrorCode::verification, {.what = "a file of a kernel has changed",

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -52,16 +53,6 @@ std::optional<CudaDriver> from_text(const std::string& text) {
                                gpu.at(2).get<std::uint64_t>()});
     }
     return driver;
-}
-
-void write_all(int descriptor, std::string_view text) {
-    while (!text.empty()) {
-        const ssize_t written = ::write(descriptor, text.data(), text.size());
-        if (written < 0 && errno != EINTR) {
-            return;
-        }
-        text.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
-    }
 }
 
 std::string read_all(int descriptor) {
@@ -130,7 +121,7 @@ std::optional<CudaDriver> ask_cuda_driver_aside(const std::string& library) {
     if (child == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         const auto driver = ask_cuda_driver(library);
-        write_all(write_end.get(), driver ? to_text(*driver) : "");
+        base::write_all(write_end.get(), driver ? to_text(*driver) : "");
         ::_exit(0);
     }
     write_end.reset();

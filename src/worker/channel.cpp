@@ -1,8 +1,8 @@
 #include "worker/channel.h"
 
-#include <unistd.h>
+#include "base/write_all.h"
 
-#include <cerrno>
+#include <unistd.h>
 
 namespace twinkle::worker {
 
@@ -10,13 +10,8 @@ using base::Json;
 
 void Channel::send(const Json& line) const {
     const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-    std::string_view rest = text;
-    while (!rest.empty()) {
-        const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
-        if (written < 0 && errno != EINTR) {
-            ::_exit(1);  // nobody listens any more
-        }
-        rest.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
+    if (base::write_all(descriptor_, text) != 0) {
+        ::_exit(1);  // nobody listens any more
     }
 }
 

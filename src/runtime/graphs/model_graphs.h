@@ -31,7 +31,8 @@ private:
     static constexpr const char* another_captures = "another thread is capturing";
     static constexpr int most_refusals = 3;  // of a model that was never captured
 
-    // What is to be done with a call. Its entry may have gone when the lock is given up.
+    // What is to be done with a call: refused ones run as LibTorch runs any model. Its entry may
+    // have gone when the lock is given up.
     enum class Step { plain, refused, first, capture, replay };
     struct Plan {
         Step step;

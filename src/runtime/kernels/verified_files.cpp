@@ -2,6 +2,7 @@
 
 #include "base/sha256.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "twinkle/error.h"
 
 #include <fcntl.h>
@@ -23,21 +24,6 @@ namespace {
                  .where = (kernel.path / file.path).string(),
                  .why = why,
                  .hint = "run `twinkle resolve` again, if the kernel was changed on purpose"});
-}
-
-bool write_all(int descriptor, const char* data, std::size_t size) {
-    while (size > 0) {
-        const ssize_t written = ::write(descriptor, data, size);
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written <= 0) {
-            return false;
-        }
-        data += written;
-        size -= static_cast<std::size_t>(written);
-    }
-    return true;
 }
 
 // Streams the file through the hash into `sink`; the caller compares.
@@ -99,10 +85,10 @@ SealedLibrary seal(const MappedKernel& kernel, const MappedFile& file) {
              std::strerror(errno));
     }
     compare(kernel, file, stream(kernel, file, [&](std::string_view part) {
-                if (!write_all(memory.get(), part.data(), part.size())) {
+                if (const int error = base::write_all(memory.get(), part); error != 0) {
                     fail(ErrorCode::failed, kernel, file,
                          "no private copy of the kernel's library can be made",
-                         std::strerror(errno));
+                         std::strerror(error));
                 }
             }));
     ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);

@@ -145,10 +145,6 @@ const jit::Operator& native_operator(const c10::FunctionSchema& schema,
     return *known.emplace(text, made).first->second;
 }
 
-}  // namespace
-
-namespace {
-
 std::string no_such_operator(const std::string& qualified_name) {
     std::vector<std::string> names;
     for (const auto& op : jit::getAllOperators()) {

@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "runtime/traced/binding_search.h"
 #include "runtime/verify/call_recorder.h"
-#include "runtime/verify/contestant.h"
+#include "runtime/verify/gpu_state.h"
 #include "runtime/verify/run_error.h"
 #include "twinkle/error.h"
 

@@ -2,7 +2,7 @@
 
 #include "runtime/verify/gradients.h"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
+#include <unordered_map>
 
 namespace twinkle::runtime {
 
@@ -42,19 +42,6 @@ std::function<void()> contestant(const torch::jit::Module& module, const Calls& 
             work();
         }
     };
-}
-
-void wait_for(const at::Device& device) {
-    const c10::impl::VirtualGuardImpl guard(device.type());
-    guard.getStream(device.has_index() ? device : guard.getDevice()).synchronize();
-}
-
-bool still_works(const std::optional<at::Device>& device) {
-    try {
-        return !device || at::ones({1}, *device).item<float>() == 1;
-    } catch (const std::exception&) {
-        return false;
-    }
 }
 
 void share_parameters(const torch::jit::Module& from, const torch::jit::Module& to) {

@@ -7,7 +7,6 @@
 #include <torch/script.h>
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,11 +23,6 @@ c10::IValue run_seeded(const torch::jit::Module& module, const std::string& meth
 // which the module may write to.
 std::function<void()> contestant(const torch::jit::Module& module, const Calls& calls,
                                  bool training);
-
-// Until what the contestants have ordered on a GPU is done.
-void wait_for(const at::Device& device);
-// Whether it still works in this process: after a kernel's fault none of its calls does.
-bool still_works(const std::optional<at::Device>& device);
 
 // Lets the parameters of `to` be those of `from`, where they are alike: of two models in memory one
 // may lie better than the other, and one may push the other out of the cache.

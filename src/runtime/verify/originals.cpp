@@ -9,6 +9,7 @@
 #include "runtime/rewrite/sites.h"
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/double_reference.h"
+#include "runtime/verify/gpu_state.h"
 #include "runtime/verify/rounded_results.h"
 #include "runtime/verify/site_module.h"
 

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "twinkle/error.h"
 
 #include <ATen/Parallel.h>
@@ -47,15 +48,8 @@ void limit_memory(std::uint64_t additional) {
 }
 
 void send_line(int descriptor, std::string_view line) {
-    std::string text(line);
-    text += '\n';
-    std::string_view rest = text;
-    while (!rest.empty()) {
-        const ssize_t written = ::write(descriptor, rest.data(), rest.size());
-        if (written < 0 && errno != EINTR) {
-            ::_exit(exit_threw);  // the parent is gone
-        }
-        rest.remove_prefix(written > 0 ? static_cast<std::size_t>(written) : 0);
+    if (base::write_all(descriptor, std::string(line) + '\n') != 0) {
+        ::_exit(exit_threw);  // the parent is gone
     }
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/double_reference.h"
+#include "runtime/verify/gpu_state.h"
 #include "runtime/verify/gradients.h"
 #include "runtime/verify/originals.h"
 #include "runtime/verify/rounded_results.h"
