@@ -51,7 +51,7 @@ fs::path follow(const fs::path& destination) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(fs::path destination) : destination_(follow(destination)) {
+AtomicFile::AtomicFile(const fs::path& destination) : destination_(follow(destination)) {
     struct stat info{};
     const bool exists = ::stat(destination_.c_str(), &info) == 0;
     if (exists && S_ISDIR(info.st_mode)) {

@@ -30,7 +30,7 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 // commit() the destructor removes the temporary file.
 class AtomicFile {
 public:
-    explicit AtomicFile(std::filesystem::path destination);
+    explicit AtomicFile(const std::filesystem::path& destination);
     ~AtomicFile();
     AtomicFile(const AtomicFile&) = delete;
     AtomicFile& operator=(const AtomicFile&) = delete;
