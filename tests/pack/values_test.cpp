@@ -226,6 +226,24 @@ TEST_CASE("layer_norm of rows whose parts have other means") {
         }
 }
 
+TEST_CASE("layer_norm of equal numbers is the bias, and of what overflows it too") {
+    at::manual_seed(9);
+    for (auto dtype : dtypes())
+        for (int64_t n : {24, 224, 896, 3584, 4096, 11008})
+            for (int64_t rows : {1, 600}) {
+                const Tensor weight = random({n}, dtype), bias = random({n}, dtype);
+                for (double number : {1000.0, 24576.0}) {
+                    const Tensor x = here(at::full({rows, n}, number, dtype));
+                    INFO(dtype << " " << rows << " x " << n << ", " << number);
+                    CHECK(at::equal(call("layer_norm", {x, weight, bias})[0], bias.expand_as(x)));
+                }
+                if (dtype != at::kBFloat16) continue;
+                const Tensor x = random({rows, n}, dtype) * 1e20;
+                INFO(rows << " x " << n << " of 1e20");
+                CHECK(at::equal(call("layer_norm", {x, weight, bias})[0], bias.expand_as(x)));
+            }
+}
+
 TEST_CASE("half precision equals the original to the bit nearly everywhere") {
     at::manual_seed(5);
     for (auto dtype : {at::kBFloat16, at::kHalf}) {

@@ -136,21 +136,34 @@ void launch_early(void*, const Card& card, void (*kernel)(Parameters...), Grid g
 unsigned cluster_rank();
 void meet_cluster();
 
-// The blocks of a cluster have one shared memory here: what is sent to all of them is in it once.
+// Shared variables are those of all blocks here: each block of a cluster has its own place in them.
 template <class Item, int most>
 struct Gathered {
-    Item items[most];
+    struct Items {
+        Item of_block[8][most];
+        Item& operator[](unsigned place) { return of_block[cluster_rank()][place]; }
+    };
+    Items items;
 
-    void expect(unsigned count) { expected_ = count; }
-    void wait_for_others() { meet_cluster(); }
-    void send(const Item& item, unsigned place, unsigned) {
-        if (place >= expected_) throw std::logic_error("sent to a place where nothing is expected");
-        items[place] = item;
+    void expect(unsigned count) {
+        expected_[cluster_rank()] = count;
+        received_[cluster_rank()] = 0;
     }
-    void wait_for_items() { meet_cluster(); }
+    void wait_for_others() { meet_cluster(); }
+    void send(const Item& item, unsigned place, unsigned to_rank) {
+        if (place >= static_cast<unsigned>(most) || to_rank >= 8)
+            throw std::logic_error("sent to a place that is not there");
+        items.of_block[to_rank][place] = item;
+        ++received_[to_rank];
+    }
+    void wait_for_items() {
+        meet_cluster();
+        if (received_[cluster_rank()] != expected_[cluster_rank()])
+            throw std::logic_error("a block waits for other items than are sent to it");
+    }
 
 private:
-    unsigned expected_;
+    unsigned expected_[8], received_[8];
 };
 
 }  // namespace twinkle_pack::cuda

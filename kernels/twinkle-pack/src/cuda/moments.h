@@ -11,8 +11,7 @@ namespace {
 enum class Norm { rms, layer };
 
 // Of the numbers x of some lanes: how many, about which mean, and the sums of x - mean and of its
-// square. `differences` is what the mean lacks; of what rounding it left half precision sees
-// nothing.
+// square. `differences` is what the mean lacks: for half precision, of what was joined alone.
 struct alignas(16) Moments {
     float count, mean, differences, squares;
 };
@@ -60,7 +59,11 @@ __device__ __forceinline__ Moments moments_of_warp(Pack<X, n> (&x)[held], const 
 #pragma unroll
             for (int i = 0; i < n; ++i) sum.of[i % 4] += to_number(x[j].at[i]);
         keep_packed(x);
-        found.mean = sum_in_warp(sum.total(), lanes) * inverse;
+        const float total = sum_in_warp(sum.total(), lanes);
+        found.mean = total * inverse;
+        // Else `differences` tells. A row of equal numbers has no variance.
+        if constexpr (!V::precise)
+            found.mean = V::fma(V::fma(-found.mean, count, total), inverse, found.mean);
     }
     Chains differences, squares;
 #pragma unroll
@@ -85,9 +88,9 @@ __device__ __forceinline__ Moments moments_of_warp(Pack<X, n> (&x)[held], const 
 }
 
 // Of all parts together, the same in all lanes of a warp: each brings one part, or none (zeros).
-// `about`: the mean of any part. Sums about it lose what the parts' number has of digits at most,
-// which half precision does not see; else they are summed about the mean of all, once that is
-// known.
+// `about`: the mean of the first part, than which none has more numbers. Sums about it lose what
+// the parts' number has of digits at most, which half precision does not see; else they are summed
+// about the mean of all, once that is known.
 template <Norm norm, class V>
 __device__ __forceinline__ Moments joined(const Moments& part, float about,
                                           const Length<float>& length) {

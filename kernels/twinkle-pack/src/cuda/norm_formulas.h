@@ -16,7 +16,8 @@ struct Length {
     template <class V>
     __device__ Number of(Number sum) const {
         const Number quotient = sum * inverse;
-        // Of infinity there is nothing left to correct; half precision sees nothing of it.
+        // Of infinity there is nothing left to correct; half precision sees no last digit of a mean
+        // of squares.
         if (!V::precise || !(quotient - quotient == 0)) return quotient;
         return V::fma(V::fma(-quotient, n, sum), inverse, quotient);
     }
@@ -35,9 +36,11 @@ struct Normal {
     // The sums of x - mean and of its squares, where `mean` is near the row's: the first tells by
     // how much it is off.
     static __device__ Normal layer(reg mean, reg differences, reg squares, Length<reg> n, reg eps) {
-        const reg lost = differences * n.inverse;
-        return {V::inverse_root_of(n.template of<V>(squares - differences * lost) + eps),
-                V::split(-mean, -lost)};
+        const reg lost = n.template of<V>(differences);
+        // Squares that overflow are the original's, too: its scale is zero then.
+        reg spread = squares - squares == 0 ? squares - differences * lost : squares;
+        spread = spread < 0 ? 0 : spread;
+        return {V::inverse_root_of(n.template of<V>(spread) + eps), V::split(-mean, -lost)};
     }
 
     __device__ reg difference(reg x) const {

@@ -61,6 +61,8 @@ bool launch_rows(const Call& call) {
     const Places<3, uint32_t, few_dims> places(call.shape, n);
     const RowsOf<NumberOf<X>> all(call.parts.rows, vectors, split, call.shape.n);
     with_held<4>(split.held, [&](auto held) {
+        check_threads(split.threads,
+                      Backward<X, W, G>::template Held<decltype(held)::value>::threads);
         launch(call.queue.stream, norm_gradient_rows<norm, X, W, G, decltype(held)::value>,
                split.grid, split.threads, places, all, call.affine.in<NumberOf<X>>(),
                call.sums.kept);

@@ -170,6 +170,9 @@ bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& aff
     if (split.held == 0) return false;
     const RowsOf<NumberOf<X>> all(static_cast<uint64_t>(shape.rows), vectors, split, shape.n);
     const auto start = [&](auto team, auto held, const auto& places) {
+        using Limits =
+            typename Forward<X, W>::template Limits<decltype(team)::value, decltype(held)::value>;
+        check_threads(split.threads, Limits::threads);
         launch_early(queue.stream, here,
                      norm_rows<norm, X, W, R, add, decltype(team)::value, decltype(held)::value>,
                      split.grid, split.threads, split.blocks, places, all,

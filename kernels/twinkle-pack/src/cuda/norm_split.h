@@ -10,7 +10,7 @@ namespace {
 template <bool add>
 constexpr int row_tensors = add ? 4 : 2;
 
-// A multiprocessor of compute capability 7.5 has no room for a second block of these.
+// A multiprocessor of compute capability 7.5 has no room for two blocks of 576 threads.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr unsigned two_blocks = 1;
 #else
@@ -43,11 +43,15 @@ struct ForwardSplit : Split {
     Team team;
 };
 
-inline ForwardSplit split_own(uint64_t rows, uint64_t vectors, unsigned blocks, int held) {
+// None where `most` threads do not hold a row.
+inline ForwardSplit split_own(uint64_t rows, uint64_t vectors, unsigned blocks, int held,
+                              unsigned most) {
     ForwardSplit split{{}, blocks > 1 ? Team::cluster : Team::block};
+    const uint64_t threads = threads_for(quotient_up(vectors, blocks), held);
+    if (threads > most) return split;
     split.blocks = blocks;
     split.held = held;
-    split.threads = threads_for(quotient_up(vectors, blocks), held);
+    split.threads = static_cast<unsigned>(threads);
     split.lanes = split.threads * blocks;
     split.grid.x = rows * blocks;
     return split;
@@ -64,17 +68,13 @@ ForwardSplit split_few_rows(uint64_t rows, uint64_t vectors, unsigned streams, c
         while (blocks < 8 && rows * blocks * 2 <= all && vectors / (blocks * 2) >= 64) blocks *= 2;
     if (blocks > 1) {
         const uint64_t share = quotient_up(vectors, blocks);
-        const ForwardSplit split = split_own(rows, vectors, blocks,
-                                             share <= 64    ? 1
-                                             : share <= 256 ? 2
-                                                            : 4);
-        if (split.threads <= Limits<Team::cluster>::threads) return split;
+        const int held = share <= 64 ? 1 : share <= 256 ? 2 : 4;
+        const ForwardSplit split =
+            split_own(rows, vectors, blocks, held, Limits<Team::cluster>::threads);
+        if (split.held) return split;
     }
-    const ForwardSplit split = split_own(rows, vectors, 1,
-                                         vectors <= 128   ? 1
-                                         : vectors <= 512 ? 2
-                                                          : 4);
-    return split.threads <= Limits<Team::block>::threads ? split : ForwardSplit{};
+    const int held = vectors <= 128 ? 1 : vectors <= 512 ? 2 : 4;
+    return split_own(rows, vectors, 1, held, Limits<Team::block>::threads);
 }
 
 // Many rows of no more than this are faster with the weights at hand, on an H200.
@@ -91,7 +91,8 @@ ForwardSplit split_forward(const RowShape<row_tensors<add>>& shape, uint64_t vec
     const bool many = are_many(rows, card);
     if (are_short(vectors, many)) return {split_short_rows(rows, vectors, many), Team::any};
     if (full && shape.used <= 1) {
-        if (many && vectors <= own_vectors(streams)) return split_own(rows, vectors, 1, 4);
+        if (many && vectors <= own_vectors(streams))
+            return split_own(rows, vectors, 1, 4, Limits::template Own<Team::block>::threads);
         const ForwardSplit few =
             many ? ForwardSplit{}
                  : split_few_rows<Limits::template Own>(rows, vectors, streams, card);

@@ -126,8 +126,8 @@ struct Card {
 };
 
 namespace {
+
 __global__ void compiled_for() {}
-}  // namespace
 
 inline Card ask_card(int device) {
     Card card;
@@ -155,6 +155,8 @@ inline Card card(int device) {
     known[device].store(found, std::memory_order_relaxed);
     return found;
 }
+
+}  // namespace
 
 // For kernels that wait_for_earlier(). `cluster`: blocks, of those that follow each other.
 template <class... Parameters>

@@ -46,9 +46,8 @@ inline Split split_short_rows(uint64_t rows, uint64_t vectors, bool many) {
     return split;
 }
 
-inline unsigned threads_for(uint64_t vectors, int held) {
-    return static_cast<unsigned>(
-        quotient_up(quotient_up(vectors, static_cast<uint64_t>(held)), warp) * warp);
+inline uint64_t threads_for(uint64_t vectors, int held) {
+    return quotient_up(quotient_up(vectors, static_cast<uint64_t>(held)), warp) * warp;
 }
 
 // One row a block, with as few vectors a thread as its limit allows. Limits<held>: the threads of a
@@ -57,10 +56,10 @@ template <template <int> class Limits, int least_held, int most_held>
 Split split_long_rows(uint64_t rows, uint64_t vectors) {
     Split split{};
     const auto fits = [&](int held, unsigned limit) {
-        const unsigned threads = threads_for(vectors, held);
+        const uint64_t threads = threads_for(vectors, held);
         if (split.held || held < least_held || held > most_held || threads > limit) return;
         split.held = held;
-        split.lanes = split.threads = threads;
+        split.lanes = split.threads = static_cast<unsigned>(threads);
         split.grid.x = rows;
     };
     fits(1, Limits<1>::threads);
@@ -78,6 +77,11 @@ Split split_rows(uint64_t rows, uint64_t vectors, const Card& card) {
     if (are_short(vectors, many)) return split_short_rows(rows, vectors, many);
     return many ? split_long_rows<Limits, 4, most_held>(rows, vectors)
                 : split_long_rows<Limits, 1, most_held>(rows, vectors);
+}
+
+// A kernel is compiled for so many threads of a block.
+inline void check_threads(unsigned threads, unsigned most) {
+    if (threads > most) throw std::logic_error("twinkle-pack: more threads than a kernel has");
 }
 
 // Which row is this thread's, and its place among the lanes.
