@@ -156,24 +156,26 @@ def test_nothing_is_read_before_the_kernel_ahead_has_ended():
             continue
         seen += 1
         assert not re.search(r"\b(LDG|STG|LD|ST|RED|ATOM)\.", body[:wait]), name
-    assert seen > 100
+    # Older GPUs have no such wait.
+    assert seen > 100 or torch.cuda.get_device_capability() < (9, 0)
 
 
 @pytest.mark.parametrize("captured", [False, True])
 @pytest.mark.parametrize("rows", [1, 300])
 @pytest.mark.parametrize("name", NAMES)
 def test_waits_for_the_kernel_before_it(name, rows, captured):
-    """Kernels of the pack may begin before the one ahead of them in the stream has ended."""
+    """Kernels of the pack may begin before the one ahead of them in the stream has ended. As none of these lets others
+    begin before its last block has ended, a wait that is missing shows here by luck only: the test above looks for it."""
     inputs, numbers = calls(rows=rows, n=8192)[name]
     much, views = at_the_end_of_much(inputs)
     expected = run(name, views(much.clone()), numbers)
     torch.cuda.synchronize()
 
     def both():
-        return run(name, views(ops.relu(much)), numbers)
+        computed = ops.relu(much)
+        return computed, run(name, views(computed), numbers)
 
-    both()[0].zero_()
-    torch.cuda.synchronize()
+    both()
     # What relu's result will lie in: read too early it is NaN.
     old = torch.full_like(much, torch.nan)
     torch.cuda.synchronize()
@@ -181,16 +183,16 @@ def test_waits_for_the_kernel_before_it(name, rows, captured):
     if captured:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            results = both()
+            computed, results = both()
         for _ in range(3):
-            for x in results:
-                x.zero_()
+            for x in [computed, *results]:
+                x.fill_(torch.nan)
             graph.replay()
             torch.cuda.synchronize()
             for a, b in zip(results, expected, strict=True):
                 assert torch.equal(a, b)
         return
-    for a, b in zip(both(), expected, strict=True):
+    for a, b in zip(both()[1], expected, strict=True):
         assert torch.equal(a, b)
 
 

@@ -1,9 +1,9 @@
 #pragma once
 // CUDA's names for the kernels of the bundled pack, on the CPU: every thread of a block runs, on a
 // stack of its own, and waits where CUDA's would. What is checked in addition: that wide loads and
-// stores are aligned, that all threads of a warp or block meet where they must, that only as many
-// threads are asked for as the kernel was compiled for, and that a kernel launched early waits
-// before it reads or writes in such steps.
+// stores are aligned, that all threads of a warp or block meet where they must, that a kernel
+// launched early waits before it reads or writes in such steps, and that a block of a cluster waits
+// for just what is sent to it.
 
 #include <cmath>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 // Blocks that work on one row send each other what they have found (compute capability 9.0 and
-// later). Without nvcc, tests/pack/on_host.h has this too.
+// later). Without nvcc, tests/pack/on_host/on_host.h has this too.
 
 #include "cuda/platform.h"
 

@@ -1,6 +1,6 @@
 #pragma once
-// What the kernels use of CUDA. Without nvcc, tests/pack/on_host.h gives the same names and runs
-// the kernels on the CPU, thread by thread.
+// What the kernels use of CUDA. Without nvcc, tests/pack/on_host/on_host.h gives the same names and
+// runs the kernels on the CPU, thread by thread.
 
 #include <atomic>
 #include <cstdint>
@@ -92,8 +92,8 @@ __device__ __forceinline__ T shuffle_xor(T value, unsigned mask) {
     return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 
-// Where it was launched early, a kernel begins while the one before it in the stream still runs,
-// and waits here for its end. Before that it touches nothing that kernels write.
+// Where it was launched early, a kernel may begin before the one ahead of it in the stream has
+// ended, and waits here for that. Before, it touches nothing that kernels write.
 __device__ __forceinline__ void wait_for_earlier() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");

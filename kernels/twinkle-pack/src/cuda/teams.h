@@ -38,7 +38,8 @@ struct RowsOf {
 template <class X>
 using NumberOf = typename ComputedIn<X>::type::reg;
 
-// Which row is this thread's, its place among the row's lanes, and its block's in the cluster.
+// Which row is this thread's, its place among the row's lanes, and its block's in the cluster: as
+// Lane tells for any rows, in 32 bits and without divisions.
 struct Seat {
     uint32_t row, lane, rank = 0;
 
