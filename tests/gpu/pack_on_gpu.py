@@ -164,8 +164,8 @@ def test_nothing_is_read_before_the_kernel_ahead_has_ended():
 @pytest.mark.parametrize("rows", [1, 300])
 @pytest.mark.parametrize("name", NAMES)
 def test_waits_for_the_kernel_before_it(name, rows, captured):
-    """Kernels of the pack may begin before the one ahead of them in the stream has ended. As none of these lets others
-    begin before its last block has ended, a wait that is missing shows here by luck only: the test above looks for it."""
+    """Kernels of the pack may begin before the one ahead of them in the stream has ended. This large one lets none begin
+    before its last block has ended, so that a wait that is missing shows by luck only: the tests beside it look for it."""
     inputs, numbers = calls(rows=rows, n=8192)[name]
     much, views = at_the_end_of_much(inputs)
     expected = run(name, views(much.clone()), numbers)
@@ -196,21 +196,39 @@ def test_waits_for_the_kernel_before_it(name, rows, captured):
         assert torch.equal(a, b)
 
 
-@pytest.mark.parametrize("size", [(1, 4096), (4096, 4096)])
-def test_a_chain_whose_memory_is_used_again(size):
-    """Each result takes the place of the input of the kernel before the last."""
-    x, weight = random(*size), random(size[1])
+@pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.parametrize("size", [(1, 4096), (1, 11008), (3, 8192), (16, 4096), (60, 4096), (4096, 4096)])
+def test_a_chain_whose_memory_is_used_again(size, captured):
+    """Each result takes the place of the input of the kernel before the last. In a graph the kernels follow each other
+    closely enough for small ones to let the next begin: it would read or overwrite too early, did it not wait."""
+    x, weight, residual = random(*size), random(size[1]), random(*size)
+    cos, sin = random(1, 128), random(1, 128)
     steps = [lambda y: ops.rms_norm(y, weight, 1e-6, 0.0, False), ops.silu, ops.gelu,
-             lambda y: ops.layer_norm(y, weight, weight, 1e-5), ops.relu]
-    expected = x
-    for i in range(50):
-        expected = steps[i % 5](expected)
-        torch.cuda.synchronize()
-    for _ in range(10):
+             lambda y: ops.apply_rotary(y.view(-1, 128), cos, sin, False, False).view(size),
+             lambda y: ops.layer_norm(y, weight, weight, 1e-5), ops.relu,
+             lambda y: ops.add_rms_norm(y, residual, weight, 1e-6, 0.0, False)[0], lambda y: ops.silu_mul(y, y)]
+
+    def chain(wait):
         result = x
-        for i in range(50):
-            result = steps[i % 5](result)
-        assert torch.equal(result, expected)
+        for i in range(48):
+            result = steps[i % 8](result)
+            wait()
+        return result
+
+    expected = chain(torch.cuda.synchronize)
+    assert expected.isfinite().all() and expected.count_nonzero() > expected.numel() / 4
+    if not captured:
+        for _ in range(10):
+            assert torch.equal(chain(lambda: None), expected)
+        return
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = chain(lambda: None)
+    start = x.clone()
+    for i in range(20):
+        x.copy_(start if i % 2 else start.flip(0, 1))
+        graph.replay()
+        assert torch.equal(result, expected) == (i % 2 == 1)
 
 
 @pytest.mark.parametrize("name", NAMES)

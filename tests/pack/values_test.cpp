@@ -226,6 +226,26 @@ TEST_CASE("layer_norm of rows whose parts have other means") {
         }
 }
 
+// On a GPU threads sum about the first numbers of their part, until that is seen to be far off.
+TEST_CASE("layer_norm of rows whose first numbers are far from the others") {
+    at::manual_seed(10);
+    for (auto dtype : dtypes())
+        for (int64_t n : {64, 512, 4096, 11008, 40000})
+            for (double far : {3.0, 100.0, 20000.0})
+                for (int64_t every : {int64_t{128}, int64_t{1024}, n}) {
+                    if (n % every != 0) continue;
+                    Tensor x = random({n > 4096 ? 3 : 80, n}, dtype);
+                    x.view({x.size(0), -1, every}).slice(2, 0, 8).add_(far);
+                    const Tensor weight = random({n}, dtype), wide = weight.to(at::kDouble);
+                    const auto verdict = judge(call("layer_norm", {x, weight, weight})[0],
+                                               at::layer_norm(x, {n}, weight, weight),
+                                               at::layer_norm(x.to(at::kDouble), {n}, wide, wide));
+                    INFO(dtype << " " << n << ", " << far << " every " << every << ": "
+                               << verdict.text);
+                    CHECK(verdict.right);
+                }
+}
+
 TEST_CASE("layer_norm of equal numbers is the bias, and of what overflows it too") {
     at::manual_seed(9);
     for (auto dtype : dtypes())

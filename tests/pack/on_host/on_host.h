@@ -35,6 +35,7 @@ struct alignas(16) uint4 {
     uint32_t x, y, z, w;
 };
 
+inline void let_next_begin() {}
 // As CUDA's. In a kernel that was launched early every thread must.
 void wait_for_earlier();
 // std::logic_error: it has not.
@@ -101,6 +102,20 @@ T shuffle_xor(T value, unsigned mask) {
     return value;
 }
 
+template <class T>
+T shuffle_first(T value, unsigned lanes) {
+    if (lanes == 0 || 32 % lanes != 0) throw std::logic_error("no such part of a warp");
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    bits = exchange(bits, threadIdx.x % 32 / lanes * lanes);
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+inline bool any_in_warp(bool value) {
+    for (unsigned mask = 16; mask > 0; mask /= 2) value |= shuffle_xor(value, mask);
+    return value;
+}
+
 struct Grid {
     uint64_t x = 1, y = 1;
 };
@@ -118,12 +133,13 @@ void launch(void*, void (*kernel)(Parameters...), Grid grid, unsigned threads,
 }
 
 struct Card {
-    int multiprocessors;
-    bool early, clusters;
+    int32_t multiprocessors;
+    uint16_t cluster_blocks;
+    bool early;
 };
 // A small one, so that the cases of the tests are large for it too.
 inline Card card(int) {
-    return {16, true, true};
+    return {16, 8, true};
 }
 
 template <class... Parameters>
@@ -145,11 +161,11 @@ struct Gathered {
     };
     Items items;
 
-    void expect(unsigned count) {
+    void prepare() { received_[cluster_rank()] = 0; }
+    void wait_for_others(unsigned count) {
         expected_[cluster_rank()] = count;
-        received_[cluster_rank()] = 0;
+        meet_cluster();
     }
-    void wait_for_others() { meet_cluster(); }
     void send(const Item& item, unsigned place, unsigned to_rank) {
         if (place >= static_cast<unsigned>(most) || to_rank >= 8)
             throw std::logic_error("sent to a place that is not there");

@@ -24,23 +24,27 @@ struct Gathered {
     alignas(16) Item items[most];
     alignas(8) uint64_t barrier;
 
-    // All threads of the block; as early as possible. So many items will come.
-    __device__ __forceinline__ void expect(unsigned count) {
+    // All threads of the block; as early as possible.
+    __device__ __forceinline__ void prepare() {
 #if __CUDA_ARCH__ >= 900
         if (threadIdx.x == 0)
             asm volatile(
                 "mbarrier.init.shared::cta.b64 [%0], 1;"
-                "fence.mbarrier_init.release.cluster;"
-                "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at(&barrier)),
-                "r"(count * static_cast<unsigned>(sizeof(Item)))
+                "fence.mbarrier_init.release.cluster;" ::"r"(at(&barrier))
                 : "memory");
         asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
     }
-    // All threads, before the first sends: the others expect.
-    __device__ __forceinline__ void wait_for_others() {
+    // All threads, before the first sends: the others are prepared. So many items will come here;
+    // some may have already.
+    __device__ __forceinline__ void wait_for_others(unsigned count) {
 #if __CUDA_ARCH__ >= 900
         asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+        if (threadIdx.x == 0)
+            asm volatile(
+                "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at(&barrier)),
+                "r"(count * static_cast<unsigned>(sizeof(Item)))
+                : "memory");
 #endif
     }
     __device__ __forceinline__ void send(const Item& item, unsigned place, unsigned to_rank) {

@@ -48,6 +48,7 @@ __global__ void __launch_bounds__(most_threads) dense(Dense<F> tensors) {
 #pragma unroll
         for (int k = 0; k < F::inputs; ++k)
             in[k] = load<T, n>(tensors.base[k] + i * sizeof(Pack<T, n>));
+        let_next_begin();
         compute<F>(in, out);
 #pragma unroll
         for (int k = 0; k < F::outputs; ++k)
@@ -78,6 +79,7 @@ __global__ void __launch_bounds__(most_threads)
     Pack<T, n> in[F::inputs], out[F::outputs];
 #pragma unroll
     for (int k = 0; k < F::inputs; ++k) in[k] = load<T, n>(at[k]);
+    let_next_begin();
     compute<F>(in, out);
 #pragma unroll
     for (int k = 0; k < F::outputs; ++k) store(at[F::inputs + k], out[k]);

@@ -11,7 +11,7 @@ namespace {
 enum class Norm { rms, layer };
 
 // Of the numbers x of some lanes: how many, about which mean, and the sums of x - mean and of its
-// square. `differences` is what the mean lacks: for half precision, of what was joined alone.
+// square. `differences` is what the mean lacks.
 struct alignas(16) Moments {
     float count, mean, differences, squares;
 };
@@ -47,68 +47,99 @@ struct Chains {
     __device__ __forceinline__ float total() const { return (of[0] + of[1]) + (of[2] + of[3]); }
 };
 
+// Sums about a number other than the mean lose the digits of (that number - mean)^2 / variance. In
+// single precision this much is let pass.
+constexpr float most_lost = 2;
+
+// Of x - about and its square, over the lanes that have a row in common. Vectors that are not the
+// row's are left out.
+template <class V, class X, int held, int n, class Mine>
+__device__ __forceinline__ Pair<float> sums_about(float about, const Pack<X, n> (&x)[held],
+                                                  const Mine& share, unsigned lanes) {
+    Chains differences, squares;
+#pragma unroll
+    for (int j = 0; j < held; ++j) {
+        if (!share.is_mine(j)) continue;
+#pragma unroll
+        for (int i = 0; i < n; ++i) {
+            const float difference = to_number(x[j].at[i]) - about;
+            differences.of[i % 4] += difference;
+            squares.of[i % 4] = V::fma(difference, difference, squares.of[i % 4]);
+        }
+    }
+    return sum_in_warp(Pair<float>{differences.total(), squares.total()}, lanes);
+}
+
+// Whether sums about a number, of x - about and of its square, are to be made again nearer to the
+// mean, which is at `shift` from it.
+__device__ __forceinline__ bool are_far(const Pair<float>& sums, float shift) {
+    const float lost = sums.first * shift;
+    return lost > most_lost * (sums.second - lost);
+}
+
 // Of a warp's part of one row. Vectors that are not the row's hold zeros.
 template <Norm norm, class V, class X, int held, int n, class Mine>
 __device__ __forceinline__ Moments moments_of_warp(Pack<X, n> (&x)[held], const Mine& share,
                                                    unsigned lanes, float count, float inverse) {
-    Moments found{count, 0, 0, 0};
-    if constexpr (norm == Norm::layer) {
-        Chains sum;
+    if constexpr (norm == Norm::rms) {
+        Chains squares;
 #pragma unroll
         for (int j = 0; j < held; ++j)
 #pragma unroll
-            for (int i = 0; i < n; ++i) sum.of[i % 4] += to_number(x[j].at[i]);
-        keep_packed(x);
-        const float total = sum_in_warp(sum.total(), lanes);
-        found.mean = total * inverse;
-        // Else `differences` tells. A row of equal numbers has no variance.
-        if constexpr (!V::precise)
-            found.mean = V::fma(V::fma(-found.mean, count, total), inverse, found.mean);
-    }
-    Chains differences, squares;
-#pragma unroll
-    for (int j = 0; j < held; ++j) {
-        if (norm == Norm::layer && !share.is_mine(j)) continue;
-#pragma unroll
-        for (int i = 0; i < n; ++i) {
-            const float difference = to_number(x[j].at[i]) - found.mean;
-            if constexpr (norm == Norm::layer && V::precise) differences.of[i % 4] += difference;
-            squares.of[i % 4] = V::fma(difference, difference, squares.of[i % 4]);
-        }
-    }
-    if constexpr (norm == Norm::layer && V::precise) {
-        const Pair<float> sums =
-            sum_in_warp(Pair<float>{differences.total(), squares.total()}, lanes);
-        found.differences = sums.first;
-        found.squares = sums.second;
+            for (int i = 0; i < n; ++i) {
+                const float value = to_number(x[j].at[i]);
+                squares.of[i % 4] = V::fma(value, value, squares.of[i % 4]);
+            }
+        return {count, 0, 0, sum_in_warp(squares.total(), lanes)};
     } else {
-        found.squares = sum_in_warp(squares.total(), lanes);
+        // About the mean of a few of these numbers first, which takes no sum over lanes. As they
+        // are among them, it is never so far off that half precision sees it.
+        Chains few;
+#pragma unroll
+        for (int i = 0; i < n; ++i) few.of[i % 4] += to_number(x[0].at[i]);
+        keep_packed(x);
+        float about = shuffle_first(few.total() * (1.0f / n), lanes);
+        Pair<float> sums = sums_about<V>(about, x, share, lanes);
+        float shift = sums.first * inverse;
+        if (V::precise && any_in_warp(are_far(sums, shift))) {
+            about += shift;
+            sums = sums_about<V>(about, x, share, lanes);
+            shift = sums.first * inverse;
+        }
+        const float mean = about + shift, moved = mean - about;
+        const float left = V::fma(-count, moved, sums.first);
+        // Of squares that overflow nothing is left to correct.
+        if (sums.second - sums.second == 0) sums.second -= moved * (sums.first + left);
+        return {count, mean, left, sums.second};
     }
-    return found;
 }
 
-// Of all parts together, the same in all lanes of a warp: each brings one part, or none (zeros).
-// `about`: the mean of the first part, than which none has more numbers. Sums about it lose what
-// the parts' number has of digits at most, which half precision does not see; else they are summed
-// about the mean of all, once that is known.
+// The sums of all parts, about one number: each lane of a warp brings one part, or none (zeros).
+template <class V>
+__device__ __forceinline__ Pair<float> joined_about(float about, const Moments& part) {
+    const float shift = part.mean - about, moved = part.count * shift;
+    return sum_in_warp(Pair<float>{moved + part.differences,
+                                   V::fma(shift, moved + 2 * part.differences, part.squares)},
+                       warp);
+}
+
+// Of all parts together, the same in all lanes. `about`: the mean of the first part, than which
+// none has more numbers. Sums about it lose what the parts' number has of digits at most, which
+// half precision does not see.
 template <Norm norm, class V>
 __device__ __forceinline__ Moments joined(const Moments& part, float about,
                                           const Length<float>& length) {
-    Moments all{length.n, 0, 0, 0};
     if constexpr (norm == Norm::rms) {
-        all.squares = sum_in_warp(part.squares, warp);
-        return all;
+        return {length.n, 0, 0, sum_in_warp(part.squares, warp)};
+    } else {
+        Pair<float> sums = joined_about<V>(about, part);
+        const float shift = sums.first * length.inverse;
+        if (V::precise && are_far(sums, shift)) {
+            about += shift;
+            sums = joined_about<V>(about, part);
+        }
+        return {length.n, about, sums.first, sums.second};
     }
-    if constexpr (V::precise) about = sum_in_warp(part.count * part.mean, warp) * length.inverse;
-    const float shift = part.mean - about, moved = part.count * shift;
-    const Pair<float> sums =
-        sum_in_warp(Pair<float>{moved + part.differences,
-                                V::fma(shift, moved + 2 * part.differences, part.squares)},
-                    warp);
-    all.mean = about;
-    all.differences = sums.first;
-    all.squares = sums.second;
-    return all;
 }
 
 // The same in all threads of the row. All threads of its blocks take part.
@@ -118,7 +149,7 @@ __device__ __forceinline__ Normal<V> normal_of(Pack<X, n> (&x)[held],
                                                const RowsOf<float>& all,
                                                Gathered<Moments, warp>& gathered, float eps) {
     const bool alone = team == Team::any && all.lanes <= warp;
-    const unsigned lanes = team == Team::any ? all.lanes : warp;
+    const unsigned lanes = alone ? all.lanes : warp;
     float count = all.length.n, inverse = all.length.inverse;
     if (norm == Norm::layer && !alone) {
         count = count_of_warp<held, n>(share.seat.lane, all);
@@ -129,11 +160,11 @@ __device__ __forceinline__ Normal<V> normal_of(Pack<X, n> (&x)[held],
         const unsigned place = threadIdx.x / warp, here = threadIdx.x % warp;
         unsigned warps = blockDim.x / warp;
         if constexpr (team == Team::cluster) {
-            gathered.wait_for_others();
-            if (here >> all.block_bits == 0)
-                gathered.send(moments, share.seat.rank * warps + place, here);
-            gathered.wait_for_items();
+            const unsigned first = share.seat.rank * warps;
             warps <<= all.block_bits;
+            gathered.wait_for_others(warps);
+            if (here >> all.block_bits == 0) gathered.send(moments, first + place, here);
+            gathered.wait_for_items();
         } else {
             if (here == 0) gathered.items[place] = moments;
             __syncthreads();

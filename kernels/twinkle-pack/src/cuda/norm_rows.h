@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(Forward<X, W>::template Limits<team, held>::th
     constexpr bool early = team != Team::any;
     constexpr int weights = early ? held : 1, biases = norm == Norm::layer ? weights : 1;
     __shared__ Gathered<Moments, warp> gathered;
-    if constexpr (team == Team::cluster) gathered.expect((blockDim.x / warp) << all.block_bits);
+    if constexpr (team == Team::cluster) gathered.prepare();
     const Seat seat = Seat::of<team>(all);
     const Share<team, row_tensors<add>> share(seat, all, places);
     Loaded<X, n> loaded[held] = {}, residual[add ? some : 1];
@@ -139,6 +139,7 @@ __global__ void __launch_bounds__(Forward<X, W>::template Limits<team, held>::th
 #pragma unroll
     for (int j = 0; j < biases && early && norm == Norm::layer; ++j)
         bias[j] = share.template load_shared<W, n>(affine.bias, j);
+    let_next_begin();
 
     Pack<X, n> x[held];
 #pragma unroll

@@ -64,8 +64,10 @@ template <template <Team> class Limits>
 ForwardSplit split_few_rows(uint64_t rows, uint64_t vectors, unsigned streams, const Card& card) {
     unsigned blocks = 1;
     const auto all = static_cast<uint64_t>(card.multiprocessors);
-    if (card.clusters && vectors * streams >= 2048)
-        while (blocks < 8 && rows * blocks * 2 <= all && vectors / (blocks * 2) >= 64) blocks *= 2;
+    if (vectors * streams >= 2048)
+        while (blocks < card.cluster_blocks && rows * blocks * 2 <= all &&
+               vectors / (blocks * 2) >= 64)
+            blocks *= 2;
     if (blocks > 1) {
         const uint64_t share = quotient_up(vectors, blocks);
         const int held = share <= 64 ? 1 : share <= 256 ? 2 : 4;

@@ -92,9 +92,28 @@ __device__ __forceinline__ T shuffle_xor(T value, unsigned mask) {
     return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 
+// What the first of so many lanes has: a power of two, of which a warp has a whole number.
+template <class T>
+__device__ __forceinline__ T shuffle_first(T value, unsigned lanes) {
+    return __shfl_sync(0xffffffffu, value, 0, static_cast<int>(lanes));
+}
+__device__ __forceinline__ bool any_in_warp(bool value) {
+    return __any_sync(0xffffffffu, value);
+}
+
+// Lets the next kernel of the stream begin, if it is launched early. Blocks that begin take room
+// and issue slots: more of them than this cost more than they save, on an H200.
+template <unsigned most_blocks = 132>
+__device__ __forceinline__ void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+    if (gridDim.x <= most_blocks) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 // Where it was launched early, a kernel may begin before the one ahead of it in the stream has
 // ended, and waits here for that. Before, it touches nothing that kernels write.
 __device__ __forceinline__ void wait_for_earlier() {
+    let_next_begin<32>();
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
@@ -119,15 +138,37 @@ void launch(void* stream, void (*kernel)(Parameters...), Grid grid, unsigned thr
 }
 
 struct Card {
-    int multiprocessors = 0;
-    // Whether kernels can begin early, and blocks share a row: compiled for compute capability 9.0
-    // or later, and not only run on it.
-    bool early = false, clusters = false;
+    int32_t multiprocessors = 0;
+    // Kernels that are compiled for compute capability 9.0 or later, and not only run on it: how
+    // many blocks can be a cluster, up to 8, and whether they can begin early.
+    uint16_t cluster_blocks = 1;
+    bool early = false;
 };
 
 namespace {
 
 __global__ void compiled_for() {}
+
+// None where multiprocessors are too few or too far apart: in a slice of a GPU, say.
+inline uint16_t ask_cluster_blocks() {
+    uint16_t blocks = 8;
+    for (; blocks > 1; blocks /= 2) {
+        cudaLaunchAttribute cluster{};
+        cluster.id = cudaLaunchAttributeClusterDimension;
+        cluster.val.clusterDim = {blocks, 1, 1};
+        cudaLaunchConfig_t config{};
+        config.gridDim = dim3(blocks);
+        config.blockDim = dim3(128);
+        config.attrs = &cluster;
+        config.numAttrs = 1;
+        int at_once = 0;
+        if (cudaOccupancyMaxActiveClusters(&at_once, compiled_for, &config) == cudaSuccess &&
+            at_once > 0)
+            break;
+        cudaGetLastError();
+    }
+    return blocks;
+}
 
 inline Card ask_card(int device) {
     Card card;
@@ -140,7 +181,7 @@ inline Card ask_card(int device) {
     check_cuda(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device));
     const bool recent = code.ptxVersion >= 90;
     card.early = recent && driver >= 12030;  // older ones cannot capture it
-    card.clusters = recent && clusters != 0;
+    if (recent && clusters) card.cluster_blocks = ask_cluster_blocks();
     return card;
 }
 
@@ -148,6 +189,7 @@ inline Card ask_card(int device) {
 inline Card card(int device) {
     constexpr int most = 64;
     static std::atomic<Card> known[most];
+    static_assert(sizeof(Card) == 8, "else atomics need a library");
     if (device >= most) return ask_card(device);
     Card found = known[device].load(std::memory_order_relaxed);
     if (found.multiprocessors) return found;

@@ -38,6 +38,7 @@ __global__ void __launch_bounds__(threads)
     char* at[4];
     places.find_row(row, at);
     wait_for_earlier();
+    let_next_begin();
     if (item >= turns.total) return;
     const auto x_at = [&](uint32_t i) { return at[0] + static_cast<uint64_t>(i) * vector_bytes; };
     const auto table_at = [&](int k, uint32_t i) {
