@@ -35,7 +35,8 @@ struct alignas(16) uint4 {
     uint32_t x, y, z, w;
 };
 
-inline void let_next_begin() {}
+template <unsigned most_blocks = 1056>
+void let_next_begin() {}
 // As CUDA's. In a kernel that was launched early every thread must.
 void wait_for_earlier();
 // std::logic_error: it has not.

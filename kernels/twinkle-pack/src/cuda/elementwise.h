@@ -85,26 +85,17 @@ __global__ void __launch_bounds__(most_threads)
     for (int k = 0; k < F::outputs; ++k) store(at[F::inputs + k], out[k]);
 }
 
-// Small blocks where there is little to do, so that all multiprocessors take part.
-struct Blocks {
-    unsigned threads = most_threads;
-    Grid grid;
-
-    Blocks(uint64_t items, int multiprocessors) {
-        const auto wanted = static_cast<uint64_t>(multiprocessors) * 2;
-        while (threads > 64 && quotient_up(items, threads) < wanted) threads /= 2;
-        grid.x = quotient_up(items, threads);
-        if (grid.x == 0) grid.x = 1;
-    }
-};
+inline Grid grid_for(uint64_t items, unsigned threads) {
+    return {items == 0 ? 1 : quotient_up(items, threads)};
+}
 
 template <class F, class T, int n, class Index, int most>
 void launch_strided(const RowShape<F::inputs + F::outputs>& shape, const Queue& queue) {
     const Places<F::inputs + F::outputs, Index, most> places(shape, n);
-    const Card here = card(queue.device);
-    const Blocks blocks(places.items, here.multiprocessors);
-    launch_early(queue.stream, here, strided<F, T, n, Index, most>, blocks.grid, blocks.threads, 1,
-                 places);
+    // Small blocks where there are few; larger ones are faster else, on an H200.
+    const unsigned threads = places.items < 8192 ? 128 : most_threads;
+    launch_early(queue.stream, card(queue.device), strided<F, T, n, Index, most>,
+                 grid_for(places.items, threads), threads, 1, places);
 }
 
 template <class F, class T, int n>
@@ -113,9 +104,8 @@ void launch_dense(const RowShape<F::inputs + F::outputs>& shape, const Queue& qu
     for (int k = 0; k < F::inputs + F::outputs; ++k)
         tensors.base[k] = const_cast<char*>(shape.base[k]);
     tensors.elements = static_cast<uint64_t>(shape.n);
-    const Card here = card(queue.device);
-    const Blocks blocks(tensors.elements / n, here.multiprocessors);
-    launch_early(queue.stream, here, dense<F, T, n>, blocks.grid, blocks.threads, 1, tensors);
+    launch_early(queue.stream, card(queue.device), dense<F, T, n>,
+                 grid_for(tensors.elements / n, most_threads), most_threads, 1, tensors);
 }
 
 // So few elements that all are under way at once, and what counts is how long one thread takes.
@@ -128,25 +118,17 @@ template <class F, class T>
 void launch_elementwise(const RowShape<F::inputs + F::outputs>& shape, const Queue& queue) {
     constexpr int count = F::inputs + F::outputs, n = vector_bytes / sizeof(T);
     check_dims(shape);
-    const Card here = card(queue.device);
     bool dense_and_aligned = shape.rows == 1;
     for (int k = 0; k < count; ++k)
         dense_and_aligned = dense_and_aligned && is_aligned(shape.base[k]) &&
                             (shape.inner_step[k] == sizeof(T) || shape.n == 1);
-    const bool little = is_little<T>(shape.rows * shape.n, here);
-    constexpr int few = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
-    if (dense_and_aligned && little) {
-        launch_dense<F, T, few>(shape, queue);
+    if (dense_and_aligned && is_little<T>(shape.n, card(queue.device))) {
+        launch_dense<F, T, sizeof(T) < 4 ? 4 / sizeof(T) : 1>(shape, queue);
     } else if (dense_and_aligned) {
         launch_dense<F, T, n>(shape, queue);
     } else if (sizeof(T) < 8 && has_few(shape, shape.rows * (shape.n / n)) &&
                has_vectors(shape, n)) {
-        if constexpr (sizeof(T) < 8) {
-            if (little && has_few(shape, shape.rows * (shape.n / few)))
-                launch_strided<F, T, few, uint32_t, few_dims>(shape, queue);
-            else
-                launch_strided<F, T, n, uint32_t, few_dims>(shape, queue);
-        }
+        if constexpr (sizeof(T) < 8) launch_strided<F, T, n, uint32_t, few_dims>(shape, queue);
     } else if (sizeof(T) < 8 && has_few(shape, shape.rows * shape.n)) {
         if constexpr (sizeof(T) < 8) launch_strided<F, T, 1, uint32_t, few_dims>(shape, queue);
     } else {

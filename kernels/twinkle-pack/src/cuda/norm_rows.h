@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(Forward<X, W>::template Limits<team, held>::th
 #pragma unroll
     for (int j = 0; j < biases && early && norm == Norm::layer; ++j)
         bias[j] = share.template load_shared<W, n>(affine.bias, j);
-    let_next_begin();
+    let_next_begin<132>();
 
     Pack<X, n> x[held];
 #pragma unroll
