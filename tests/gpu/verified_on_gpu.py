@@ -26,6 +26,14 @@ def wrong(x, weight, eps: float):
 
 def on_the_cpu(x, weight, eps: float):
     return norm(x, weight, eps) + torch.zeros(x.size(-1)).to(x.dtype)
+
+
+def gate(x, y):
+    return torch.nn.functional.silu(x) * y
+
+
+def trapping(x, y):
+    return gate(x, y).index_select(-1, torch.full([x.size(-1)], 1 << 30, dtype=torch.long, device=x.device))
 """
 REPLACED = {"LlamaRMSNorm": 1, "LlamaMLP": small_llama.LAYERS, "add_rms_norm": 2 * small_llama.LAYERS, "rotary": 2 * small_llama.LAYERS}
 
@@ -96,6 +104,18 @@ def test_what_is_wrong_is_put_back(twinkle, model):
     failing = twinkle("kernelize", model, "-o", "fast.pt", "--verify", manifest=pattern.format("on_the_cpu"))
     assert counts(failing, "reverted") == {"norm": places}, failing
     assert all("device" in site["because"] for site in failing["sites"]), failing
+
+
+def test_what_traps_takes_no_other_site_with_it(twinkle):
+    """After a kernel's fault no call of this process to its GPU works."""
+    manifest = ('presets = []\n[patterns.gate]\npattern = "formulas.py:gate"\nfunc_impl = "formulas.py:trapping"\n'
+                '[patterns.norm]\npattern = "formulas.py:norm"\nfunc_impl = "formulas.py:norm"\n')
+    report = twinkle("kernelize", "traced", "-o", "fast.pt", "--verify", manifest=manifest)
+    assert counts(report, "reverted") == {"gate": small_llama.LAYERS}, report
+    assert counts(report) == {"norm": 2 * small_llama.LAYERS + 1}, report
+    order = [site["of"].rsplit(".", 1)[-1] for site in report["sites"]]
+    assert "norm" in order[order.index("gate"):], "all traps come last"
+    assert twinkle("run", "fast.pt", "-o", "out.pt")["outputs"]
 
 
 def test_bench_measures_there(twinkle):
