@@ -97,7 +97,6 @@ __device__ __forceinline__ Moments moments_of_warp(Pack<X, n> (&x)[held], const 
         Chains few;
 #pragma unroll
         for (int i = 0; i < n; ++i) few.of[i % 4] += to_number(x[0].at[i]);
-        keep_packed(x);
         float about = shuffle_first(few.total() * (1.0f / n), lanes);
         Pair<float> sums = sums_about<V>(about, x, share, lanes);
         float shift = sums.first * inverse;
