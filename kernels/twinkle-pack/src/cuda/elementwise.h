@@ -2,6 +2,7 @@
 // result = f(inputs), element by element.
 
 #include "cuda/launches.h"
+#include "cuda/launching.h"
 #include "cuda/places.h"
 
 namespace twinkle_pack::cuda {

@@ -1,6 +1,8 @@
 #pragma once
 // Where the elements of several tensors of one shape lie: what a kernel is told of a RowShape.
 
+#include <stdexcept>
+
 #include "cuda/pack.h"
 #include "row_walk.h"
 

@@ -2,6 +2,7 @@
 // through.
 #include "cuda/families.h"
 #include "cuda/launches.h"
+#include "cuda/launching.h"
 #include "cuda/places.h"
 
 namespace twinkle_pack::cuda {

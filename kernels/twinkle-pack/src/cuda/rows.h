@@ -2,6 +2,9 @@
 // How threads share rows: `lanes` threads a row, each with `held` vectors of it in registers. Where
 // the lanes are no more than a warp's, a block has several rows; else it has one.
 
+#include <stdexcept>
+
+#include "cuda/launching.h"
 #include "cuda/places.h"
 
 namespace twinkle_pack::cuda {

@@ -1,0 +1,87 @@
+#pragma once
+// What the kernels' launches depend on of a GPU. Without nvcc, tests/pack/on_host/on_host.h has it.
+
+#ifdef __CUDACC__
+
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace twinkle_pack::cuda {
+
+inline void check_cuda(cudaError_t code) {
+    if (code != cudaSuccess)
+        throw std::runtime_error(std::string("twinkle-pack: CUDA: ") + cudaGetErrorString(code));
+}
+
+struct Card {
+    int32_t multiprocessors = 0;
+    // Kernels that are compiled for compute capability 9.0 or later, and not only run on it: how
+    // many blocks can be a cluster, up to 8, and whether they can begin early.
+    uint16_t cluster_blocks = 1;
+    bool early = false;
+};
+
+namespace {
+
+__global__ void compiled_for() {}
+
+// None where multiprocessors are too few or too far apart: in a slice of a GPU, say.
+inline uint16_t ask_cluster_blocks() {
+    uint16_t blocks = 8;
+    for (; blocks > 1; blocks /= 2) {
+        cudaLaunchAttribute cluster{};
+        cluster.id = cudaLaunchAttributeClusterDimension;
+        cluster.val.clusterDim = {blocks, 1, 1};
+        cudaLaunchConfig_t config{};
+        config.gridDim = dim3(blocks);
+        config.blockDim = dim3(128);
+        config.attrs = &cluster;
+        config.numAttrs = 1;
+        int at_once = 0;
+        if (cudaOccupancyMaxActiveClusters(&at_once, compiled_for, &config) == cudaSuccess &&
+            at_once > 0)
+            break;
+        cudaGetLastError();
+    }
+    return blocks;
+}
+
+inline Card ask_card(int device) {
+    Card card;
+    check_cuda(
+        cudaDeviceGetAttribute(&card.multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    cudaFuncAttributes code{};
+    int driver = 0, clusters = 0;
+    check_cuda(cudaFuncGetAttributes(&code, compiled_for));
+    check_cuda(cudaDriverGetVersion(&driver));
+    check_cuda(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device));
+    const bool recent = code.ptxVersion >= 90;
+    card.early = recent && driver >= 12030;  // older ones cannot capture it
+    if (recent && clusters) card.cluster_blocks = ask_cluster_blocks();
+    return card;
+}
+
+// Asked for once for each GPU of the process. `device` is the current one.
+inline Card card(int device) {
+    constexpr int most = 64;
+    static std::atomic<Card> known[most];
+    static_assert(sizeof(Card) == 8, "else atomics need a library");
+    if (device >= most) return ask_card(device);
+    Card found = known[device].load(std::memory_order_relaxed);
+    if (found.multiprocessors) return found;
+    found = ask_card(device);
+    known[device].store(found, std::memory_order_relaxed);
+    return found;
+}
+
+}  // namespace
+
+}  // namespace twinkle_pack::cuda
+
+#else
+#include "on_host.h"
+#endif
