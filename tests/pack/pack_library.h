@@ -30,7 +30,9 @@ struct Verdict {
     bool right;
     std::string text;
 };
-Verdict judge(const Tensor& result, const Tensor& original, const Tensor& exact);
+// `units`: of the last place of the largest value, in float32.
+Verdict judge(const Tensor& result, const Tensor& original, const Tensor& exact,
+              double units = 0.8);
 
 // Where the tests' tensors are: the CPU, or what TWINKLE_PACK_DEVICE names (cuda).
 at::Device device();

@@ -48,7 +48,8 @@ Tensors call(const std::string& op, const Tensors& tensors,
     return results;
 }
 
-Verdict judge(const Tensor& result, const Tensor& original, const Tensor& exact) {
+Verdict judge(const Tensor& result, const Tensor& original, const Tensor& exact,
+              double float_units) {
     if (result.sizes() != original.sizes()) return {false, "another shape"};
     if (result.scalar_type() != original.scalar_type()) return {false, "another dtype"};
     if (!result.is_non_overlapping_and_dense()) return {false, "not dense"};
@@ -62,7 +63,7 @@ Verdict judge(const Tensor& result, const Tensor& original, const Tensor& exact)
     switch (result.scalar_type()) {
         // "Exact" is rounded in double too; the series of exp is good to a few units.
         case at::kDouble: epsilon = 2.2e-16, units = 64; break;
-        case at::kFloat: epsilon = 1.2e-7, units = few ? 2 : 1; break;
+        case at::kFloat: epsilon = 1.2e-7, units = few ? 2 : float_units; break;
         case at::kHalf: epsilon = 9.8e-4, units = few ? 0.8 : 0.5; break;
         default: epsilon = 7.8e-3, units = few ? 0.8 : 0.5; break;
     }

@@ -194,16 +194,20 @@ TEST_CASE("few rows that are long", "[isa]") {
             }
 }
 
+Verdict judge_layer_norm(const Tensor& x, const Tensor& weight) {
+    const int64_t n = x.size(-1);
+    const Tensor wide = weight.to(at::kDouble);
+    return judge(call("layer_norm", {x, weight, weight})[0], at::layer_norm(x, {n}, weight, weight),
+                 at::layer_norm(x.to(at::kDouble), {n}, wide, wide), 1);
+}
+
 TEST_CASE("a large mean costs layer_norm no digits", "[isa]") {
     at::manual_seed(4);
     for (const std::vector<int64_t>& shape :
          {std::vector<int64_t>{7, 300}, {1, 11008}, {40, 2048}, {1, 40000}}) {
         const int64_t n = shape.back();
         const Tensor x = random(shape, at::kFloat, 1) + 1000, weight = random({n}, at::kFloat);
-        const Tensor wide = weight.to(at::kDouble);
-        const auto verdict = judge(call("layer_norm", {x, weight, weight})[0],
-                                   at::layer_norm(x, {n}, weight, weight),
-                                   at::layer_norm(x.to(at::kDouble), {n}, wide, wide));
+        const auto verdict = judge_layer_norm(x, weight);
         INFO(n << ": " << verdict.text);
         CHECK(verdict.right);
     }
@@ -217,12 +221,56 @@ TEST_CASE("layer_norm of rows whose parts have other means") {
             Tensor x = random({6, n}, dtype) + 30;
             x.slice(1, 0, n / 8).add_(1000);
             x.slice(1, n / 2, n / 2 + 8).sub_(5000);
-            const Tensor weight = random({n}, dtype), wide = weight.to(at::kDouble);
-            const auto verdict = judge(call("layer_norm", {x, weight, weight})[0],
-                                       at::layer_norm(x, {n}, weight, weight),
-                                       at::layer_norm(x.to(at::kDouble), {n}, wide, wide));
+            const Tensor weight = random({n}, dtype);
+            const auto verdict = judge_layer_norm(x, weight);
             INFO(dtype << " " << n << ": " << verdict.text);
             CHECK(verdict.right);
+        }
+}
+
+TEST_CASE("layer_norm of rows whose first part has another mean") {
+    at::manual_seed(11);
+    for (const std::vector<int64_t>& shape :
+         {std::vector<int64_t>{6, 6144}, {80, 6144}, {6, 1536}, {80, 4096}, {80, 16384}}) {
+        const int64_t n = shape.back();
+        Tensor x = random(shape, at::kFloat);
+        x.slice(1, 0, 128).add_(1000);
+        const Tensor weight = random({n}, at::kFloat);
+        const auto verdict = judge_layer_norm(x, weight);
+        INFO(shape[0] << " x " << n << ": " << verdict.text);
+        CHECK(verdict.right);
+    }
+}
+
+TEST_CASE("a row of layer_norm depends on no other row") {
+    at::manual_seed(12);
+    for (auto dtype : dtypes())
+        for (int64_t n : {32, 64, 256}) {
+            const Tensor x = random({64, n}, dtype), weight = random({n}, dtype);
+            Tensor other = x.clone();
+            other.slice(0, 1, 64, 2).slice(1, 0, 4).add_(100);
+            const Tensor one = call("layer_norm", {x, weight, weight})[0];
+            const Tensor two = call("layer_norm", {other, weight, weight})[0];
+            INFO(dtype << " " << n);
+            CHECK(at::equal(one.slice(0, 0, 64, 2), two.slice(0, 0, 64, 2)));
+        }
+}
+
+TEST_CASE("layer_norm of a row with huge first numbers") {
+    at::manual_seed(13);
+    for (auto dtype : {at::kFloat, at::kBFloat16})
+        for (const std::vector<int64_t>& shape :
+             {std::vector<int64_t>{80, 512}, {80, 4096}, {1, 4096}, {1, 8192}}) {
+            const int64_t n = shape.back();
+            Tensor x = random(shape, dtype);
+            x.slice(1, 0, 8).fill_(1e18);
+            const Tensor weight = here(at::ones({n}, dtype)), bias = here(at::zeros({n}, dtype));
+            const Tensor wide = weight.to(at::kDouble);
+            const auto exact = at::layer_norm(x.to(at::kDouble), {n}, wide, wide - wide);
+            const Tensor off =
+                (call("layer_norm", {x, weight, bias})[0].to(at::kDouble) - exact).abs().max();
+            INFO(dtype << " " << shape[0] << " x " << n);
+            CHECK(off.item<double>() < 0.01 * exact.max().item<double>());
         }
 }
 
@@ -236,10 +284,8 @@ TEST_CASE("layer_norm of rows whose first numbers are far from the others") {
                     if (n % every != 0) continue;
                     Tensor x = random({n > 4096 ? 3 : 80, n}, dtype);
                     x.view({x.size(0), -1, every}).slice(2, 0, 8).add_(far);
-                    const Tensor weight = random({n}, dtype), wide = weight.to(at::kDouble);
-                    const auto verdict = judge(call("layer_norm", {x, weight, weight})[0],
-                                               at::layer_norm(x, {n}, weight, weight),
-                                               at::layer_norm(x.to(at::kDouble), {n}, wide, wide));
+                    const Tensor weight = random({n}, dtype);
+                    const auto verdict = judge_layer_norm(x, weight);
                     INFO(dtype << " " << n << ", " << far << " every " << every << ": "
                                << verdict.text);
                     CHECK(verdict.right);

@@ -49,7 +49,32 @@ struct Chains {
 
 // Sums about a number other than the mean lose the digits of (that number - mean)^2 / variance. In
 // single precision this much is let pass.
-constexpr float most_lost = 2;
+constexpr float most_lost = 0.5f;
+
+// The mean of a power of two of this lane's first numbers, of 1e38 too: of equal ones, just that.
+// Half precision needs no more than one vector, and has no registers for more.
+template <class V, class X, int held, int n, class Mine>
+__device__ __forceinline__ float mean_of_few(const Pack<X, n> (&x)[held], const Mine& share) {
+    constexpr int some = !V::precise ? 1 : held < 4 ? held : 4;
+    float means[some];
+#pragma unroll
+    for (int j = 0; j < some; ++j) {
+        Chains mean;
+#pragma unroll
+        for (int i = 0; i < n; ++i)
+            mean.of[i % 4] = V::fma(to_number(x[j].at[i]), 1.0f / n, mean.of[i % 4]);
+        means[j] = mean.total();
+    }
+    float mean = means[0];
+#pragma unroll
+    for (int half = 1; half < some; half *= 2) {
+#pragma unroll
+        for (int j = 0; j + half < some; j += 2 * half)
+            means[j] = V::fma(means[j], 0.5f, V::mul(means[j + half], 0.5f));
+        if (share.is_mine(2 * half - 1)) mean = means[0];
+    }
+    return mean;
+}
 
 // Of x - about and its square, over the lanes that have a row in common. Vectors that are not the
 // row's are left out.
@@ -71,10 +96,12 @@ __device__ __forceinline__ Pair<float> sums_about(float about, const Pack<X, n> 
 }
 
 // Whether sums about a number, of x - about and of its square, are to be made again nearer to the
-// mean, which is at `shift` from it.
+// mean, which is at `shift` from it. Where they overflow, the mean's may not.
+template <class V>
 __device__ __forceinline__ bool are_far(const Pair<float>& sums, float shift) {
     const float lost = sums.first * shift;
-    return lost > most_lost * (sums.second - lost);
+    if constexpr (V::precise) return !(lost <= most_lost * (sums.second - lost));
+    return !(sums.second - sums.second == 0);
 }
 
 // Of a warp's part of one row. Vectors that are not the row's hold zeros.
@@ -94,19 +121,19 @@ __device__ __forceinline__ Moments moments_of_warp(Pack<X, n> (&x)[held], const 
     } else {
         // About the mean of a few of these numbers first, which takes no sum over lanes. As they
         // are among them, it is never so far off that half precision sees it.
-        Chains few;
-#pragma unroll
-        for (int i = 0; i < n; ++i) few.of[i % 4] += to_number(x[0].at[i]);
-        float about = shuffle_first(few.total() * (1.0f / n), lanes);
+        float about = shuffle_first(mean_of_few<V>(x, share), lanes);
         Pair<float> sums = sums_about<V>(about, x, share, lanes);
         float shift = sums.first * inverse;
-        if (V::precise && any_in_warp(are_far(sums, shift))) {
-            about += shift;
+        const bool far = are_far<V>(sums, shift);
+        if (any_in_warp(far)) {
+            // A row's result depends on no other row.
+            about += far ? shift : 0;
             sums = sums_about<V>(about, x, share, lanes);
             shift = sums.first * inverse;
         }
         const float mean = about + shift, moved = mean - about;
-        const float left = V::fma(-count, moved, sums.first);
+        float left = V::fma(-count, moved, sums.first);
+        if constexpr (V::precise) left = V::fma(-count, (mean - moved) - about, left);
         // Of squares that overflow nothing is left to correct.
         if (sums.second - sums.second == 0) sums.second -= moved * (sums.first + left);
         return {count, mean, left, sums.second};
@@ -133,7 +160,7 @@ __device__ __forceinline__ Moments joined(const Moments& part, float about,
     } else {
         Pair<float> sums = joined_about<V>(about, part);
         const float shift = sums.first * length.inverse;
-        if (V::precise && are_far(sums, shift)) {
+        if (V::precise && are_far<V>(sums, shift)) {
             about += shift;
             sums = joined_about<V>(about, part);
         }

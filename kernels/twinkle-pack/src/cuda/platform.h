@@ -109,12 +109,13 @@ __device__ __forceinline__ void let_next_begin() {
 }
 
 // Where it was launched early, a kernel may begin before the one ahead of it in the stream has
-// ended, and waits here for that. Before, it touches nothing that kernels write.
+// ended, and waits here for that. Before, it touches nothing that kernels write, and lets none
+// begin: one that does finds all that was ahead of this kernel done.
 __device__ __forceinline__ void wait_for_earlier() {
-    let_next_begin<32>();
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+    let_next_begin<32>();
 }
 
 }  // namespace twinkle_pack::cuda
