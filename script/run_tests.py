@@ -3,6 +3,7 @@
 of what failed, and 'N passed, N failed' at the end. script/test builds first and then calls this."""
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -123,10 +124,12 @@ def pytest_counts(command: list[str], **options) -> tuple[int, int, list[str]]:
 
 def run_pytest(build: pathlib.Path, tally: Tally, arguments: list[str]) -> None:
     folders = sorted({file.parent for file in (ROOT / "tests").rglob("test_*.py")})
+    # Files beside each other; those of a file share what they make.
+    beside = ["-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile"] if importlib.util.find_spec("xdist") else []
     for folder in folders:
         name = str(folder.relative_to(ROOT))
         started = time.monotonic()
-        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *arguments, str(folder)]
+        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *beside, *arguments, str(folder)]
         passed, failed, failures = pytest_counts(command, cwd=ROOT, env={
             **os.environ, "TWINKLE_BUILD_DIR": str(build), "TWINKLE_BIN": str(build / "bin" / "twinkle")})
         tally.part(name, passed, failed, time.monotonic() - started, failures)
