@@ -30,9 +30,9 @@ struct Verdict {
     bool right;
     std::string text;
 };
-// `units`: of the last place of the largest value, in float32.
+// `float_units`: what float32 may be off by, in units of the last place of the largest value.
 Verdict judge(const Tensor& result, const Tensor& original, const Tensor& exact,
-              double units = 0.8);
+              double float_units = 0.8);
 
 // Where the tests' tensors are: the CPU, or what TWINKLE_PACK_DEVICE names (cuda).
 at::Device device();

@@ -35,8 +35,8 @@ struct alignas(16) uint4 {
     uint32_t x, y, z, w;
 };
 
-template <unsigned most_blocks = 1056>
-void let_next_begin() {}
+template <unsigned most_blocks = 0>
+void let_next_begin() {}  // here none begins before another has ended
 // As CUDA's. In a kernel that was launched early every thread must.
 void wait_for_earlier();
 // std::logic_error: it has not.
@@ -95,22 +95,21 @@ void __syncthreads();
 uint64_t exchange(uint64_t value, unsigned from_lane);
 
 template <class T>
-T shuffle_xor(T value, unsigned mask) {
+T shuffle_from(T value, unsigned lane) {
     uint64_t bits = 0;
     std::memcpy(&bits, &value, sizeof value);
-    bits = exchange(bits, (threadIdx.x ^ mask) % 32);
+    bits = exchange(bits, lane);
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
-
+template <class T>
+T shuffle_xor(T value, unsigned mask) {
+    return shuffle_from(value, (threadIdx.x ^ mask) % 32);
+}
 template <class T>
 T shuffle_first(T value, unsigned lanes) {
     if (lanes == 0 || 32 % lanes != 0) throw std::logic_error("no such part of a warp");
-    uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof value);
-    bits = exchange(bits, threadIdx.x % 32 / lanes * lanes);
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
+    return shuffle_from(value, threadIdx.x % 32 / lanes * lanes);
 }
 inline bool any_in_warp(bool value) {
     for (unsigned mask = 16; mask > 0; mask /= 2) value |= shuffle_xor(value, mask);

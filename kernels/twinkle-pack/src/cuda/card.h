@@ -29,7 +29,7 @@ namespace {
 
 __global__ void compiled_for() {}
 
-// None where multiprocessors are too few or too far apart: in a slice of a GPU, say.
+// 1 where multiprocessors are too few or too far apart: in a slice of a GPU, say.
 inline uint16_t ask_cluster_blocks() {
     uint16_t blocks = 8;
     for (; blocks > 1; blocks /= 2) {

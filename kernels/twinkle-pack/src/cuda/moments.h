@@ -1,6 +1,6 @@
 #pragma once
 // The sums over a row that a normalization needs, in one meeting of its threads: each warp sums
-// about a mean of its own, and these are joined.
+// about the mean of a few of its own numbers, and these sums are joined.
 
 #include "cuda/cluster.h"
 #include "cuda/teams.h"
@@ -120,7 +120,8 @@ __device__ __forceinline__ Moments moments_of_warp(Pack<X, n> (&x)[held], const 
         return {count, 0, 0, sum_in_warp(squares.total(), lanes)};
     } else {
         // About the mean of a few of these numbers first, which takes no sum over lanes. As they
-        // are among them, it is never so far off that half precision sees it.
+        // are among them, it is never so far off that half precision sees it, but squares may
+        // overflow.
         float about = shuffle_first(mean_of_few<V>(x, share), lanes);
         Pair<float> sums = sums_about<V>(about, x, share, lanes);
         float shift = sums.first * inverse;
