@@ -194,6 +194,24 @@ TEST_CASE("few rows that are long", "[isa]") {
             }
 }
 
+// On a GPU, by how many vectors of 16 bytes a row has, threads hold other numbers of them, and
+// weights with them or not.
+TEST_CASE("many rows that are long") {
+    at::manual_seed(8);
+    const int64_t rows = here(at::zeros({1})).is_cuda() ? 640 : 66;
+    const auto check = [&](const Formula& formula, int64_t n, at::ScalarType dtype,
+                           at::ScalarType row) {
+        check_right(formula, formula.inputs([&] { return random({rows, n}, dtype); }, n, row));
+    };
+    for (const Formula& formula : norm_formulas()) {
+        for (int64_t vectors : {300, 577, 1540, 2310, 2820})
+            check(formula, vectors * 4, at::kFloat, at::kFloat);
+        for (auto dtype : {at::kBFloat16, at::kHalf})
+            for (int64_t vectors : {300, 577, 1030}) check(formula, vectors * 8, dtype, dtype);
+        check(formula, 577 * 8, at::kBFloat16, at::kFloat);
+    }
+}
+
 Verdict judge_layer_norm(const Tensor& x, const Tensor& weight) {
     const int64_t n = x.size(-1);
     const Tensor wide = weight.to(at::kDouble);

@@ -20,7 +20,7 @@ __device__ __forceinline__ void compute(const Pack<T, n> (&in)[F::inputs],
     for (int i = 0; i < n; ++i) {
         Number values[F::inputs], result[F::outputs];
 #pragma unroll
-        for (int k = 0; k < F::inputs; ++k) values[k] = to_number(in[k].at[i]);
+        for (int k = 0; k < F::inputs; ++k) values[k] = number_at(in[k], i);
         F::template apply<V>(values, result);
 #pragma unroll
         for (int k = 0; k < F::outputs; ++k) results[k][i] = result[k];

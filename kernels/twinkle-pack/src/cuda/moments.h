@@ -8,8 +8,6 @@
 namespace twinkle_pack::cuda {
 namespace {
 
-enum class Norm { rms, layer };
-
 // Of the numbers x of some lanes: how many, about which mean, and the sums of x - mean and of its
 // square. `differences` is what the mean lacks.
 struct alignas(16) Moments {
@@ -62,7 +60,7 @@ __device__ __forceinline__ float mean_of_few(const Pack<X, n> (&x)[held], const 
         Chains mean;
 #pragma unroll
         for (int i = 0; i < n; ++i)
-            mean.of[i % 4] = V::fma(to_number(x[j].at[i]), 1.0f / n, mean.of[i % 4]);
+            mean.of[i % 4] = V::fma(number_at(x[j], i), 1.0f / n, mean.of[i % 4]);
         means[j] = mean.total();
     }
     float mean = means[0];
@@ -87,7 +85,7 @@ __device__ __forceinline__ Pair<float> sums_about(float about, const Pack<X, n> 
         if (!share.is_mine(j)) continue;
 #pragma unroll
         for (int i = 0; i < n; ++i) {
-            const float difference = to_number(x[j].at[i]) - about;
+            const float difference = number_at(x[j], i) - about;
             differences.of[i % 4] += difference;
             squares.of[i % 4] = V::fma(difference, difference, squares.of[i % 4]);
         }
@@ -114,7 +112,7 @@ __device__ __forceinline__ Moments moments_of_warp(Pack<X, n> (&x)[held], const 
         for (int j = 0; j < held; ++j)
 #pragma unroll
             for (int i = 0; i < n; ++i) {
-                const float value = to_number(x[j].at[i]);
+                const float value = number_at(x[j], i);
                 squares.of[i % 4] = V::fma(value, value, squares.of[i % 4]);
             }
         return {count, 0, 0, sum_in_warp(squares.total(), lanes)};

@@ -6,6 +6,8 @@
 namespace twinkle_pack::cuda {
 namespace {
 
+enum class Norm { rms, layer };
+
 // The length of a row, to divide by: without the branches of a division, and as exact.
 template <class Number>
 struct Length {

@@ -71,12 +71,10 @@ __global__ void __launch_bounds__(Backward<X, W, G>::template Held<held>::thread
     }
     const Normal<V> normal = normal_of<norm, V>(x, share, all, gathered, affine.eps);
     keep_packed(x);
-    const auto difference_at = [&](int j, int e) {
-        return normal.difference(to_number(x[j].at[e]));
-    };
+    const auto difference_at = [&](int j, int e) { return normal.difference(number_at(x[j], e)); };
 
     const auto weight_at = [&](int j, int e) {
-        return affine.weight ? to_number(weight[j].at[e]) + affine.offset : reg(1);
+        return affine.weight ? number_at(weight[j], e) + affine.offset : reg(1);
     };
     reg products = 0, weighted = 0;
 #pragma unroll
@@ -84,7 +82,7 @@ __global__ void __launch_bounds__(Backward<X, W, G>::template Held<held>::thread
         if (!share.is_mine(j)) continue;
 #pragma unroll
         for (int e = 0; e < n; ++e) {
-            const reg part = V::mul(to_number(grad[j].at[e]), weight_at(j, e));
+            const reg part = V::mul(number_at(grad[j], e), weight_at(j, e));
             products = V::fma(part, difference_at(j, e), products);
             weighted += part;
         }
@@ -105,8 +103,7 @@ __global__ void __launch_bounds__(Backward<X, W, G>::template Held<held>::thread
         reg results[n];
 #pragma unroll
         for (int e = 0; e < n; ++e)
-            results[e] =
-                gradient.of_x(to_number(grad[j].at[e]), difference_at(j, e), weight_at(j, e));
+            results[e] = gradient.of_x(number_at(grad[j], e), difference_at(j, e), weight_at(j, e));
         share.store_to(2, j, packed<X>(results));
     }
 }

@@ -18,8 +18,8 @@ __device__ __forceinline__ Pack<R, n> normalized(const Pack<X, n>& x, const Pack
     if constexpr (norm == Norm::layer) {
 #pragma unroll
         for (int i = 0; i < n; ++i) {
-            const reg value = to_number(x.at[i]), factor = to_number(weight.at[i]);
-            const reg shift = to_number(bias.at[i]);
+            const reg value = number_at(x, i), factor = number_at(weight, i);
+            const reg shift = number_at(bias, i);
             results[i] =
                 V::precise
                     ? V::normalized(value, normal.minus_mean, normal.scale, factor, shift)
@@ -31,18 +31,18 @@ __device__ __forceinline__ Pack<R, n> normalized(const Pack<X, n>& x, const Pack
 #pragma unroll
             for (int i = 0; i < n; ++i)
                 results[i] =
-                    V::product(to_number(x.at[i]), normal.scale, to_number(weight.at[i]) + offset);
+                    V::product(number_at(x, i), normal.scale, number_at(weight, i) + offset);
         } else {
 #pragma unroll
-            for (int i = 0; i < n; ++i) results[i] = V::mul(to_number(x.at[i]), normal.scale.high);
+            for (int i = 0; i < n; ++i) results[i] = V::mul(number_at(x, i), normal.scale.high);
             if (affine.between) {
                 const Pack<X, n> between = packed<X>(results);
 #pragma unroll
-                for (int i = 0; i < n; ++i) results[i] = to_number(between.at[i]);
+                for (int i = 0; i < n; ++i) results[i] = number_at(between, i);
             }
 #pragma unroll
             for (int i = 0; i < n; ++i)
-                results[i] = V::mul(results[i], to_number(weight.at[i]) + offset);
+                results[i] = V::mul(results[i], number_at(weight, i) + offset);
         }
     }
     return packed<R>(results);
@@ -71,74 +71,74 @@ __device__ __forceinline__ void add_residual(Pack<X, n> (&x)[held], Loaded<X, n>
             Pack<X, n>& sum = x[from + j];
             typename V::reg sums[n];
 #pragma unroll
-            for (int e = 0; e < n; ++e) sums[e] = to_number(sum.at[e]) + to_number(other.at[e]);
+            for (int e = 0; e < n; ++e) sums[e] = number_at(sum, e) + number_at(other, e);
             sum = packed<X>(sums);
             share.store_to(3, from + j, sum);
         }
     }
 }
 
-// The row's results. Weights that are not there yet come some at a time: loads do not pass stores.
-template <Norm norm, class R, class V, int out, class W, class X, int n, int held, int weights,
-          int biases, class Place>
+// Room for so many that are loaded early, or for one.
+template <class T, int n, int early>
+using LoadedEarly = Loaded<T, n>[early > 0 ? early : 1];
+
+// The row's results. Weights and biases of which none were loaded early come one at a time: loads
+// do not pass stores.
+template <Norm norm, class R, class V, int out, int weights, int biases, class W, class X, int n,
+          int held, class Place>
 __device__ __forceinline__ void store_row(const Pack<X, n> (&x)[held],
-                                          Loaded<W, n> (&weight)[weights],
-                                          Loaded<W, n> (&bias)[biases], const Place& share,
+                                          LoadedEarly<W, n, weights>& weight,
+                                          LoadedEarly<W, n, biases>& bias, const Place& share,
                                           const Normal<V>& normal,
                                           const AffineOf<typename V::reg>& affine) {
+    const bool has_weight = Place::loads_all || affine.weight;
+    const bool has_bias = norm == Norm::layer && (Place::loads_all || affine.bias);
 #pragma unroll
-    for (int from = 0; from < held; from += weights) {
-#pragma unroll
-        for (int j = 0; j < weights && !Place::loads_all; ++j) {
-            if (!share.is_mine(from + j)) continue;
-            if (affine.weight)
-                weight[j] = share.template load_shared<W, n>(affine.weight, from + j);
-            if (norm == Norm::layer && affine.bias)
-                bias[j] = share.template load_shared<W, n>(affine.bias, from + j);
-        }
-#pragma unroll
-        for (int j = 0; j < weights; ++j) {
-            if (!share.is_mine(from + j)) continue;
-            Pack<W, n> factor = unpacked<W, n>(weight[j]), shift = {};
-            if (!Place::loads_all && !affine.weight) factor = all_of<W, n>(1);
-            if constexpr (norm == Norm::layer) {
-                shift = unpacked<W, n>(bias[j]);
-                if (!Place::loads_all && !affine.bias) shift = all_of<W, n>(0);
-            }
-            share.store_to(
-                out, from + j,
-                normalized<norm, X, R, W, V>(x[from + j], factor, shift, normal, affine));
-        }
+    for (int j = 0; j < held; ++j) {
+        const bool mine = share.is_mine(j);
+        // Two loads are faster in a branch of their own, one is faster without.
+        if (norm == Norm::layer && !mine) continue;
+        if (weights == 0 && has_weight && mine)
+            weight[0] = share.template load_shared<W, n>(affine.weight, j);
+        if (biases == 0 && has_bias) bias[0] = share.template load_shared<W, n>(affine.bias, j);
+        if (!mine) continue;
+        Pack<W, n> factor = unpacked<W, n>(weight[weights > 0 ? j : 0]), shift = {};
+        if (!has_weight) factor = all_of<W, n>(1);
+        if (has_bias) shift = unpacked<W, n>(bias[biases > 0 ? j : 0]);
+        share.store_to(out, j, normalized<norm, X, R, W, V>(x[j], factor, shift, normal, affine));
     }
 }
 
 template <Norm norm, class X, class W, class R, bool add, Team team, int held>
-__global__ void __launch_bounds__(Forward<X, W>::template Limits<team, held>::threads,
-                                  Forward<X, W>::template Limits<team, held>::blocks)
+__global__ void __launch_bounds__(Forward<norm, X, W, add>::template Limits<team, held>::threads,
+                                  Forward<norm, X, W, add>::template Limits<team, held>::blocks)
     norm_rows(PlacesOf<team, add> places, RowsOf<NumberOf<X>> all, AffineOf<NumberOf<X>> affine) {
     using V = typename ComputedIn<X>::type;
-    constexpr int n = vector_bytes / sizeof(X), out = add ? 2 : 1, some = held < 4 ? held : 4;
-    constexpr bool early = team != Team::any;
-    constexpr int weights = early ? held : 1, biases = norm == Norm::layer ? weights : 1;
+    using With = Forward<norm, X, W, add>;
+    constexpr int n = vector_bytes / sizeof(X), out = add ? 2 : 1;
+    constexpr int residuals = With::template residuals<team, held>;
+    constexpr int weights = With::template weights<team, held>;
+    constexpr int biases = With::template biases<team, held>;
     __shared__ Gathered<Moments, warp> gathered;
     if constexpr (team == Team::cluster) gathered.prepare();
     const Seat seat = Seat::of<team>(all);
     const Share<team, row_tensors<add>> share(seat, all, places);
-    Loaded<X, n> loaded[held] = {}, residual[add ? some : 1];
-    Loaded<W, n> weight[weights], bias[biases];
+    Loaded<X, n> loaded[held] = {};
+    LoadedEarly<X, n, residuals> residual;
+    LoadedEarly<W, n, weights> weight;
+    LoadedEarly<W, n, biases> bias;
     wait_for_earlier();
 #pragma unroll
     for (int j = 0; j < held; ++j)
         if (share.loads(j)) loaded[j] = share.template load_from<X, n>(0, j);
 #pragma unroll
-    for (int j = 0; j < some && add; ++j)
+    for (int j = 0; j < residuals; ++j)
         if (share.loads(j)) residual[j] = share.template load_from<X, n>(1, j);
 #pragma unroll
-    for (int j = 0; j < weights && early; ++j)
+    for (int j = 0; j < weights; ++j)
         weight[j] = share.template load_shared<W, n>(affine.weight, j);
 #pragma unroll
-    for (int j = 0; j < biases && early && norm == Norm::layer; ++j)
-        bias[j] = share.template load_shared<W, n>(affine.bias, j);
+    for (int j = 0; j < biases; ++j) bias[j] = share.template load_shared<W, n>(affine.bias, j);
     let_next_begin<132>();
 
     Pack<X, n> x[held];
@@ -146,19 +146,20 @@ __global__ void __launch_bounds__(Forward<X, W>::template Limits<team, held>::th
     for (int j = 0; j < held; ++j) x[j] = unpacked<X, n>(loaded[j]);
     if constexpr (add) add_residual<V>(x, residual, share);
 #pragma unroll
-    for (int j = 0; j < held && early; ++j)
+    for (int j = 0; j < held && team != Team::any; ++j)
         if (!share.is_mine(j)) x[j] = {};
 
     keep_packed(x);
     const Normal<V> normal = normal_of<norm, V>(x, share, all, gathered, affine.eps);
     keep_packed(x);
-    store_row<norm, R, V, out>(x, weight, bias, share, normal, affine);
+    store_row<norm, R, V, out, weights, biases, W>(x, weight, bias, share, normal, affine);
 }
 
 // False: these rows are not for this kernel.
 template <Norm norm, class X, class W, class R, bool add>
 bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& affine,
                       const Queue& queue) {
+    using With = Forward<norm, X, W, add>;
     constexpr int n = vector_bytes / sizeof(X);
     if (!has_few(shape, shape.rows) || !has_vectors(shape, n) || !is_aligned(affine.weight) ||
         !is_aligned(affine.bias))
@@ -166,32 +167,33 @@ bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& aff
     const auto vectors = static_cast<uint64_t>(shape.n / n);
     const Card here = card(queue.device);
     const bool full = affine.weight && (norm == Norm::rms || affine.bias);
-    const ForwardSplit split = split_forward<X, W, add>(
-        shape, vectors, row_tensors<add> + (norm == Norm::layer ? 2 : 1), full, here);
+    const ForwardSplit split = split_forward<norm, X, W, add>(shape, vectors, full, here);
     if (split.held == 0) return false;
     const RowsOf<NumberOf<X>> all(static_cast<uint64_t>(shape.rows), vectors, split, shape.n);
     const auto start = [&](auto team, auto held, const auto& places) {
-        using Limits =
-            typename Forward<X, W>::template Limits<decltype(team)::value, decltype(held)::value>;
+        using Limits = typename With::template Limits<decltype(team)::value, decltype(held)::value>;
         check_threads(split.threads, Limits::threads);
         launch_early(queue.stream, here,
                      norm_rows<norm, X, W, R, add, decltype(team)::value, decltype(held)::value>,
                      split.grid, split.threads, split.blocks, places, all,
                      affine.in<NumberOf<X>>());
     };
-    if (split.team == Team::any) {
-        const PlacesOf<Team::any, add> places(shape, n);
-        with_held<8>(split.held, [&](auto held) {
-            start(std::integral_constant<Team, Team::any>(), held, places);
-        });
-    } else {
-        const PlacesOf<Team::block, add> places(shape);
-        with_held<4>(split.held, [&](auto held) {
-            if (split.team == Team::block)
-                start(std::integral_constant<Team, Team::block>(), held, places);
-            else
-                start(std::integral_constant<Team, Team::cluster>(), held, places);
-        });
+    const PlacesOf<Team::block, add> even(shape);
+    const auto start_own = [&](auto team) {
+        with_held<4>(split.held, [&](auto held) { start(team, held, even); });
+    };
+    switch (split.team) {
+        case Team::any:
+            with_held<8>(split.held, [&, anyhow = PlacesOf<Team::any, add>(shape, n)](auto held) {
+                start(std::integral_constant<Team, Team::any>(), held, anyhow);
+            });
+            break;
+        case Team::block: start_own(std::integral_constant<Team, Team::block>()); break;
+        case Team::cluster: start_own(std::integral_constant<Team, Team::cluster>()); break;
+        case Team::lean:
+            if constexpr (With::has_lean)
+                start(std::integral_constant<Team, Team::lean>(), std::integral_constant<int, 4>(),
+                      even);
     }
     return true;
 }

@@ -17,26 +17,50 @@ constexpr unsigned two_blocks = 1;
 constexpr unsigned two_blocks = 2;
 #endif
 
-// A team of its own loads the weights together with x, so that less is waited for. Else they come
-// from the cache when they are needed, and the registers serve more threads. Limits as measured on
-// an H200.
-template <class X, class W>
+// A team of its own loads the weights together with x, so that less is waited for; a lean one the
+// bias when it is needed; else both come then. Registers that this spares serve more threads: those
+// that a block is limited to, with so many blocks on a multiprocessor at least. As measured on an
+// H200.
+template <Norm norm, class X, class W, bool add>
 struct Forward {
+    static constexpr bool half = sizeof(X) == 2, wide_weights = sizeof(W) > sizeof(X);
+    // Else a lean team would have no more room.
+    static constexpr bool has_lean = norm == Norm::layer && !wide_weights && !(half && add);
     template <int held>
     struct Any {
-        static constexpr unsigned threads = held == 4 ? 576 : 512;
-        // At least, on a multiprocessor.
-        static constexpr unsigned blocks =
-            held <= 2 || (held == 8 && sizeof(X) == 2) ? 1 : two_blocks;
+        static constexpr unsigned threads = held != 4 ? 512 : half ? 576 : 704;
+        static constexpr unsigned blocks = held <= 2 || (held == 8 && half) ? 1 : two_blocks;
     };
     template <Team team>
     struct Own {
-        static constexpr unsigned threads = team == Team::block ? 384 : 128;
-        static constexpr unsigned blocks =
-            team == Team::block && sizeof(W) <= sizeof(X) ? two_blocks : 1;
+        static constexpr unsigned most_threads() {
+            if (team == Team::cluster) return 128;
+            if (team == Team::block && (half || has_lean)) return 384;
+            return add ? 512 : 576;
+        }
+        static constexpr unsigned threads = most_threads();
+        static constexpr unsigned blocks = team == Team::cluster || wide_weights ? 1 : two_blocks;
     };
     template <Team team, int held>
     using Limits = std::conditional_t<team == Team::any, Any<held>, Own<team>>;
+    // Many rows of no more vectors than this are faster with a block of their own that is not lean.
+    static constexpr uint64_t own_vectors() {
+        if (wide_weights) return norm == Norm::rms ? 512 : 0;
+        if (has_lean) return 512;
+        return half && norm == Norm::rms && !add ? 1024 : Own<Team::block>::threads * 4;
+    }
+
+    // How many of a thread's vectors are under way together with x: of the weight, of the bias, and
+    // of the residual as many as there are registers for.
+    template <Team team, int held>
+    static constexpr int weights = team == Team::any ? 0 : held;
+    template <Team team, int held>
+    static constexpr int biases = norm == Norm::rms || team == Team::lean ? 0 : weights<team, held>;
+    template <Team team, int held>
+    static constexpr int residuals = !add                        ? 0
+                                     : held < 4                  ? held
+                                     : half || team != Team::any ? 4
+                                                                 : 2;
 };
 
 struct ForwardSplit : Split {
@@ -44,9 +68,9 @@ struct ForwardSplit : Split {
 };
 
 // None where `most` threads do not hold a row.
-inline ForwardSplit split_own(uint64_t rows, uint64_t vectors, unsigned blocks, int held,
+inline ForwardSplit split_own(Team team, uint64_t rows, uint64_t vectors, unsigned blocks, int held,
                               unsigned most) {
-    ForwardSplit split{{}, blocks > 1 ? Team::cluster : Team::block};
+    ForwardSplit split{{}, team};
     const uint64_t threads = threads_for(quotient_up(vectors, blocks), held);
     if (threads > most) return split;
     split.blocks = blocks;
@@ -72,35 +96,42 @@ ForwardSplit split_few_rows(uint64_t rows, uint64_t vectors, unsigned streams, c
         const uint64_t share = quotient_up(vectors, blocks);
         const int held = share <= 64 ? 1 : share <= 256 ? 2 : 4;
         const ForwardSplit split =
-            split_own(rows, vectors, blocks, held, Limits<Team::cluster>::threads);
+            split_own(Team::cluster, rows, vectors, blocks, held, Limits<Team::cluster>::threads);
         if (split.held) return split;
     }
     const int held = vectors <= 128 ? 1 : vectors <= 512 ? 2 : 4;
-    return split_own(rows, vectors, 1, held, Limits<Team::block>::threads);
+    return split_own(Team::block, rows, vectors, 1, held, Limits<Team::block>::threads);
 }
 
-// Many rows of no more than this are faster with the weights at hand, on an H200.
-constexpr uint64_t own_vectors(unsigned streams) {
-    return streams > 3 ? 1536 : 1024;
+// None: the rows are too long for a team of their own, or many of them are faster without.
+template <Norm norm, class X, class W, bool add>
+ForwardSplit split_own_rows(uint64_t rows, uint64_t vectors, bool many, const Card& card) {
+    using With = Forward<norm, X, W, add>;
+    constexpr unsigned streams = row_tensors<add> + (norm == Norm::layer ? 2 : 1);
+    ForwardSplit split{{}, Team::block};
+    if (!many)
+        split = split_few_rows<With::template Own>(rows, vectors, streams, card);
+    else if (vectors <= With::own_vectors())
+        split =
+            split_own(Team::block, rows, vectors, 1, 4, With::template Own<Team::block>::threads);
+    if (split.held == 0 && With::has_lean)
+        split = split_own(Team::lean, rows, vectors, 1, 4, With::template Own<Team::lean>::threads);
+    return split;
 }
 
 // `full`: there is all that a team of its own loads.
-template <class X, class W, bool add>
-ForwardSplit split_forward(const RowShape<row_tensors<add>>& shape, uint64_t vectors,
-                           unsigned streams, bool full, const Card& card) {
-    using Limits = Forward<X, W>;
+template <Norm norm, class X, class W, bool add>
+ForwardSplit split_forward(const RowShape<row_tensors<add>>& shape, uint64_t vectors, bool full,
+                           const Card& card) {
+    using With = Forward<norm, X, W, add>;
     const auto rows = static_cast<uint64_t>(shape.rows);
     const bool many = are_many(rows, card);
     if (are_short(vectors, many)) return {split_short_rows(rows, vectors, many), Team::any};
     if (full && shape.used <= 1) {
-        if (many && vectors <= own_vectors(streams))
-            return split_own(rows, vectors, 1, 4, Limits::template Own<Team::block>::threads);
-        const ForwardSplit few =
-            many ? ForwardSplit{}
-                 : split_few_rows<Limits::template Own>(rows, vectors, streams, card);
-        if (few.held) return few;
+        const ForwardSplit own = split_own_rows<norm, X, W, add>(rows, vectors, many, card);
+        if (own.held) return own;
     }
-    return {split_long_rows<Limits::template Any, 4, 8>(rows, vectors), Team::any};
+    return {split_long_rows<With::template Any, 4, 8>(rows, vectors), Team::any};
 }
 
 }  // namespace

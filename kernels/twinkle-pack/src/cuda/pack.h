@@ -83,6 +83,21 @@ __device__ __forceinline__ float to_number(T value) {
     return to_float(value);
 }
 
+// An element of a pack. Two bfloat16 are one word, of which each takes one instruction.
+template <class T, int n>
+__device__ __forceinline__ auto number_at(const Pack<T, n>& pack, int i) {
+    if constexpr (std::is_same_v<T, BFloat16> && n % 2 == 0) {
+        uint32_t word;
+        __builtin_memcpy(&word, pack.at + i / 2 * 2, sizeof word);
+        word = i % 2 == 0 ? word << 16 : word & 0xffff0000u;
+        float number;
+        __builtin_memcpy(&number, &word, sizeof number);
+        return number;
+    } else {
+        return to_number(pack.at[i]);
+    }
+}
+
 template <class T, class Number>
 __device__ __forceinline__ T rounded(Number value) {
     if constexpr (sizeof(T) == 8) {

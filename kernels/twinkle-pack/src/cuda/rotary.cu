@@ -23,7 +23,7 @@ template <class C, class Number, int n>
 __device__ __forceinline__ void load_numbers(const char* from, Number (&values)[n], bool cached) {
     const Pack<C, n> pack = load<C, n>(from, cached);
 #pragma unroll
-    for (int i = 0; i < n; ++i) values[i] = to_number(pack.at[i]);
+    for (int i = 0; i < n; ++i) values[i] = number_at(pack, i);
 }
 
 // x, cos, sin, result

@@ -8,9 +8,9 @@
 namespace twinkle_pack::cuda {
 namespace {
 
-// Who has a row: a part of a warp or up to a block, of rows that lie anyhow; a block; several
-// blocks.
-enum class Team { any, block, cluster };
+// Who has a row: a part of a warp or up to a block, of rows that lie anyhow; a block; a block that
+// leaves others more room; several blocks.
+enum class Team { any, block, lean, cluster };
 
 // Rows in registers, and who holds them. Whatever is divided by is a power of two, given by its
 // bits.

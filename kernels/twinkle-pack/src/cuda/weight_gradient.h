@@ -48,8 +48,8 @@ __global__ void __launch_bounds__(column_threads)
         const Normal<V> normal = kept_normal<V>(sums.kept, row);
 #pragma unroll
         for (int e = 0; e < n; ++e) {
-            const reg g = to_number(grad.at[e]);
-            const reg value = V::mul(normal.difference(to_number(x.at[e])), normal.scale.high);
+            const reg g = number_at(grad, e);
+            const reg value = V::mul(normal.difference(number_at(x, e)), normal.scale.high);
             of_weight[e] = V::fma(value, g, of_weight[e]);
             if constexpr (norm == Norm::layer) of_bias[e] += g;
         }
