@@ -139,29 +139,42 @@ __device__ __forceinline__ Moments moments_of_warp(Pack<X, n> (&x)[held], const 
     }
 }
 
-// The sums of all parts, about one number: each lane of a warp brings one part, or none (zeros).
-template <class V>
-__device__ __forceinline__ Pair<float> joined_about(float about, const Moments& part) {
-    const float shift = part.mean - about, moved = part.count * shift;
-    return sum_in_warp(Pair<float>{moved + part.differences,
-                                   V::fma(shift, moved + 2 * part.differences, part.squares)},
-                       warp);
+// As many parts of a row as the warps of its team can be: each lane has so many of them.
+template <Team team>
+constexpr int parts_of_lane = team == Team::cluster ? 2 : 1;
+template <Team team>
+using GatheredFrom = Gathered<Moments, warp * parts_of_lane<team>>;
+
+// The sums of all parts, about one number: each lane of a warp brings some, or zeros.
+template <class V, int count>
+__device__ __forceinline__ Pair<float> joined_about(float about, const Moments (&parts)[count]) {
+    Pair<float> sums{0, 0};
+#pragma unroll
+    for (const Moments& part : parts) {
+        const float shift = part.mean - about, moved = part.count * shift;
+        sums += Pair<float>{moved + part.differences,
+                            V::fma(shift, moved + 2 * part.differences, part.squares)};
+    }
+    return sum_in_warp(sums, warp);
 }
 
 // Of all parts together, the same in all lanes. `about`: the mean of the first part, than which
 // none has more numbers. Sums about it lose what the parts' number has of digits at most, which
 // half precision does not see.
-template <Norm norm, class V>
-__device__ __forceinline__ Moments joined(const Moments& part, float about,
+template <Norm norm, class V, int count>
+__device__ __forceinline__ Moments joined(const Moments (&parts)[count], float about,
                                           const Length<float>& length) {
     if constexpr (norm == Norm::rms) {
-        return {length.n, 0, 0, sum_in_warp(part.squares, warp)};
+        float squares = 0;
+#pragma unroll
+        for (const Moments& part : parts) squares += part.squares;
+        return {length.n, 0, 0, sum_in_warp(squares, warp)};
     } else {
-        Pair<float> sums = joined_about<V>(about, part);
+        Pair<float> sums = joined_about<V>(about, parts);
         const float shift = sums.first * length.inverse;
         if (V::precise && are_far<V>(sums, shift)) {
             about += shift;
-            sums = joined_about<V>(about, part);
+            sums = joined_about<V>(about, parts);
         }
         return {length.n, about, sums.first, sums.second};
     }
@@ -172,7 +185,7 @@ template <Norm norm, class V, Team team, int tensors, class X, int held, int n>
 __device__ __forceinline__ Normal<V> normal_of(Pack<X, n> (&x)[held],
                                                const Share<team, tensors>& share,
                                                const RowsOf<float>& all,
-                                               Gathered<Moments, warp>& gathered, float eps) {
+                                               GatheredFrom<team>& gathered, float eps) {
     const bool alone = team == Team::any && all.lanes <= warp;
     const unsigned lanes = alone ? all.lanes : warp;
     float count = all.length.n, inverse = all.length.inverse;
@@ -194,8 +207,11 @@ __device__ __forceinline__ Normal<V> normal_of(Pack<X, n> (&x)[held],
             if (here == 0) gathered.items[place] = moments;
             __syncthreads();
         }
-        const Moments part = here < warps ? gathered.items[here] : Moments{};
-        moments = joined<norm, V>(part, gathered.items[0].mean, all.length);
+        Moments parts[parts_of_lane<team>];
+#pragma unroll
+        for (unsigned k = 0; k < parts_of_lane<team>; ++k)
+            parts[k] = here + k * warp < warps ? gathered.items[here + k * warp] : Moments{};
+        moments = joined<norm, V>(parts, gathered.items[0].mean, all.length);
     }
     if constexpr (norm == Norm::rms)
         return Normal<V>::root_mean_square(moments.squares, all.length, eps);

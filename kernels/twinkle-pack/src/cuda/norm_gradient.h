@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(Backward<X, W, G>::template Held<held>::thread
     using V = typename ComputedIn<X>::type;
     using reg = typename V::reg;
     constexpr int n = vector_bytes / sizeof(X);
-    __shared__ Gathered<Moments, warp> gathered;
+    __shared__ GatheredFrom<Team::any> gathered;
     __shared__ reg fourth[warp], fifth[warp];
     const Seat thread = Seat::of<Team::any>(all);
     const Share<Team::any, 3> share(thread, all, places);

@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(Forward<norm, X, W, add>::template Limits<team
     constexpr int residuals = With::template residuals<team, held>;
     constexpr int weights = With::template weights<team, held>;
     constexpr int biases = With::template biases<team, held>;
-    __shared__ Gathered<Moments, warp> gathered;
+    __shared__ GatheredFrom<team> gathered;
     if constexpr (team == Team::cluster) gathered.prepare();
     const Seat seat = Seat::of<team>(all);
     const Share<team, row_tensors<add>> share(seat, all, places);

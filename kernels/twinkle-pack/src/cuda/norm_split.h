@@ -34,7 +34,7 @@ struct Forward {
     template <Team team>
     struct Own {
         static constexpr unsigned most_threads() {
-            if (team == Team::cluster) return 128;
+            if (team == Team::cluster) return 256;
             if (team == Team::block && (half || has_lean)) return 384;
             return add ? 512 : 576;
         }
@@ -94,7 +94,7 @@ ForwardSplit split_few_rows(uint64_t rows, uint64_t vectors, unsigned streams, c
             blocks *= 2;
     if (blocks > 1) {
         const uint64_t share = quotient_up(vectors, blocks);
-        const int held = share <= 64 ? 1 : share <= 256 ? 2 : 4;
+        const int held = share <= 128 ? 1 : share <= 512 ? 2 : 4;
         const ForwardSplit split =
             split_own(Team::cluster, rows, vectors, blocks, held, Limits<Team::cluster>::threads);
         if (split.held) return split;
