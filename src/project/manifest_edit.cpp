@@ -5,8 +5,10 @@
 #include "base/document.h"
 #include "base/text.h"
 #include "base/toml.h"
+#include "project/entry_places.h"
 #include "project/manifest_sections.h"
-#include "project/toml_layout.h"
+#include "project/text_changes.h"
+#include "project/toml_meaning.h"
 #include "twinkle/error.h"
 
 namespace twinkle::project {
@@ -24,24 +26,6 @@ struct Meaning {
     std::string path;
     bool operator==(const Meaning&) const = default;
 };
-
-TomlPath joined(TomlPath path, const TomlPath& more) {
-    path.insert(path.end(), more.begin(), more.end());
-    return path;
-}
-
-bool begins_with(const TomlPath& path, const TomlPath& beginning) {
-    return path.size() >= beginning.size() &&
-           std::equal(beginning.begin(), beginning.end(), path.begin());
-}
-
-const Node* find_node(const Node& root, const TomlPath& path) {
-    const Node* node = &root;
-    for (const std::string& key : path) {
-        node = node == nullptr ? nullptr : node->find(key);
-    }
-    return node;
-}
 
 std::string key_text(const std::string& name) {
     const bool bare = !name.empty() && name.find_first_not_of(
@@ -64,70 +48,27 @@ std::string value_text(const Pin& pin, const std::string& path) {
                                            : "{ " + field + " }";
 }
 
-// Tables that hold nothing count as absent, and the order of keys does not matter.
-bool is_nothing(const Node& node) {
-    return node.kind == Node::Kind::table &&
-           std::all_of(node.members.begin(), node.members.end(),
-                       [](const base::Member& member) { return is_nothing(member.value); });
-}
-
-bool same_meaning(const Node& a, const Node& b) {
-    if (a.kind == Node::Kind::table && b.kind == Node::Kind::table) {
-        const auto inside = [](const Node& one, const Node& other, bool compare) {
-            return std::all_of(
-                one.members.begin(), one.members.end(), [&](const base::Member& member) {
-                    const Node* same = other.find(member.key);
-                    return same == nullptr ? is_nothing(member.value)
-                                           : !compare || same_meaning(member.value, *same);
-                });
-        };
-        return inside(a, b, true) && inside(b, a, false);
-    }
-    return a.kind == b.kind && a.boolean == b.boolean && a.integer == b.integer &&
-           a.number == b.number && a.text == b.text &&
-           std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
-                      [](const Node& x, const Node& y) { return same_meaning(x, y); });
-}
-
-Node without(Node root, const TomlPath& path) {
-    Node* node = &root;
-    for (std::size_t i = 0; i < path.size(); ++i) {
-        const auto found =
-            std::find_if(node->members.begin(), node->members.end(),
-                         [&](const base::Member& member) { return member.key == path[i]; });
-        if (found == node->members.end()) {
-            break;
-        }
-        if (i + 1 == path.size()) {
-            node->members.erase(found);
-            break;
-        }
-        node = &found->value;
-    }
-    return root;
-}
-
-// One entry of one table of kernels, with all the places in the text that speak of it.
+// Changes one entry of one table of kernels.
 class Editor {
 public:
     Editor(std::string_view text, std::string_view origin, const Node& root, TomlPath table,
            std::string name)
-        : text_(text),
-          origin_(origin),
+        : origin_(origin),
           root_(root),
           table_(std::move(table)),
           name_(std::move(name)),
+          text_(text),
           sections_(toml_layout(text)),
-          newline_(text.find("\r\n") != std::string_view::npos ? "\r\n" : "\n") {
-        find_places();
-    }
+          places_(find_entry(sections_, table_, name_)),
+          changes_(text, sections_[0].header.begin) {}
 
     std::string add(const Pin& pin, const std::string& path) {
+        const TomlEntry* const whole = places_.whole.entry;
         Meaning wanted{{pin}, path};
         if (!path.empty()) {
             wanted.pins.clear();
         }
-        if (whole_ != nullptr && whole_->is_array && path.empty()) {
+        if (whole != nullptr && whole->is_array && path.empty()) {
             const Meaning before = meaning(root_);
             wanted.pins = before.pins;
             if (std::find(before.pins.begin(), before.pins.end(), pin) != before.pins.end()) {
@@ -137,13 +78,13 @@ public:
                 fail("a list of versions holds no revisions");
             }
             wanted.pins.push_back(pin);
-            insert(whole_->items.back().end, ", " + value_text(pin, ""));
-        } else if (whole_ != nullptr) {
-            replace(whole_->value, value_text(pin, path));
-        } else if (!parts_.empty()) {
+            changes_.insert(whole->items.back().end, ", " + value_text(pin, ""));
+        } else if (whole != nullptr) {
+            changes_.replace(whole->value, value_text(pin, path));
+        } else if (!places_.parts.empty()) {
             replace_parts(field_text(pin, path));
-        } else if (own_section_ != nullptr) {
-            insert_line(own_section_->header.end, field_text(pin, path), "");
+        } else if (places_.own_section != nullptr) {
+            changes_.insert_line(places_.own_section->header.end, field_text(pin, path));
         } else {
             insert_new(value_text(pin, path));
         }
@@ -151,11 +92,11 @@ public:
     }
 
     std::string remove(const std::optional<Pin>& pin) {
-        const Meaning before = meaning(root_);
         Meaning wanted;
         if (pin) {
-            const auto found = std::find(before.pins.begin(), before.pins.end(), *pin);
-            if (found == before.pins.end()) {
+            wanted = meaning(root_);
+            const auto found = std::find(wanted.pins.begin(), wanted.pins.end(), *pin);
+            if (found == wanted.pins.end()) {
                 throw Error(ErrorCode::not_found,
                             {.what = "the manifest does not ask for " + base::printable(name_) +
                                      "@" + base::printable(pin->text()),
@@ -163,11 +104,10 @@ public:
                              .why = "",
                              .hint = ""});
             }
-            wanted.pins = before.pins;
-            wanted.pins.erase(wanted.pins.begin() + (found - before.pins.begin()));
-            if (!wanted.pins.empty() && whole_ != nullptr) {
-                const auto index = static_cast<std::size_t>(found - before.pins.begin());
-                remove_from_list(whole_->items, index);
+            const auto index = static_cast<std::size_t>(found - wanted.pins.begin());
+            wanted.pins.erase(found);
+            if (!wanted.pins.empty() && places_.whole.entry != nullptr) {
+                changes_.erase_item(places_.whole.entry->items, index);
                 return checked(wanted);
             }
         }
@@ -176,17 +116,6 @@ public:
     }
 
 private:
-    struct Container {
-        TomlPath path;
-        const TomlEntry* inline_table = nullptr;  // none: a section
-        const TomlSection* section = nullptr;
-        const std::vector<TomlEntry>* entries = nullptr;
-    };
-    struct Part {
-        const TomlEntry* entry = nullptr;
-        Container in;
-    };
-
     [[noreturn]] void fail(std::string why) const {
         throw Error(ErrorCode::malformed, {.what = "cannot edit the entry of " +
                                                    base::printable(name_) + " in the manifest",
@@ -211,76 +140,11 @@ private:
         return result;
     }
 
-    void find_places() {
-        entry_path_ = joined(table_, {name_});
-        for (const TomlSection& section : sections_) {
-            if (section.is_array) {
-                continue;
-            }
-            if (section.path == entry_path_) {
-                own_section_ = &section;
-            }
-            if (section.path == table_) {
-                table_section_ = &section;
-            }
-            visit({section.path, nullptr, &section, &section.entries});
-        }
-    }
-
-    void visit(const Container& container) {
-        for (const TomlEntry& entry : *container.entries) {
-            const TomlPath path = joined(container.path, entry.key);
-            if (path == entry_path_) {
-                whole_ = &entry;
-                whole_in_ = container;
-                continue;
-            }
-            if (begins_with(path, entry_path_)) {
-                parts_.push_back({&entry, container});
-            } else if (begins_with(path, table_) && path != table_ &&
-                       begins_with(table_, container.path)) {
-                sibling_ = {&entry, container};
-            }
-            const bool on_the_way = begins_with(table_, path);
-            if (entry.is_inline_table && (on_the_way || begins_with(path, table_))) {
-                const Container inside{path, &entry, nullptr, &entry.members};
-                if (on_the_way &&
-                    (holder_.inline_table == nullptr || path.size() > holder_.path.size())) {
-                    holder_ = inside;
-                }
-                visit(inside);
-            }
-        }
-    }
-
-    // ---- changes; positions refer to the original text, so they are applied from the end
-
-    void replace(const TomlSpan& span, std::string with) {
-        changes_.push_back({span.begin, span.end, std::move(with)});
-    }
-    void insert(std::size_t at, std::string what) { replace({at, at}, std::move(what)); }
-    void erase(std::size_t begin, std::size_t end) { replace({begin, end}, ""); }
-
-    // A line of its own at the beginning of a line, or behind a last line without an end.
-    void insert_line(std::size_t at, const std::string& line, const std::string& indent) {
-        const bool fresh = at == 0 || text_[at - 1] == '\n' || at == sections_[0].header.begin;
-        insert(at, fresh ? indent + line + newline_ : newline_ + indent + line);
-    }
-
-    void insert_behind(const TomlEntry& entry, const std::string& line) {
-        const std::size_t begin = line_begin(text_, entry.place.begin);
-        std::string indent = text_.substr(begin, entry.place.begin - begin);
-        if (indent.find_first_not_of(" \t") != std::string::npos) {
-            indent.clear();  // a byte order mark
-        }
-        insert_line(next_line(text_, entry.place.end), line, indent);
-    }
-
-    void insert_member(const Container& table, const std::string& member) {
+    void insert_member(const TomlContainer& table, const std::string& member) {
         if (table.entries->empty()) {
-            replace(table.inline_table->value, "{ " + member + " }");
+            changes_.replace(table.inline_table->value, "{ " + member + " }");
         } else {
-            insert(table.entries->back().place.end, ", " + member);
+            changes_.insert(table.entries->back().place.end, ", " + member);
         }
     }
 
@@ -295,112 +159,67 @@ private:
 
     void insert_new(const std::string& value) {
         const std::string member = key_text(name_) + " = " + value;
-        if (table_section_ != nullptr) {
-            if (table_section_->entries.empty()) {
-                insert_line(table_section_->header.end, member, "");
-            } else {
-                insert_behind(table_section_->entries.back(), member);
-            }
-        } else if (holder_.inline_table != nullptr) {
-            insert_member(holder_, prefix(holder_.path) + member);
-        } else if (sibling_.entry != nullptr) {
-            insert_behind(*sibling_.entry, prefix(sibling_.in.path) + member);
+        const TomlSection* const section = places_.table_section;
+        if (section != nullptr && section->entries.empty()) {
+            changes_.insert_line(section->header.end, member);
+        } else if (section != nullptr) {
+            changes_.insert_line_behind(section->entries.back().place, member);
+        } else if (places_.holder.inline_table != nullptr) {
+            insert_member(places_.holder, prefix(places_.holder.path) + member);
+        } else if (const EntryPlace& sibling = places_.sibling; sibling.entry != nullptr) {
+            changes_.insert_line_behind(sibling.entry->place, prefix(sibling.in.path) + member);
         } else {
-            append_section(member);
+            std::string header = prefix({});
+            header.pop_back();
+            changes_.append_section(header, member);
         }
-    }
-
-    void append_section(const std::string& member) {
-        std::string header = prefix({});
-        header.pop_back();
-        const bool empty = text_.size() == sections_[0].header.begin;
-        const bool ends = empty || text_.back() == '\n';
-        insert(text_.size(), (ends ? "" : newline_) + (empty ? "" : newline_) + "[" + header + "]" +
-                                 newline_ + member + newline_);
     }
 
     void replace_parts(const std::string& field) {
-        const TomlEntry& first = *parts_.front().entry;
-        const TomlSpan last_key = first.key_parts.back();
-        replace({last_key.begin, first.value.end}, field);
-        for (std::size_t i = 1; i < parts_.size(); ++i) {
-            remove_entry(parts_[i]);
+        const TomlEntry& first = *places_.parts.front().entry;
+        changes_.replace({first.key_parts.back().begin, first.value.end}, field);
+        for (std::size_t i = 1; i < places_.parts.size(); ++i) {
+            remove_entry(places_.parts[i]);
         }
     }
 
-    template <typename Places>
-    void remove_from_list(const Places& items, std::size_t index) {
-        const TomlSpan& item = items[index];
-        if (item.comma != no_place) {
-            std::size_t end = item.comma + 1;
-            while (end < text_.size() && text_[end] == ' ') {
-                ++end;
-            }
-            erase(item.begin, end);
+    void remove_entry(const EntryPlace& place) {
+        if (place.in.inline_table == nullptr) {
+            changes_.erase_lines(place.entry->place);
             return;
         }
-        std::size_t begin = item.begin;
-        if (index > 0) {
-            erase(items[index - 1].comma, items[index - 1].comma + 1);
-            while (begin > items[index - 1].comma + 1 && text_[begin - 1] == ' ') {
-                --begin;
-            }
+        std::vector<TomlSpan> members;
+        for (const TomlEntry& member : *place.in.entries) {
+            members.push_back(member.place);
         }
-        erase(begin, item.end);
-    }
-
-    void remove_entry(const Part& part) {
-        if (part.in.inline_table == nullptr) {
-            const std::size_t begin = line_begin(text_, part.entry->place.begin);
-            erase(std::max(begin, sections_[0].header.begin),
-                  next_line(text_, part.entry->place.end));
-            return;
-        }
-        std::vector<TomlSpan> places;
-        std::size_t index = 0;
-        for (const TomlEntry& member : *part.in.entries) {
-            index = &member == part.entry ? places.size() : index;
-            places.push_back(member.place);
-        }
-        remove_from_list(places, index);
+        changes_.erase_item(members,
+                            static_cast<std::size_t>(place.entry - place.in.entries->data()));
     }
 
     void remove_all() {
-        if (whole_ != nullptr) {
-            remove_entry({whole_, whole_in_});
+        if (places_.whole.entry != nullptr) {
+            remove_entry(places_.whole);
         }
-        for (const Part& part : parts_) {
+        for (const EntryPlace& part : places_.parts) {
             remove_entry(part);
         }
-        if (own_section_ != nullptr) {
-            erase(line_begin(text_, own_section_->header.begin), own_section_->header.end);
+        if (places_.own_section != nullptr) {
+            const std::size_t header = places_.own_section->header.begin;
+            changes_.erase_lines({header, header});
         }
-    }
-
-    std::string applied() const {
-        auto changes = changes_;
-        std::stable_sort(changes.begin(), changes.end(),
-                         [](const Change& a, const Change& b) { return a.begin > b.begin; });
-        std::string result = text_;
-        std::size_t limit = text_.size();
-        for (const Change& change : changes) {
-            if (change.end > limit) {
-                fail("its parts overlap");
-            }
-            result.replace(change.begin, change.end - change.begin, change.with);
-            limit = change.begin;
-        }
-        return result;
     }
 
     // The new text must mean what was wanted, and nothing else may have changed.
     std::string checked(const Meaning& wanted) const {
-        std::string result = applied();
+        const std::optional<std::string> result = changes_.applied();
+        if (!result) {
+            fail("its parts overlap");
+        }
         try {
-            const Node after = base::parse_toml_document(result, origin_);
+            const Node after = base::parse_toml_document(*result, origin_);
             if (meaning(after) == wanted &&
-                same_meaning(without(root_, entry_path_), without(after, entry_path_))) {
-                return result;
+                same_meaning(without(root_, places_.path), without(after, places_.path))) {
+                return *result;
             }
         } catch (const Error& error) {
             fail("changed by position it would not be valid: " + error.details().why);
@@ -408,28 +227,14 @@ private:
         fail("the text there is too unusual to be changed by position");
     }
 
-    struct Change {
-        std::size_t begin;
-        std::size_t end;
-        std::string with;
-    };
-
-    const std::string text_;
     const std::string origin_;
     const Node& root_;
     const TomlPath table_;
     const std::string name_;
+    const std::string text_;
     const std::vector<TomlSection> sections_;
-    const std::string newline_;
-    TomlPath entry_path_;
-    const TomlEntry* whole_ = nullptr;  // `name = value`
-    Container whole_in_;
-    std::vector<Part> parts_;                     // `name.version = value`, or in [kernels.name]
-    const TomlSection* own_section_ = nullptr;    // [kernels.name]
-    const TomlSection* table_section_ = nullptr;  // [kernels]
-    Container holder_;                            // the innermost inline table around the table
-    Part sibling_;                                // the last other kernel
-    std::vector<Change> changes_;
+    const EntryPlaces places_;
+    TextChanges changes_;
 };
 
 std::vector<TomlPath> tables_of(ManifestFormat format) {

@@ -189,6 +189,11 @@ private:
 
 }  // namespace
 
+TomlPath joined(TomlPath path, const TomlPath& more) {
+    path.insert(path.end(), more.begin(), more.end());
+    return path;
+}
+
 std::size_t next_line(std::string_view text, std::size_t at) {
     const auto end = text.find('\n', at);
     return end == std::string_view::npos ? text.size() : end + 1;

@@ -19,6 +19,7 @@ struct TomlSpan {
 };
 
 using TomlPath = std::vector<std::string>;
+TomlPath joined(TomlPath path, const TomlPath& more);
 
 // "key = value", as a statement or in an inline table.
 struct TomlEntry {

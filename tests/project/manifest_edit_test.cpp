@@ -109,6 +109,8 @@ TEST_CASE("every way to write a manifest can be removed from") {
              {"kernels.\"a/b\" = 1\r\ntrust = []\r\n", "trust = []\r\n"},
              {"[kernels.\"a/b\"]\nversion = 1\n\n[layers]\n", "\n[layers]\n"},
              {"[kernels]\n\"a/b\" = 1", "[kernels]\n"},
+             {"\xef\xbb\xbfkernels.\"a/b\" = 1\n", "\xef\xbb\xbf"},
+             {"\xef\xbb\xbf[kernels.\"a/b\"]\nversion = 1\n", "\xef\xbb\xbf"},
          }) {
         INFO(before);
         CHECK(removed(before, "a/b") == after);
