@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <stdexcept>
@@ -137,9 +138,11 @@ struct Card {
     uint16_t cluster_blocks;
     bool early;
 };
-// A small one, so that the cases of the tests are large for it too.
+// A small one, so that the cases of the tests are large for it too. TWINKLE_PACK_CLUSTER: how many
+// blocks can be a cluster, on a part of a GPU fewer than 8.
 inline Card card(int) {
-    return {16, 8, true};
+    static const char* const cluster = std::getenv("TWINKLE_PACK_CLUSTER");
+    return {16, static_cast<uint16_t>(cluster ? std::atoi(cluster) : 8), true};
 }
 
 template <class... Parameters>
