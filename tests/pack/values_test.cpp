@@ -184,31 +184,39 @@ TEST_CASE("values that are no numbers, infinite, huge and tiny are as in PyTorch
 TEST_CASE("few rows that are long", "[isa]") {
     at::manual_seed(7);
     const std::vector<std::vector<int64_t>> shapes{{2, 4096},  {4, 5128},  {2, 11008}, {16, 8200},
-                                                   {7, 16384}, {2, 32776}, {3, 40000}};
-    for (const Formula& formula : norm_formulas())
+                                                   {7, 16384}, {2, 32776}, {3, 40000}, {1, 512},
+                                                   {2, 1024},  {2, 16384}, {2, 32768}};
+    const auto check = [](const Formula& formula, const std::vector<int64_t>& shape,
+                          at::ScalarType dtype, at::ScalarType row) {
+        check_right(formula,
+                    formula.inputs([&] { return random(shape, dtype); }, shape.back(), row));
+    };
+    for (const Formula& formula : norm_formulas()) {
         for (auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
-            for (const auto& shape : shapes) {
-                const Tensors inputs =
-                    formula.inputs([&] { return random(shape, dtype); }, shape.back(), dtype);
-                check_right(formula, inputs);
-            }
+            for (const auto& shape : shapes) check(formula, shape, dtype, dtype);
+        for (int64_t n : {512, 4096, 11008, 32768})
+            check(formula, {2, n}, at::kBFloat16, at::kFloat);
+    }
 }
 
 // On a GPU, by how many vectors of 16 bytes a row has, threads hold other numbers of them, and
 // weights with them or not.
 TEST_CASE("many rows that are long") {
     at::manual_seed(8);
-    const int64_t rows = here(at::zeros({1})).is_cuda() ? 640 : 66;
+    const int64_t rows = here(at::zeros({1})).is_cuda() ? 1024 : 66;
     const auto check = [&](const Formula& formula, int64_t n, at::ScalarType dtype,
                            at::ScalarType row) {
         check_right(formula, formula.inputs([&] { return random({rows, n}, dtype); }, n, row));
     };
     for (const Formula& formula : norm_formulas()) {
-        for (int64_t vectors : {300, 577, 1540, 2310, 2820})
+        for (int64_t vectors : {20, 40, 300, 577, 1540, 2310, 2820})
             check(formula, vectors * 4, at::kFloat, at::kFloat);
-        for (auto dtype : {at::kBFloat16, at::kHalf})
-            for (int64_t vectors : {300, 577, 1030}) check(formula, vectors * 8, dtype, dtype);
-        check(formula, 577 * 8, at::kBFloat16, at::kFloat);
+        for (int64_t vectors : {20, 40, 300, 577, 1030, 2310})
+            check(formula, vectors * 8, at::kBFloat16, at::kBFloat16);
+        for (int64_t vectors : {300, 577}) {
+            check(formula, vectors * 8, at::kHalf, at::kHalf);
+            check(formula, vectors * 8, at::kBFloat16, at::kFloat);
+        }
     }
 }
 
@@ -278,18 +286,21 @@ TEST_CASE("layer_norm of a row with huge first numbers") {
     at::manual_seed(13);
     for (auto dtype : {at::kFloat, at::kBFloat16})
         for (const std::vector<int64_t>& shape :
-             {std::vector<int64_t>{80, 512}, {80, 4096}, {1, 4096}, {1, 8192}}) {
-            const int64_t n = shape.back();
-            Tensor x = random(shape, dtype);
-            x.slice(1, 0, 8).fill_(1e18);
-            const Tensor weight = here(at::ones({n}, dtype)), bias = here(at::zeros({n}, dtype));
-            const Tensor wide = weight.to(at::kDouble);
-            const auto exact = at::layer_norm(x.to(at::kDouble), {n}, wide, at::zeros_like(wide));
-            const Tensor off =
-                (call("layer_norm", {x, weight, bias})[0].to(at::kDouble) - exact).abs().max();
-            INFO(dtype << " " << shape[0] << " x " << n);
-            CHECK(off.item<double>() < 0.01 * exact.max().item<double>());
-        }
+             {std::vector<int64_t>{80, 512}, {80, 4096}, {1, 4096}, {1, 8192}})
+            for (double huge : {1e18, 5e18}) {
+                const int64_t n = shape.back();
+                Tensor x = random(shape, dtype);
+                x.slice(1, 0, 8).fill_(huge);
+                const Tensor weight = here(at::ones({n}, dtype)),
+                             bias = here(at::zeros({n}, dtype));
+                const Tensor wide = weight.to(at::kDouble);
+                const auto exact =
+                    at::layer_norm(x.to(at::kDouble), {n}, wide, at::zeros_like(wide));
+                const Tensor off =
+                    (call("layer_norm", {x, weight, bias})[0].to(at::kDouble) - exact).abs().max();
+                INFO(dtype << " " << shape[0] << " x " << n);
+                CHECK(off.item<double>() < 0.01 * exact.max().item<double>());
+            }
 }
 
 // On a GPU threads sum about the first numbers of their part, until that is seen to be far off.

@@ -184,7 +184,7 @@ void run_grid(Grid grid, unsigned threads, Start start, const std::function<void
     if (grid.x == 0 || grid.y == 0 || grid.x >= uint64_t{1} << 31 || grid.y > 65535 ||
         threads == 0 || threads > most_threads)
         throw std::logic_error("no such grid");
-    if (start.cluster == 0 || start.cluster > 8 || grid.x % start.cluster != 0 ||
+    if (start.cluster == 0 || start.cluster > most_cluster_blocks || grid.x % start.cluster != 0 ||
         (start.cluster > 1 && threads % warp_size != 0))
         throw std::logic_error("no such cluster");
     gridDim = {static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), 1};

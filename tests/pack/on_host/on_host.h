@@ -133,6 +133,8 @@ void launch(void*, void (*kernel)(Parameters...), Grid grid, unsigned threads,
     run_grid(grid, threads, {}, [&] { kernel(parameters...); });
 }
 
+constexpr uint16_t most_cluster_blocks = 8;
+
 struct Card {
     int32_t multiprocessors;
     uint16_t cluster_blocks;
@@ -142,7 +144,7 @@ struct Card {
 // blocks can be a cluster, on a part of a GPU fewer than 8.
 inline Card card(int) {
     static const char* const cluster = std::getenv("TWINKLE_PACK_CLUSTER");
-    return {16, static_cast<uint16_t>(cluster ? std::atoi(cluster) : 8), true};
+    return {16, static_cast<uint16_t>(cluster ? std::atoi(cluster) : most_cluster_blocks), true};
 }
 
 template <class... Parameters>
@@ -159,7 +161,7 @@ void meet_cluster();
 template <class Item, int most>
 struct Gathered {
     struct Items {
-        Item of_block[8][most];
+        Item of_block[most_cluster_blocks][most];
         Item& operator[](unsigned place) { return of_block[cluster_rank()][place]; }
     };
     Items items;
@@ -170,7 +172,7 @@ struct Gathered {
         meet_cluster();
     }
     void send(const Item& item, unsigned place, unsigned to_rank) {
-        if (place >= static_cast<unsigned>(most) || to_rank >= 8)
+        if (place >= static_cast<unsigned>(most) || to_rank >= most_cluster_blocks)
             throw std::logic_error("sent to a place that is not there");
         items.of_block[to_rank][place] = item;
         ++received_[to_rank];
@@ -182,7 +184,7 @@ struct Gathered {
     }
 
 private:
-    unsigned expected_[8], received_[8];
+    unsigned expected_[most_cluster_blocks], received_[most_cluster_blocks];
 };
 
 }  // namespace twinkle_pack::cuda

@@ -17,10 +17,12 @@ inline void check_cuda(cudaError_t code) {
         throw std::runtime_error(std::string("twinkle-pack: CUDA: ") + cudaGetErrorString(code));
 }
 
+constexpr uint16_t most_cluster_blocks = 8;  // as every GPU with clusters has
+
 struct Card {
     int32_t multiprocessors = 0;
     // Kernels that are compiled for compute capability 9.0 or later, and not only run on it: how
-    // many blocks can be a cluster, up to 8, and whether they can begin early.
+    // many blocks can be a cluster, and whether they can begin early.
     uint16_t cluster_blocks = 1;
     bool early = false;
 };
@@ -31,7 +33,7 @@ __global__ void compiled_for() {}
 
 // 1 where multiprocessors are too few or too far apart: in a slice of a GPU, say.
 inline uint16_t ask_cluster_blocks() {
-    uint16_t blocks = 8;
+    uint16_t blocks = most_cluster_blocks;
     for (; blocks > 1; blocks /= 2) {
         cudaLaunchAttribute cluster{};
         cluster.id = cudaLaunchAttributeClusterDimension;

@@ -18,10 +18,11 @@ struct alignas(16) Moments {
 template <class X, int held, int n>
 __device__ __forceinline__ void keep_packed(Pack<X, n> (&x)[held]) {
     if constexpr (sizeof(X) == 2) {
+        using Word __attribute__((may_alias)) = uint32_t;  // of elements of another type
 #pragma unroll
         for (int j = 0; j < held; ++j)
 #pragma unroll
-            for (int i = 0; i < n / 2; ++i) forget(reinterpret_cast<uint32_t*>(&x[j])[i]);
+            for (int i = 0; i < n / 2; ++i) forget(reinterpret_cast<Word*>(&x[j])[i]);
     }
 }
 
@@ -98,7 +99,7 @@ __device__ __forceinline__ Pair<float> sums_about(float about, const Pack<X, n> 
 template <class V>
 __device__ __forceinline__ bool are_far(const Pair<float>& sums, float shift) {
     const float lost = sums.first * shift;
-    if constexpr (V::precise) return !(lost <= most_lost * (sums.second - lost));
+    if (V::precise && !(lost <= most_lost * (sums.second - lost))) return true;
     return !(sums.second - sums.second == 0);
 }
 
@@ -172,7 +173,7 @@ __device__ __forceinline__ Moments joined(const Moments (&parts)[count], float a
     } else {
         Pair<float> sums = joined_about<V>(about, parts);
         const float shift = sums.first * length.inverse;
-        if (V::precise && are_far<V>(sums, shift)) {
+        if (are_far<V>(sums, shift)) {
             about += shift;
             sums = joined_about<V>(about, parts);
         }

@@ -62,9 +62,11 @@ __device__ __forceinline__ Pack<T, n> load(const void* from, bool cached = false
 template <class T, int n>
 __device__ __forceinline__ void store(void* to, const Pack<T, n>& pack) {
     if constexpr (sizeof(pack) % 16 == 0) {
+        constexpr int count = sizeof(pack) / 16;
+        uint4 words[count];
+        __builtin_memcpy(words, &pack, sizeof words);
 #pragma unroll
-        for (int i = 0; i < static_cast<int>(sizeof(pack) / 16); ++i)
-            store_wide(static_cast<uint4*>(to) + i, reinterpret_cast<const uint4*>(&pack)[i]);
+        for (int i = 0; i < count; ++i) store_wide(static_cast<uint4*>(to) + i, words[i]);
     } else if constexpr (sizeof(pack) == 4) {
         uint32_t word;
         __builtin_memcpy(&word, &pack, 4);
