@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/io_error.h"
+#include "base/temporary_files.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
 #include "twinkle/error.h"
@@ -69,6 +70,7 @@ AtomicFile::AtomicFile(const fs::path& destination) : destination_(follow(destin
     const std::string stem = "." + destination_.filename().string().substr(0, 100);
     for (int attempt = 0;; ++attempt) {
         temporary_ = folder / (stem + random_suffix());
+        remember_temporary(temporary_);
         const UniqueFd fd(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                                  exists && !special ? info.st_mode & 0777 : 0666));
         if (fd) {
@@ -77,8 +79,9 @@ AtomicFile::AtomicFile(const fs::path& destination) : destination_(follow(destin
             }
             return;
         }
-        if (errno != EEXIST || attempt == 100) {
-            const int reason = errno;
+        const int reason = errno;
+        forget_temporary(temporary_);
+        if (reason != EEXIST || attempt == 100) {
             temporary_.clear();
             throw_write_error(destination_, reason);
         }
@@ -88,6 +91,7 @@ AtomicFile::AtomicFile(const fs::path& destination) : destination_(follow(destin
 AtomicFile::~AtomicFile() {
     if (!temporary_.empty()) {
         ::unlink(temporary_.c_str());
+        forget_temporary(temporary_);
     }
 }
 
@@ -109,6 +113,7 @@ void AtomicFile::commit() {
         ::rename(temporary_.c_str(), destination_.c_str()) != 0) {
         throw_write_error(destination_, errno);
     }
+    forget_temporary(temporary_);
     temporary_.clear();
 }
 

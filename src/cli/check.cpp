@@ -8,6 +8,7 @@
 #include "cli/check_model.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/model_request.h"
 #include "cli/sarif.h"
 #include "operations/check_kernel.h"
 
@@ -108,12 +109,16 @@ Json add_model_fits(const std::string& kernel, const std::string& model,
 
 int run(const Arguments& arguments, Console& console) {
     const std::string path = *arguments.text("PATH");
+    const auto file = arguments.text("sarif");
+    if (file) {
+        keep_sources(*file);
+    }
     auto report = operations::check_kernel(path, audience(arguments));
     Json fits;
     if (const auto model = arguments.text("model")) {
         fits = add_model_fits(path, *model, report, console);
     }
-    if (const auto file = arguments.text("sarif")) {
+    if (file) {
         base::write_file_atomically(*file, sarif(report, path).dump(2) + "\n");
     }
     if (report.for_this_machine_only && !arguments.text("for")) {

@@ -7,17 +7,23 @@
 namespace twinkle::cli {
 namespace {
 
-std::string change_text(const operations::LockChange& change) {
+using operations::LockChange;
+
+std::string change_text(const LockChange& change) {
+    const char* const sign = change.kind == LockChange::Kind::added     ? "+ "
+                             : change.kind == LockChange::Kind::changed ? "~ "
+                                                                        : "- ";
     const auto before = change.before.substr(0, 12);
     const auto after = change.after.substr(0, 12);
-    if (after.empty() && !before.empty()) {
-        return "- " + kernel_text(change.kernel) + "  " + before;
-    }
-    if (before.empty()) {
-        return "+ " + kernel_text(change.kernel) + (after.empty() ? "" : "  " + after);
-    }
-    return "~ " + kernel_text(change.kernel) + "  " +
-           (before == after ? after : before + " → " + after);
+    const bool both = !before.empty() && !after.empty() && before != after;
+    const auto commits = both ? before + " → " + after : after.empty() ? before : after;
+    return sign + kernel_text(change.kernel) + (commits.empty() ? "" : "  " + commits);
+}
+
+std::string kind_name(LockChange::Kind kind) {
+    return kind == LockChange::Kind::added     ? "added"
+           : kind == LockChange::Kind::changed ? "changed"
+                                               : "removed";
 }
 
 base::Json text_or_null(const std::string& text) {
@@ -55,6 +61,7 @@ base::Json lock_report_json(const operations::LockReport& report) {
     base::Json changes = base::Json::array();
     for (const auto& change : report.changes) {
         changes.push_back({{"kernel", change.kernel},
+                           {"change", kind_name(change.kind)},
                            {"before", text_or_null(change.before)},
                            {"after", text_or_null(change.after)}});
     }

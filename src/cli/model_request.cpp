@@ -70,7 +70,22 @@ fs::path existing_file(const std::string& path, const std::string& role) {
     return absolute(path);
 }
 
+void keep_sources(const std::string& output) {
+    std::error_code error;
+    const fs::path file = fs::canonical(output, error);  // what a link leads to
+    const std::string kind = file.extension().string();
+    const bool is_source = kind == ".toml" || kind == ".lock" || kind == ".py" || kind == ".so";
+    if (!error && is_source && fs::is_regular_file(file, error)) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "the output would overwrite another kind of file",
+                     .where = output,
+                     .why = "a manifest, a lock or a kernel's own code",
+                     .hint = "choose another file, or remove this one first"});
+    }
+}
+
 fs::path output_file(const std::string& path, const std::vector<fs::path>& sources) {
+    keep_sources(path);
     if (path == "-") {
         throw Error(ErrorCode::malformed, {.what = "the output cannot be standard output",
                                            .where = {},

@@ -18,6 +18,10 @@ base::Json new_request(const std::string& command, const Console& console);
 // A file that must be there: absolute. `role` is for messages ("model", "mapping").
 std::filesystem::path existing_file(const std::string& path, const std::string& role);
 
+// Throws Error(malformed) where a model, a mapping or a report would replace a manifest, a lock or
+// source code.
+void keep_sources(const std::string& output);
+
 // A file that will be written: absolute. Its folder must be there and writable, and it must be none
 // of `sources`, which are read.
 std::filesystem::path output_file(const std::string& path,

@@ -5,6 +5,7 @@
 #include "cli/console.h"
 #include "cli/hub_command.h"
 #include "cli/interrupt.h"
+#include "cli/model_request.h"
 #include "cli/resolution.h"
 #include "project/bundle.h"
 
@@ -50,6 +51,9 @@ int run(const Arguments& arguments, Console& console) {
     const bool to_stdout = !bundle && output == "-";
     if (to_stdout && console.json()) {
         fail_both("--json and -o - both want standard output");
+    }
+    if (!bundle && !to_stdout) {
+        keep_sources(output);
     }
     const auto resolution = resolve_now(console, {.target = arguments.text("target"),
                                                   .lockfile = arguments.text("lockfile"),

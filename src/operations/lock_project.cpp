@@ -32,14 +32,15 @@ std::vector<LockChange> changes_between(const project::Lock& before, const proje
     for (const auto& [name, kernel] : new_kernels) {
         const auto old = old_kernels.find(name);
         if (old == old_kernels.end()) {
-            changes.push_back({name, "", kernel->commit, kernel->ref});
+            changes.push_back({LockChange::Kind::added, name, "", kernel->commit, kernel->ref});
         } else if (!(*old->second == *kernel)) {
-            changes.push_back({name, old->second->commit, kernel->commit, kernel->ref});
+            changes.push_back({LockChange::Kind::changed, name, old->second->commit, kernel->commit,
+                               kernel->ref});
         }
     }
     for (const auto& [name, kernel] : old_kernels) {
         if (new_kernels.count(name) == 0) {
-            changes.push_back({name, kernel->commit, "", kernel->ref});
+            changes.push_back({LockChange::Kind::removed, name, kernel->commit, "", kernel->ref});
         }
     }
     return changes;

@@ -21,9 +21,11 @@ struct LockOptions {
 };
 
 struct LockChange {
+    enum class Kind { added, changed, removed };
+    Kind kind = Kind::added;
     std::string kernel;  // "org/name@1"
-    std::string before;  // commit; empty: new
-    std::string after;   // empty: gone
+    std::string before;  // the commit; of a kernel in a folder there is none
+    std::string after;
     std::string ref;
 };
 

@@ -1,6 +1,7 @@
 // The LibTorch program behind `twinkle`: one JSON request on standard input, JSON lines on
 // descriptor 3.
 
+#include "base/temporary_files.h"
 #include "target/machine.h"
 #include "twinkle/error.h"
 #include "worker/commands.h"
@@ -42,6 +43,7 @@ twinkle::base::Json execute(const twinkle::worker::Request& request,
 int main() {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::signal(SIGPIPE, SIG_IGN);
+    twinkle::base::remove_temporaries_at_signals();
     if (::isatty(STDIN_FILENO) == 1) {
         std::cerr << "twinkle-worker is started by twinkle and reads its request from a pipe\n";
         return 2;

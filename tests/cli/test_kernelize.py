@@ -2,8 +2,12 @@
 why, and whether the results are right. The reference is the same model in Python, in double precision."""
 
 import json
+import os
+import select
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import Twinkle
@@ -290,6 +294,43 @@ def test_dry_run_and_report(twinkle, mapping):
     written = json.loads((twinkle.folder / "report.json").read_text())
     assert written["sites"] == done.json["sites"] and written["replaced"] == 7
     assert list(outcome(twinkle.folder)) == ["report.json"]
+
+
+def test_a_model_that_cannot_be_read(twinkle):
+    done = twinkle("kernelize", "/proc/self/mem", "-o", "new.pt", "--json")
+    assert done.code == 1 and "cannot be read" in done.error["what"] and done.error["why"], done.err
+    assert list(outcome(twinkle.folder)) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_nothing_is_left_by_an_interrupt(twinkle, tmp_path, number):
+    # As the output is a pipe, all is written to a temporary file first, and then waits here for a reader.
+    class Large(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(1 << 20))
+
+        def forward(self, x: torch.Tensor):
+            return x + self.weight
+
+    torch.jit.script(Large()).save(tmp_path / "large.pt")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "temporary").mkdir()
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    twinkle.env["TMPDIR"] = tmp_path / "temporary"
+    process = twinkle.start("kernelize", "large.pt", "-o", "pipe")
+    try:
+        end = time.monotonic() + 60
+        while not (select.select([reader], [], [], 0.1)[0] and os.read(reader, 1)):
+            assert process.poll() is None and time.monotonic() < end, process.communicate()
+        assert list((tmp_path / "temporary").iterdir())
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+        os.close(reader)
+    assert process.returncode == 130
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_the_output_has_a_name_of_its_own(twinkle):

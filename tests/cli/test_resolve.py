@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from kernels_for_tests import RMS_NORM, python_kernel
+from kernels_for_tests import EXAMPLES, RMS_NORM, python_kernel
 
 LAYERS = """import torch
 
@@ -102,6 +102,37 @@ def test_an_output_that_cannot_be_written(project, tmp_path):
     assert done.code in (1, 3) and done.error["what"]
     done = project("resolve", "--target", TARGET, "-o", "/dev/full", "--json")
     assert done.code == 1 and "disk is full" in done.error["why"]
+
+
+@pytest.mark.parametrize("output", ["twinkle.toml", "twinkle.lock", "my_kernels/layers.py", "link.json"])
+def test_an_output_that_is_a_source(project, tmp_path, output):
+    assert project("lock").code == 0
+    (tmp_path / "link.json").symlink_to("twinkle.toml")
+    before = (tmp_path / output).read_bytes()
+    model = EXAMPLES / "traced.pt"
+    for words in (["resolve", "--target", TARGET, "-o", output], ["kernelize", model, "-o", output],
+                  ["kernelize", model, "-o", "new.pt", "--report", output],
+                  ["bench", model, "--inputs", "float32[2,8]", "--svg", output], ["check", "my_kernels", "--sarif", output]):
+        done = project(*words, "--json")
+        assert done.code == 2 and "overwrite" in done.error["what"], (words, done)
+        assert (tmp_path / output).read_bytes() == before
+    assert not (tmp_path / "new.pt").exists()
+
+
+def test_what_changes_in_a_lock_is_said(project, tmp_path):
+    manifest = tmp_path / "twinkle.toml"
+
+    def changes():
+        return [(change["change"], change["kernel"]) for change in project("lock", "--json").json["changes"]]
+
+    (kind, kernel), = changes()
+    assert kind == "added" and not changes()
+    (tmp_path / "my_kernels/layers.py").write_text(LAYERS + "\n")
+    assert changes() == [("changed", kernel)]
+    manifest.write_text("presets = []\n")
+    assert "\n- my_kernels" in "\n" + project("lock").err
+    manifest.write_text(MANIFEST)
+    assert changes() == [("added", kernel)]
 
 
 def test_versions(project, tmp_path):

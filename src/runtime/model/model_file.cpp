@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -36,7 +37,15 @@ constexpr std::size_t max_records = 1u << 20;
 std::string first_bytes(const std::filesystem::path& file) {
     std::ifstream in(file, std::ios::binary);
     std::string head(16, '\0');
-    in.read(head.data(), static_cast<std::streamsize>(head.size()));
+    if (in) {
+        in.read(head.data(), static_cast<std::streamsize>(head.size()));
+    }
+    if (!in.is_open() || in.bad()) {
+        throw Error(ErrorCode::failed, {.what = "the model cannot be read",
+                                        .where = base::display_path(file),
+                                        .why = std::strerror(errno),
+                                        .hint = ""});
+    }
     head.resize(static_cast<std::size_t>(in.gcount()));
     return head;
 }

@@ -82,7 +82,7 @@ void tell_and_abort() {
     const SandboxLimits& limits, int descriptor,
     const std::function<void(const std::function<void(std::string_view)>&)>& work) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGINT, SIGTERM}) {
+    for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGINT, SIGTERM, SIGHUP}) {
         ::signal(signal, SIG_DFL);
     }
     const int null = ::open("/dev/null", O_WRONLY);
