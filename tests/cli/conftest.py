@@ -58,8 +58,9 @@ class Twinkle:
         return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def start(self, *arguments, **options):
-        # A background job of a shell, as CI may be, ignores interrupts, and hands that on.
-        options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        # A background job of a shell, as CI may be, or what nohup runs ignores signals, and hands that on.
+        options.setdefault("preexec_fn", lambda: [signal.signal(number, signal.SIG_DFL)
+                                                  for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)])
         return subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=self.folder, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, env=environment(**self.env), **options)
 
