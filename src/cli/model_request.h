@@ -1,6 +1,6 @@
 #pragma once
-// What kernelize, run and inspect have in common: the files that a user names are checked here and
-// made absolute, before the worker, which costs a second to start, is asked.
+// What the commands with a model, resolve and check have in common: the files that a user names are
+// checked here and made absolute, before the worker, which costs a second to start, is asked.
 
 #include <filesystem>
 #include <string>

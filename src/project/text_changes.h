@@ -14,7 +14,7 @@ namespace twinkle::project {
 
 class TextChanges {
 public:
-    // `start`: behind a byte order mark. Lines end as the text's first does.
+    // `start`: behind a byte order mark. Lines end with "\r\n" where any of the text does.
     TextChanges(std::string_view text, std::size_t start);
 
     void replace(const TomlSpan& span, std::string with);
