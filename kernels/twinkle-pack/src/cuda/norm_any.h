@@ -51,7 +51,7 @@ template <class V>
 __device__ __forceinline__ typename V::Scale narrowed(Double::Scale wide) {
     const double value = wide.high + wide.low;
     const auto high = static_cast<typename V::reg>(value);
-    return {high, high - high == 0 ? static_cast<typename V::reg>(value - high) : 0};
+    return {high, is_finite(high) ? static_cast<typename V::reg>(value - high) : 0};
 }
 template <class V>
 __device__ __forceinline__ Normal<V> narrowed(const Normal<Double>& wide) {

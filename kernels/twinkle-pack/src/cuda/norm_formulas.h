@@ -1,6 +1,9 @@
 #pragma once
 // What the normalizations compute from a row's sums. V: the number of scalar.h.
 
+#include <cmath>
+#include <limits>
+
 #include "cuda/scalar.h"
 
 namespace twinkle_pack::cuda {
@@ -8,20 +11,23 @@ namespace {
 
 enum class Norm { rms, layer };
 
-// The length of a row, to divide by: without the branches of a division, and as exact.
+// The length of a row, to divide by: as two numbers, what the first lacks is in the second. That is
+// as exact as a division, and has none of its branches.
 template <class Number>
 struct Length {
-    Number n, inverse;
+    Number n, inverse, rest;
 
     explicit Length(uint64_t length)
-        : n(static_cast<Number>(length)), inverse(1 / static_cast<Number>(length)) {}
+        : n(static_cast<Number>(length)), inverse(1 / static_cast<Number>(length)) {
+        if (std::fma(inverse, n, Number(-1)) > 0) inverse = std::nextafter(inverse, Number(0));
+        rest = std::fma(-inverse, n, Number(1)) / n;
+        // Infinity times either has one sign, and is no NaN.
+        if (rest == 0) rest = std::numeric_limits<Number>::min();
+    }
     template <class V>
     __device__ Number of(Number sum) const {
-        const Number quotient = sum * inverse;
-        // Of infinity there is nothing left to correct; half precision sees no last digit of a mean
-        // of squares.
-        if (!V::precise || !(quotient - quotient == 0)) return quotient;
-        return V::fma(V::fma(-quotient, n, sum), inverse, quotient);
+        // Half precision sees no last digit of a mean of squares.
+        return V::precise ? V::fma(sum, inverse, sum * rest) : sum * inverse;
     }
 };
 
@@ -40,7 +46,7 @@ struct Normal {
     static __device__ Normal layer(reg mean, reg differences, reg squares, Length<reg> n, reg eps) {
         const reg lost = n.template of<V>(differences);
         // Squares that overflow are the original's, too: its scale is zero then.
-        reg spread = squares - squares == 0 ? squares - differences * lost : squares;
+        reg spread = is_finite(squares) ? V::fma(-differences, lost, squares) : squares;
         spread = spread < 0 ? 0 : spread;
         return {V::inverse_root_of(n.template of<V>(spread) + eps), V::split(-mean, -lost)};
     }

@@ -2,8 +2,8 @@
 // Normalization of rows that are held in registers.
 
 #include "cuda/launches.h"
-#include "cuda/moments.h"
 #include "cuda/norm_split.h"
+#include "cuda/normal_of_row.h"
 
 namespace twinkle_pack::cuda {
 namespace {

@@ -167,5 +167,17 @@ __device__ __forceinline__ Number rounded_to(DType dtype, Number value) {
     }
 }
 
+// Half precision is held as it is between passes, not as the numbers that it becomes.
+template <class X, int held, int n>
+__device__ __forceinline__ void keep_packed(Pack<X, n> (&x)[held]) {
+    if constexpr (sizeof(X) == 2) {
+        using Word __attribute__((may_alias)) = uint32_t;  // of elements of another type
+#pragma unroll
+        for (int j = 0; j < held; ++j)
+#pragma unroll
+            for (int i = 0; i < n / 2; ++i) forget(reinterpret_cast<Word*>(&x[j])[i]);
+    }
+}
+
 }  // namespace
 }  // namespace twinkle_pack::cuda

@@ -73,12 +73,19 @@ struct Scalar {
     // 1 / sqrt(x), by one step of Newton's. Half precision sees nothing of that.
     static __device__ Scale inverse_root_of(reg x) {
         const reg r = inverse_root(x);
-        if (brief || !(r > 0) || x == 0) return {r, 0};  // of infinity and NaN
+        if constexpr (brief) return {r, 0};
+        const bool regular = r > 0 && x > 0;  // not infinity, nor NaN
         const reg product = x * r;
         const reg error = fma(-product, r, T(1)) - fmsub(x, r, product) * r;
-        return split(r, T(0.5) * r * error);
+        const reg half = T(0.5) * r, high = fma(half, error, r);
+        return regular ? Scale{high, fma(half, error, r - high)} : Scale{r, 0};
     }
 };
+
+template <class T>
+__device__ __forceinline__ bool is_finite(T value) {
+    return value - value == 0;
+}
 
 using Single = Scalar<float, false>;
 using Brief = Scalar<float, true>;
