@@ -185,7 +185,8 @@ TEST_CASE("few rows that are long", "[isa]") {
     at::manual_seed(7);
     const std::vector<std::vector<int64_t>> shapes{{2, 4096},  {4, 5128},  {2, 11008}, {16, 8200},
                                                    {7, 16384}, {2, 32776}, {3, 40000}, {1, 512},
-                                                   {2, 1024},  {2, 16384}, {2, 32768}};
+                                                   {2, 1024},  {2, 16384}, {2, 32768}, {1, 11008},
+                                                   {1, 22016}, {1, 32768}, {1, 33000}, {4, 16384}};
     const auto check = [](const Formula& formula, const std::vector<int64_t>& shape,
                           at::ScalarType dtype, at::ScalarType row) {
         check_right(formula,

@@ -133,7 +133,7 @@ void launch(void*, void (*kernel)(Parameters...), Grid grid, unsigned threads,
     run_grid(grid, threads, {}, [&] { kernel(parameters...); });
 }
 
-constexpr uint16_t most_cluster_blocks = 8;
+constexpr uint16_t usual_cluster_blocks = 8, most_cluster_blocks = 16;
 
 struct Card {
     int32_t multiprocessors;
@@ -141,7 +141,7 @@ struct Card {
     bool early;
 };
 // A small one, so that the cases of the tests are large for it too. TWINKLE_PACK_CLUSTER: how many
-// blocks can be a cluster, on a part of a GPU fewer than 8.
+// blocks can be a cluster, on a part of a GPU fewer than 16.
 inline Card card(int) {
     static const char* const cluster = std::getenv("TWINKLE_PACK_CLUSTER");
     return {16, static_cast<uint16_t>(cluster ? std::atoi(cluster) : most_cluster_blocks), true};

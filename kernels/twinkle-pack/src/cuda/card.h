@@ -17,7 +17,8 @@ inline void check_cuda(cudaError_t code) {
         throw std::runtime_error(std::string("twinkle-pack: CUDA: ") + cudaGetErrorString(code));
 }
 
-constexpr uint16_t most_cluster_blocks = 8;  // as every GPU with clusters has
+// As every GPU with clusters has; and as those have that were asked, if a kernel says so.
+constexpr uint16_t usual_cluster_blocks = 8, most_cluster_blocks = 16;
 
 struct Card {
     int32_t multiprocessors = 0;
@@ -33,6 +34,7 @@ __global__ void compiled_for() {}
 
 // 1 where multiprocessors are too few or too far apart: in a slice of a GPU, say.
 inline uint16_t ask_cluster_blocks() {
+    cudaFuncSetAttribute(compiled_for, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     uint16_t blocks = most_cluster_blocks;
     for (; blocks > 1; blocks /= 2) {
         cudaLaunchAttribute cluster{};

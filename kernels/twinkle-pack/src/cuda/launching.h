@@ -34,6 +34,9 @@ void launch_early(void* stream, const Card& card, void (*kernel)(Parameters...),
         attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attributes[count++].val.programmaticStreamSerializationAllowed = 1;
     }
+    if (cluster > usual_cluster_blocks)
+        check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                        cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     if (cluster > 1) {
         attributes[count].id = cudaLaunchAttributeClusterDimension;
         attributes[count++].val.clusterDim = {cluster, 1, 1};

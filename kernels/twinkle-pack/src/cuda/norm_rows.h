@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(Forward<norm, X, W, add>::template Limits<team
     constexpr int weights = With::template weights<team, held>;
     constexpr int biases = With::template biases<team, held>;
     static_assert(team != Team::cluster ||
-                  With::template Own<team>::threads * most_cluster_blocks <=
+                  With::template Own<team>::threads * usual_cluster_blocks <=
                       warp * warp * parts_of_lane<team>);
     __shared__ GatheredFrom<team> gathered;
     if constexpr (team == Team::cluster) gathered.prepare();

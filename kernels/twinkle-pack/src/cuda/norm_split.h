@@ -86,17 +86,23 @@ inline ForwardSplit split_own(Team team, uint64_t rows, uint64_t vectors, unsign
 // for each of x. As measured on an H200.
 template <template <Team> class Limits>
 ForwardSplit split_few_rows(uint64_t rows, uint64_t vectors, unsigned streams, const Card& card) {
-    unsigned blocks = 1;
+    constexpr unsigned most = Limits<Team::cluster>::threads;
     const auto all = static_cast<uint64_t>(card.multiprocessors);
+    if (rows <= 4 && rows * most_cluster_blocks <= all && vectors > 2048 && streams > 3 &&
+        card.cluster_blocks == most_cluster_blocks) {
+        const ForwardSplit split = split_own(Team::cluster, rows, vectors, most_cluster_blocks,
+                                             vectors <= 4096 ? 2 : 4, most / 2);
+        if (split.held) return split;
+    }
+    unsigned blocks = 1;
     if (vectors * streams >= 2048)
-        while (blocks < card.cluster_blocks && rows * blocks * 2 <= all &&
-               vectors / (blocks * 2) >= 64)
+        while (blocks < card.cluster_blocks && blocks < usual_cluster_blocks &&
+               rows * blocks * 2 <= all && vectors / (blocks * 2) >= 64)
             blocks *= 2;
     if (blocks > 1) {
         const uint64_t share = quotient_up(vectors, blocks);
         const int held = share <= 128 ? 1 : share <= 512 ? 2 : 4;
-        const ForwardSplit split =
-            split_own(Team::cluster, rows, vectors, blocks, held, Limits<Team::cluster>::threads);
+        const ForwardSplit split = split_own(Team::cluster, rows, vectors, blocks, held, most);
         if (split.held) return split;
     }
     const int held = vectors <= 128 ? 1 : vectors <= 512 ? 2 : 4;
