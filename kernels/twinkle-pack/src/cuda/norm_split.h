@@ -86,7 +86,7 @@ inline ForwardSplit split_own(Team team, uint64_t rows, uint64_t vectors, unsign
 // for each of x. As measured on an H200.
 template <template <Team> class Limits>
 ForwardSplit split_few_rows(uint64_t rows, uint64_t vectors, unsigned streams, const Card& card) {
-    constexpr unsigned most = Limits<Team::cluster>::threads;
+    constexpr unsigned most = Limits<Team::cluster>::threads;  // of 8 blocks' each
     const auto all = static_cast<uint64_t>(card.multiprocessors);
     if (rows <= 4 && rows * most_cluster_blocks <= all && vectors > 2048 && streams > 3 &&
         card.cluster_blocks == most_cluster_blocks) {
