@@ -82,7 +82,7 @@ struct ChildPlan {
     const auto put = [](int from, int to) { return from < 0 || dup2(from, to) >= 0; };
     struct sigaction action{};
     action.sa_handler = SIG_DFL;
-    for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) {
+    for (const int number : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP}) {
         sigaction(number, &action, nullptr);
     }
     sigset_t none;
@@ -312,7 +312,7 @@ ExitStatus Process::communicate(std::string_view input, const Sink& sink) {
     return *status_;
 }
 
-ProcessResult run_process(ProcessSpec spec, std::string_view input,
+ProcessResult run_process(const ProcessSpec& spec, std::string_view input,
                           std::optional<std::chrono::milliseconds> time_limit,
                           std::size_t output_limit) {
     Process process(spec);

@@ -82,7 +82,7 @@ struct ProcessResult {
 };
 
 // Runs to the end and collects at most `output_limit` bytes of each output; the rest is dropped.
-ProcessResult run_process(ProcessSpec spec, std::string_view input = {},
+ProcessResult run_process(const ProcessSpec& spec, std::string_view input = {},
                           std::optional<std::chrono::milliseconds> time_limit = {},
                           std::size_t output_limit = 16u << 20);
 

@@ -87,9 +87,10 @@ int run(int argc, char** argv) {
 }  // namespace twinkle::cli
 
 int main(int argc, char** argv) {
-    // A pipe that nobody reads is an error of the write; how the caller treats its children is not
-    // inherited.
+    // A pipe that nobody reads and a file that may not grow are errors of the write; how the caller
+    // treats its children is not inherited.
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);
     std::signal(SIGCHLD, SIG_DFL);
     return twinkle::cli::run(argc, argv);
 }

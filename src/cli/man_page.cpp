@@ -97,9 +97,31 @@ std::string exit_statuses() {
 }
 
 std::string environment() {
-    return section("ENVIRONMENT") +
+    return section("ENVIRONMENT") + "What the Hub's own tools read means the same here.\n" +
+           entry("HF_ENDPOINT", "the Hub's address, if it is another than https://huggingface.co") +
+           entry("HF_TOKEN, HF_TOKEN_PATH",
+                 "an access token, or the file that holds it; HF_HUB_DISABLE_IMPLICIT_TOKEN: none "
+                 "is sent") +
+           entry("KERNELS_CACHE, HF_HUB_CACHE, HF_HOME",
+                 "where downloads are kept; the first that is set counts") +
+           entry("HF_HUB_OFFLINE", "when true, as --offline") +
+           entry(
+               "HF_HUB_ETAG_TIMEOUT, HF_HUB_DOWNLOAD_TIMEOUT",
+               "after how many seconds without an answer, or without data, a request has failed") +
+           entry("HF_HUB_DISABLE_TELEMETRY", "when true, the Hub is told nothing of this machine") +
+           entry("HF_HUB_DISABLE_SYMLINKS", "when true, the cache holds copies instead of links") +
+           entry("http_proxy, https_proxy, no_proxy", "as for curl") +
+           entry("SSL_CERT_FILE, SSL_CERT_DIR, CURL_CA_BUNDLE, REQUESTS_CA_BUNDLE",
+                 "certificates that are trusted instead of the system's") +
            entry("TWINKLE_KERNELS",
                  "folders, separated by colons, in which a model's kernels are looked for") +
+           entry("TWINKLE_TORCH",
+                 "the LibTorch that models run in: its folder, or its lib folder") +
+           entry("TWINKLE_RUNTIME", "which of the installed runtimes is used (see env)") +
+           entry("TWINKLE_LIBEXEC", "the folder of the runtimes, if it is not beside bin") +
+           entry("TWINKLE_LIBCUDA", "the file of the CUDA driver's library") +
+           entry("TWINKLE_SANDBOX_SECONDS",
+                 "after how many seconds of silence a kernel that is being verified is stopped") +
            entry("NO_COLOR", "when set, no colours (see --color)");
 }
 
@@ -111,8 +133,8 @@ std::string general_man_page(const std::vector<Command>& commands) {
         section("SYNOPSIS") + "\\fBtwinkle\\fR [\\fIOPTION\\fR]\\&... \\fICOMMAND\\fR \\&...\n" +
         section("DESCRIPTION") +
         paragraphs(
-            "twinkle takes optimized kernels from a folder, verifies them, and puts them into "
-            "saved "
+            "twinkle takes optimized kernels from the Hugging Face Hub or a folder, verifies them, "
+            "and puts them into saved "
             "TorchScript models, with no Python anywhere.\n\nThe result goes to standard output "
             "and "
             "everything said to a person to standard error. With --json the result is one JSON "

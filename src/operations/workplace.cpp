@@ -75,7 +75,8 @@ Project Workplace::need_project(std::string_view why) const {
                     {.what = "there is no project here",
                      .where = base::display_path(fs::absolute(options_.start)),
                      .why = std::string(why),
-                     .hint = "go to a folder with a twinkle.toml, or name one with --project DIR"});
+                     .hint = "go to a folder with a twinkle.toml, name one with --project DIR, or "
+                             "make one with twinkle init"});
     }
     return std::move(*project);
 }

@@ -252,9 +252,17 @@ Lock read_lock(const fs::path& file) {
     const bool json = first != std::string::npos && (text[first] == '[' || text[first] == '{') &&
                       text.compare(first, 2, "[[") != 0;
     refuse_conflicts(text, origin);
-    Lock lock = json ? parse_kernels_lock(text, origin) : parse_lock(text, origin);
-    lock.file = file;
-    return lock;
+    try {
+        Lock lock = json ? parse_kernels_lock(text, origin) : parse_lock(text, origin);
+        lock.file = file;
+        return lock;
+    } catch (const Error& error) {
+        ErrorDetails details = error.details();
+        if (details.hint.empty()) {
+            details.hint = "put back the lock that was there, or remove it and run twinkle lock";
+        }
+        throw Error(error.code(), std::move(details));
+    }
 }
 
 }  // namespace twinkle::project

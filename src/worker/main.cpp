@@ -43,6 +43,7 @@ twinkle::base::Json execute(const twinkle::worker::Request& request,
 int main() {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGXFSZ, SIG_IGN);
     twinkle::base::remove_temporaries_at_signals();
     if (::isatty(STDIN_FILENO) == 1) {
         std::cerr << "twinkle-worker is started by twinkle and reads its request from a pipe\n";

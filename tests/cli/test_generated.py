@@ -1,5 +1,6 @@
 """Manual pages and completions: current, well-formed, and they really complete."""
 
+import re
 import shutil
 import subprocess
 
@@ -27,6 +28,15 @@ def test_every_command_has_its_page(twinkle):
     for command in COMMANDS:
         assert twinkle("man", command).out == (ROOT / "man" / f"twinkle-{command}.1").read_text()
     assert twinkle("man", "nonsense").code == 3
+
+
+def test_the_page_names_the_variables_that_are_read():
+    page = (ROOT / "man/twinkle.1").read_text().replace("\\", "")
+    read = {name for path in (ROOT / "src").rglob("*.cpp")
+            for name in re.findall(r'"((?:TWINKLE|HF|SSL)_[A-Z_]+|KERNELS_CACHE|https?_proxy)"', path.read_text())}
+    # For programs that call twinkle, not for people.
+    read -= {"HF_HUB_USER_AGENT_ORIGIN"}
+    assert len(read) > 15 and not [name for name in sorted(read) if name not in page]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -3,6 +3,7 @@ why, and whether the results are right. The reference is the same model in Pytho
 
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -302,17 +303,28 @@ def test_a_model_that_cannot_be_read(twinkle):
     assert list(outcome(twinkle.folder)) == []
 
 
+class Large(torch.nn.Module):
+    """4 MiB."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1 << 20))
+
+    def forward(self, x: torch.Tensor):
+        return x + self.weight
+
+
+def test_an_output_that_may_not_grow(twinkle, tmp_path):
+    torch.jit.script(Large()).save(tmp_path / "large.pt")
+    done = twinkle("kernelize", "large.pt", "-o", "new.pt", "--json",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
+    assert done.code == 1 and "larger than allowed" in done.error["why"], done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["large.pt"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_left_by_an_interrupt(twinkle, tmp_path, number):
     # As the output is a pipe, all is written to a temporary file first, and then waits here for a reader.
-    class Large(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.weight = torch.nn.Parameter(torch.zeros(1 << 20))
-
-        def forward(self, x: torch.Tensor):
-            return x + self.weight
-
     torch.jit.script(Large()).save(tmp_path / "large.pt")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "temporary").mkdir()

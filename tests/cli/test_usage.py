@@ -206,3 +206,17 @@ def test_help_is_not_json(twinkle):
     assert twinkle("--json", "--help").out == twinkle("--help").out
     with pytest.raises(json.JSONDecodeError):
         json.loads(twinkle("--help", "--json").out)
+
+
+def test_add_where_no_project_is(twinkle):
+    done = twinkle("add", "acme/norm", "--json")
+    assert done.code == 3 and "twinkle init" in done.error["hint"], done.err
+
+
+@pytest.mark.parametrize("text", ["version = 1x", "kernel = ", "[[", '{"a":'])
+def test_a_broken_lock_says_what_to_do(twinkle, text):
+    (twinkle.folder / "twinkle.toml").write_text("")
+    (twinkle.folder / "twinkle.lock").write_text(text)
+    done = twinkle("lock", "--check", "--json")
+    assert done.code == 2 and "twinkle.lock" in done.error["where"], done.err
+    assert done.error["hint"]

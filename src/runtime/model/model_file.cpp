@@ -6,6 +6,7 @@
 #include "runtime/model/sound_tensors.h"
 
 #include "base/file.h"
+#include "base/io_error.h"
 #include "base/text.h"
 #include "twinkle/error.h"
 
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <stdexcept>
 
@@ -43,7 +43,7 @@ std::string first_bytes(const std::filesystem::path& file) {
     if (!in.is_open() || in.bad()) {
         throw Error(ErrorCode::failed, {.what = "the model cannot be read",
                                         .where = base::display_path(file),
-                                        .why = std::strerror(errno),
+                                        .why = base::io_reason(errno),
                                         .hint = ""});
     }
     head.resize(static_cast<std::size_t>(in.gcount()));
@@ -303,7 +303,7 @@ void save_model(const torch::jit::Module& model, const std::filesystem::path& fi
     }
     out.close();
     if (failure != 0 || !out) {
-        fail(std::strerror(failure != 0 ? failure : errno));
+        fail(base::io_reason(failure != 0 ? failure : errno));
     }
     target.commit();
 }
