@@ -240,6 +240,24 @@ TEST_CASE("a large mean costs layer_norm no digits", "[isa]") {
     }
 }
 
+// Of a mean that float32 does not hold, the variance is about what it lacks too.
+TEST_CASE("layer_norm of a mean between two numbers") {
+    for (double level : {1000.0, 1e5, 1e6})
+        for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1, 512},
+                                                  {1, 4096},
+                                                  {80, 4096},
+                                                  {70, 2176},
+                                                  {3, 5000},
+                                                  {1, 16384}}) {
+            const int64_t n = shape.back();
+            Tensor x = here(at::full(shape, level, at::kFloat));
+            x.slice(1, 1, n, 2).add_(level / 16e6);
+            const auto verdict = judge_layer_norm(x, here(at::ones({n}, at::kFloat)));
+            INFO(level << ", " << shape[0] << " x " << n << ": " << verdict.text);
+            CHECK(verdict.right);
+        }
+}
+
 // Threads first sum about means of their own.
 TEST_CASE("layer_norm of rows whose parts have other means") {
     at::manual_seed(8);

@@ -107,7 +107,9 @@ __device__ __forceinline__ Moments moments_of_lane(const Pack<X, n> (&x)[held], 
         for (int i = 0; i < n; ++i)
             sum.of[i % 4] = V::fma(number_at(x[j], i), 1 / most, sum.of[i % 4]);
     }
-    const float inverse = count > 0 ? quotient_approximate(1, count) : 0;
+    // To the last digit, so that nothing is left of equal numbers.
+    const float near = count > 0 ? quotient_approximate(1, count) : 0;
+    const float inverse = V::fma(V::fma(-count, near, 1), near, near);
     const float mean = sum.total() * (most * inverse);
     const Pair<float> sums = lane_sums_about<V>(mean, x, share);
     const float off = sums.first * inverse;
@@ -142,7 +144,8 @@ __device__ __forceinline__ Moments moments_merged(const Pack<X, n> (&x)[held], c
     }
     const float off = center + mean, all = about + off, moved = all - about;
     const float rest = (about - (all - moved)) + (off - moved);
-    return {count, all, count * rest, squares};
+    const float left = count * rest;
+    return {count, all, left, V::fma(left, rest, squares)};
 }
 
 // Of a warp's part of one row. Vectors that are not the row's hold zeros.

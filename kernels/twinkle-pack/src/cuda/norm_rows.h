@@ -176,6 +176,8 @@ bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& aff
     const auto start = [&](auto team, auto held, const auto& places) {
         using Limits = typename With::template Limits<decltype(team)::value, decltype(held)::value>;
         check_threads(split.threads, Limits::threads);
+        check_threads(split.blocks * split.threads,
+                      warp * warp * parts_of_lane<decltype(team)::value>);
         launch_early(queue.stream, here,
                      norm_rows<norm, X, W, R, add, decltype(team)::value, decltype(held)::value>,
                      split.grid, split.threads, split.blocks, places, all,

@@ -38,11 +38,11 @@ __device__ __forceinline__ Pair<float> joined_about(float about, const Moments (
     return sum_in_warp(sums, warp);
 }
 
-// Of all parts together, the same in all lanes. `about`: the mean of the first part, or near it,
-// than which none has more numbers. Sums about it lose what the parts' number has of digits at
-// most, which half precision does not see.
+// Of all parts together, the same in all lanes. `first`: the part than which none has more numbers.
+// Sums about its mean lose what the parts' number has of digits at most, which half precision does
+// not see.
 template <Norm norm, class V, int count>
-__device__ __forceinline__ Moments joined(const Moments (&parts)[count], float about,
+__device__ __forceinline__ Moments joined(const Moments (&parts)[count], const Moments& first,
                                           const Length<float>& length) {
     if constexpr (norm == Norm::rms) {
         float squares = 0;
@@ -50,6 +50,9 @@ __device__ __forceinline__ Moments joined(const Moments (&parts)[count], float a
         for (const Moments& part : parts) squares += part.squares;
         return {length.n, 0, 0, sum_in_warp(squares, warp)};
     } else {
+        float about = first.mean;
+        // Single precision looks how far it is off.
+        if (!V::precise) about += quotient_approximate(first.differences, first.count);
         Pair<float> sums = joined_about<V>(about, parts);
         const float shift = sums.first * length.inverse;
         if (are_far<V>(sums, shift)) {
@@ -88,7 +91,7 @@ __device__ __forceinline__ Normal<V> normal_of(Pack<X, n> (&x)[held],
 #pragma unroll
         for (unsigned k = 0; k < parts_of_lane<team>; ++k)
             parts[k] = here + k * warp < warps ? gathered.items[here + k * warp] : Moments{};
-        moments = joined<norm, V>(parts, gathered.items[0].mean, all.length);
+        moments = joined<norm, V>(parts, gathered.items[0], all.length);
     }
     if constexpr (norm == Norm::rms)
         return Normal<V>::root_mean_square(moments.squares, all.length, eps);
