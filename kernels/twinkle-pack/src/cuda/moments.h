@@ -116,10 +116,10 @@ __device__ __forceinline__ Moments moments_of_lane(const Pack<X, n> (&x)[held], 
     return {count, mean, off, V::fma(-sums.first, off, sums.second)};
 }
 
-// Each lane sums about its own mean, and pairs are merged, so that no digits are
-// lost wherever the numbers are. Chan, Golub, LeVeque: Updating Formulae and a Pairwise Algorithm
-// for Computing Sample Variances (1979). `even`: all lanes have as many numbers. Else sums about
-// the mean of all are made of theirs, which the same statements add.
+// Each lane sums about its own mean, and pairs are merged, so that no digits are lost wherever the
+// numbers are. Chan, Golub, LeVeque: Updating Formulae and a Pairwise Algorithm for Computing
+// Sample Variances (1979). `even`: all lanes have as many numbers. Else sums about the mean of all
+// are made of theirs, which the same statements add.
 template <class V, class X, int held, int n, class Mine>
 __device__ __forceinline__ Moments moments_merged(const Pack<X, n> (&x)[held], const Mine& share,
                                                   unsigned lanes, float count, bool even) {
