@@ -82,8 +82,9 @@ inline ForwardSplit split_own(Team team, uint64_t rows, uint64_t vectors, unsign
 }
 
 // Few rows: as many threads as can be busy with one, of several multiprocessors where blocks can
-// share it: no single one loads a long row as fast. `streams`: vectors that are loaded or stored
-// for each of x. As measured on an H200.
+// share it: no single one loads a long row as fast. 16 blocks are faster than 8 for very long rows
+// only, up to 4 of them. `streams`: vectors that are loaded or stored for each of x. As measured on
+// an H200.
 template <template <Team> class Limits>
 ForwardSplit split_few_rows(uint64_t rows, uint64_t vectors, unsigned streams, const Card& card) {
     constexpr unsigned most = Limits<Team::cluster>::threads;  // of 8 blocks' each
