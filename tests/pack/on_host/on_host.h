@@ -136,15 +136,14 @@ void launch(void*, void (*kernel)(Parameters...), Grid grid, unsigned threads,
 constexpr uint16_t usual_cluster_blocks = 8, most_cluster_blocks = 16;
 
 struct Card {
-    int32_t multiprocessors;
-    uint16_t cluster_blocks;
+    uint16_t multiprocessors, cache_mib, cluster_blocks;
     bool early;
 };
 // A small one, so that the cases of the tests are large for it too. TWINKLE_PACK_CLUSTER: how many
 // blocks can be a cluster, on a part of a GPU fewer than 16.
 inline Card card(int) {
     static const char* const cluster = std::getenv("TWINKLE_PACK_CLUSTER");
-    return {16, static_cast<uint16_t>(cluster ? std::atoi(cluster) : most_cluster_blocks), true};
+    return {16, 1, static_cast<uint16_t>(cluster ? std::atoi(cluster) : most_cluster_blocks), true};
 }
 
 template <class... Parameters>

@@ -22,7 +22,8 @@ inline void check_cuda(cudaError_t code) {
 constexpr uint16_t usual_cluster_blocks = 8, most_cluster_blocks = 16;
 
 struct Card {
-    int32_t multiprocessors = 0;
+    uint16_t multiprocessors = 0;
+    uint16_t cache_mib = 0;  // L2
     // Kernels that are compiled for compute capability 9.0 or later, and not only run on it: how
     // many blocks can be a cluster, and whether they can begin early.
     uint16_t cluster_blocks = 1;
@@ -57,10 +58,12 @@ inline uint16_t ask_cluster_blocks() {
 
 inline Card ask_card(int device) {
     Card card;
-    check_cuda(
-        cudaDeviceGetAttribute(&card.multiprocessors, cudaDevAttrMultiProcessorCount, device));
     cudaFuncAttributes code{};
-    int driver = 0, clusters = 0;
+    int multiprocessors = 0, cache = 0, driver = 0, clusters = 0;
+    check_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    check_cuda(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
+    card.multiprocessors = static_cast<uint16_t>(multiprocessors);
+    card.cache_mib = static_cast<uint16_t>(cache >> 20);
     check_cuda(cudaFuncGetAttributes(&code, compiled_for));
     check_cuda(cudaDriverGetVersion(&driver));
     check_cuda(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device));

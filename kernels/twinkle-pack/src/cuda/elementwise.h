@@ -39,7 +39,7 @@ struct Dense {
 };
 
 // A thread computes one vector of n elements: more than that at once is no faster, on an H200.
-template <class F, class T, int n>
+template <class F, class T, int n, Reading reading>
 __global__ void __launch_bounds__(most_threads) dense(Dense<F> tensors) {
     const uint64_t vectors = tensors.elements / n;
     const uint64_t i = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(most_threads) dense(Dense<F> tensors) {
         Pack<T, n> in[F::inputs], out[F::outputs];
 #pragma unroll
         for (int k = 0; k < F::inputs; ++k)
-            in[k] = load<T, n>(tensors.base[k] + i * sizeof(Pack<T, n>));
+            in[k] = load<T, n, reading>(tensors.base[k] + i * sizeof(Pack<T, n>));
         let_next_begin();
         compute<F>(in, out);
 #pragma unroll
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(most_threads) dense(Dense<F> tensors) {
 }
 
 // Tensors of any strides, in vectors of n elements.
-template <class F, class T, int n, class Index, int most>
+template <class F, class T, int n, class Index, int most, Reading reading>
 __global__ void __launch_bounds__(most_threads)
     strided(Places<F::inputs + F::outputs, Index, most> places) {
     constexpr int count = F::inputs + F::outputs;
@@ -79,12 +79,16 @@ __global__ void __launch_bounds__(most_threads)
     if (i >= places.items) return;
     Pack<T, n> in[F::inputs], out[F::outputs];
 #pragma unroll
-    for (int k = 0; k < F::inputs; ++k) in[k] = load<T, n>(at[k]);
+    for (int k = 0; k < F::inputs; ++k) in[k] = load<T, n, reading>(at[k]);
     let_next_begin();
     compute<F>(in, out);
 #pragma unroll
     for (int k = 0; k < F::outputs; ++k) store(at[F::inputs + k], out[k]);
 }
+
+// Narrower loads ask nothing of the cache.
+template <class T, int n>
+constexpr bool loads_wide = n * sizeof(T) == vector_bytes;
 
 inline Grid grid_for(uint64_t items, unsigned threads) {
     return {items == 0 ? 1 : quotient_up(items, threads)};
@@ -95,8 +99,12 @@ void launch_strided(const RowShape<F::inputs + F::outputs>& shape, const Queue& 
     const Places<F::inputs + F::outputs, Index, most> places(shape, n);
     // Small blocks where there are few; larger ones are faster else, on an H200.
     const unsigned threads = places.items < 8192 ? 128 : most_threads;
-    launch_early(queue.stream, card(queue.device), strided<F, T, n, Index, most>,
-                 grid_for(places.items, threads), threads, 1, places);
+    const Card here = card(queue.device);
+    const uint64_t results = static_cast<uint64_t>(shape.rows * shape.n) * F::outputs;
+    with_reading<loads_wide<T, n>>(reading_beside(results * sizeof(T), here), [&](auto how) {
+        launch_early(queue.stream, here, strided<F, T, n, Index, most, decltype(how)::value>,
+                     grid_for(places.items, threads), threads, 1, places);
+    });
 }
 
 template <class F, class T, int n>
@@ -105,8 +113,12 @@ void launch_dense(const RowShape<F::inputs + F::outputs>& shape, const Queue& qu
     for (int k = 0; k < F::inputs + F::outputs; ++k)
         tensors.base[k] = const_cast<char*>(shape.base[k]);
     tensors.elements = static_cast<uint64_t>(shape.n);
-    launch_early(queue.stream, card(queue.device), dense<F, T, n>,
-                 grid_for(tensors.elements / n, most_threads), most_threads, 1, tensors);
+    const Card here = card(queue.device);
+    const uint64_t results = tensors.elements * F::outputs;
+    with_reading<loads_wide<T, n>>(reading_beside(results * sizeof(T), here), [&](auto how) {
+        launch_early(queue.stream, here, dense<F, T, n, decltype(how)::value>,
+                     grid_for(tensors.elements / n, most_threads), most_threads, 1, tensors);
+    });
 }
 
 // So few elements that all are under way at once, and what counts is how long one thread takes.

@@ -109,7 +109,7 @@ __device__ __forceinline__ void store_row(const Pack<X, n> (&x)[held],
     }
 }
 
-template <Norm norm, class X, class W, class R, bool add, Team team, int held>
+template <Norm norm, class X, class W, class R, bool add, Team team, int held, Reading reading>
 __global__ void __launch_bounds__(Forward<norm, X, W, add>::template Limits<team, held>::threads,
                                   Forward<norm, X, W, add>::template Limits<team, held>::blocks)
     norm_rows(PlacesOf<team, add> places, RowsOf<NumberOf<X>> all, AffineOf<NumberOf<X>> affine) {
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(Forward<norm, X, W, add>::template Limits<team
     __shared__ GatheredFrom<team> gathered;
     if constexpr (team == Team::cluster) gathered.prepare();
     const Seat seat = Seat::of<team>(all);
-    const Share<team, row_tensors<add>> share(seat, all, places);
+    const Share<team, row_tensors<add>, reading> share(seat, all, places);
     Loaded<X, n> loaded[held] = {};
     LoadedEarly<X, n, residuals> residual;
     LoadedEarly<W, n, weights> weight;
@@ -173,15 +173,20 @@ bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& aff
     const ForwardSplit split = split_forward<norm, X, W, add>(shape, vectors, full, here);
     if (split.held == 0) return false;
     const RowsOf<NumberOf<X>> all(static_cast<uint64_t>(shape.rows), vectors, split, shape.n);
+    const uint64_t results = static_cast<uint64_t>(shape.rows * shape.n) * (add ? 2 : 1);
+    const Reading reading = reading_beside(results * sizeof(R), here);
     const auto start = [&](auto team, auto held, const auto& places) {
         using Limits = typename With::template Limits<decltype(team)::value, decltype(held)::value>;
         check_threads(split.threads, Limits::threads);
         check_threads(split.blocks * split.threads,
                       warp * warp * parts_of_lane<decltype(team)::value>);
-        launch_early(queue.stream, here,
-                     norm_rows<norm, X, W, R, add, decltype(team)::value, decltype(held)::value>,
-                     split.grid, split.threads, split.blocks, places, all,
-                     affine.in<NumberOf<X>>());
+        constexpr Team who = decltype(team)::value;
+        constexpr int has = decltype(held)::value;
+        with_reading<With::template may_fill_cache<who, has>>(reading, [&](auto how) {
+            launch_early(queue.stream, here,
+                         norm_rows<norm, X, W, R, add, who, has, decltype(how)::value>, split.grid,
+                         split.threads, split.blocks, places, all, affine.in<NumberOf<X>>());
+        });
     };
     const PlacesOf<Team::block, add> even(shape);
     const auto start_own = [&](auto team) {

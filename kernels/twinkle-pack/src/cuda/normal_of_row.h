@@ -64,9 +64,9 @@ __device__ __forceinline__ Moments joined(const Moments (&parts)[count], const M
 }
 
 // The same in all threads of the row. All threads of its blocks take part.
-template <Norm norm, class V, Team team, int tensors, class X, int held, int n>
+template <Norm norm, class V, Team team, int tensors, Reading reading, class X, int held, int n>
 __device__ __forceinline__ Normal<V> normal_of(Pack<X, n> (&x)[held],
-                                               const Share<team, tensors>& share,
+                                               const Share<team, tensors, reading>& share,
                                                const RowsOf<float>& all,
                                                GatheredFrom<team>& gathered, float eps) {
     const bool alone = team == Team::any && all.lanes <= warp;

@@ -1,6 +1,7 @@
 #pragma once
 // Several elements that are loaded and stored at once.
 
+#include "cuda/reading.h"
 #include "cuda/scalar.h"
 
 namespace twinkle_pack::cuda {
@@ -29,14 +30,15 @@ struct Loaded<T, n, 4> {
     uint32_t word;
 };
 
-template <class T, int n>
-__device__ __forceinline__ Loaded<T, n> load_packed(const void* from, bool cached = false) {
+template <class T, int n, Reading reading = Reading::cached>
+__device__ __forceinline__ Loaded<T, n> load_packed(const void* from) {
     Loaded<T, n> loaded;
     if constexpr (sizeof(loaded) % 16 == 0) {
         const uint4* words = static_cast<const uint4*>(from);
 #pragma unroll
         for (int i = 0; i < static_cast<int>(sizeof(loaded) / 16); ++i)
-            loaded.words[i] = cached ? load_cached(words + i) : load_once(words + i);
+            loaded.words[i] =
+                reading == Reading::once ? load_once(words + i) : load_cached(words + i);
     } else if constexpr (sizeof(loaded) == 4) {
         loaded.word = *static_cast<const uint32_t*>(from);
     } else {
@@ -54,9 +56,9 @@ __device__ __forceinline__ Pack<T, n> unpacked(const Loaded<T, n>& loaded) {
     return pack;
 }
 
-template <class T, int n>
-__device__ __forceinline__ Pack<T, n> load(const void* from, bool cached = false) {
-    return unpacked<T, n>(load_packed<T, n>(from, cached));
+template <class T, int n, Reading reading = Reading::cached>
+__device__ __forceinline__ Pack<T, n> load(const void* from) {
+    return unpacked<T, n>(load_packed<T, n, reading>(from));
 }
 
 template <class T, int n>

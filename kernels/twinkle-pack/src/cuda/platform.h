@@ -15,7 +15,7 @@
 
 namespace twinkle_pack::cuda {
 
-// A 16-byte load of what is read once, and of what other blocks read too. Not through ld.global.nc:
+// A 16-byte load of what leaves the L2 cache first, and of what stays. Not through ld.global.nc:
 // what that reads must never change, so compilers move it before wait_for_earlier().
 __device__ __forceinline__ uint4 load_once(const uint4* from) {
     uint4 v;

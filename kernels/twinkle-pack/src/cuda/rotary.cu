@@ -19,15 +19,15 @@ struct Turns {
     bool transposed;
 };
 
-template <class C, class Number, int n>
-__device__ __forceinline__ void load_numbers(const char* from, Number (&values)[n], bool cached) {
-    const Pack<C, n> pack = load<C, n>(from, cached);
+template <class C, Reading reading = Reading::cached, class Number, int n>
+__device__ __forceinline__ void load_numbers(const char* from, Number (&values)[n]) {
+    const Pack<C, n> pack = load<C, n, reading>(from);
 #pragma unroll
     for (int i = 0; i < n; ++i) values[i] = number_at(pack, i);
 }
 
 // x, cos, sin, result
-template <class X, class C, class R, bool neighbours>
+template <class X, class C, class R, bool neighbours, Reading reading>
 __global__ void __launch_bounds__(threads)
     rotate_vectors(Places<4, uint32_t, few_dims> places, Divider<uint32_t> row_items, Turns turns) {
     using V = typename ComputedIn<R>::type;
@@ -51,15 +51,15 @@ __global__ void __launch_bounds__(threads)
     if (place >= turns.pairs) {
         if constexpr (!neighbours) place += turns.pairs;  // behind both halves
         Number values[n];
-        load_numbers<X>(x_at(place), values, false);
+        load_numbers<X, reading>(x_at(place), values);
         store(result_at(place), packed<R>(values));
         return;
     }
     if constexpr (neighbours) {
         Number x[n], c[n], s[n];
-        load_numbers<X>(x_at(place), x, false);
-        load_numbers<C>(table_at(1, place), c, true);
-        load_numbers<C>(table_at(2, place), s, true);
+        load_numbers<X, reading>(x_at(place), x);
+        load_numbers<C>(table_at(1, place), c);
+        load_numbers<C>(table_at(2, place), s);
 #pragma unroll
         for (int i = 0; i < n; i += 2) {
             const Rotated<V> turned(x[i], x[i + 1], c[i], c[i + 1], s[i], s[i + 1],
@@ -70,12 +70,12 @@ __global__ void __launch_bounds__(threads)
     } else {
         const uint32_t other = place + turns.pairs;
         Number x1[n], x2[n], c1[n], c2[n], s1[n], s2[n];
-        load_numbers<X>(x_at(place), x1, false);
-        load_numbers<X>(x_at(other), x2, false);
-        load_numbers<C>(table_at(1, place), c1, true);
-        load_numbers<C>(table_at(1, other), c2, true);
-        load_numbers<C>(table_at(2, place), s1, true);
-        load_numbers<C>(table_at(2, other), s2, true);
+        load_numbers<X, reading>(x_at(place), x1);
+        load_numbers<X, reading>(x_at(other), x2);
+        load_numbers<C>(table_at(1, place), c1);
+        load_numbers<C>(table_at(1, other), c2);
+        load_numbers<C>(table_at(2, place), s1);
+        load_numbers<C>(table_at(2, other), s2);
 #pragma unroll
         for (int i = 0; i < n; ++i) {
             const Rotated<V> turned(x1[i], x2[i], c1[i], c2[i], s1[i], s2[i], turns.transposed);
@@ -136,10 +136,16 @@ bool launch_vectors(const RotaryShape& shape, int64_t rotated, bool neighbours, 
     turns.total = static_cast<uint64_t>(shape.rows) * turns.items;
     turns.transposed = transposed;
     const Places<4, uint32_t, few_dims> places(shape, n);
-    launch_early(queue.stream, card(queue.device),
-                 neighbours ? rotate_vectors<X, C, R, true> : rotate_vectors<X, C, R, false>,
-                 Grid{quotient_up(turns.total, threads)}, threads, 1, places,
-                 Divider<uint32_t>(turns.items), turns);
+    const Card here = card(queue.device);
+    const uint64_t results = static_cast<uint64_t>(shape.rows * shape.n);
+    with_reading<true>(reading_beside(results * sizeof(R), here), [&](auto how) {
+        constexpr Reading reading = decltype(how)::value;
+        launch_early(queue.stream, here,
+                     neighbours ? rotate_vectors<X, C, R, true, reading>
+                                : rotate_vectors<X, C, R, false, reading>,
+                     Grid{quotient_up(turns.total, threads)}, threads, 1, places,
+                     Divider<uint32_t>(turns.items), turns);
+    });
     return true;
 }
 

@@ -60,7 +60,7 @@ struct Seat {
 };
 
 // What a thread has of its row, where its tensors lie: vectors 0, 1, … of its own.
-template <Team team, int tensors>
+template <Team team, int tensors, Reading reading = Reading::cached>
 struct Share {
     // A team of its own has all of a row: every lane loads, as conditions would be waited for. What
     // is not the lane's is the row's last vector.
@@ -87,12 +87,12 @@ struct Share {
     // A vector of n elements: of a tensor, and of a weight that all rows have in common.
     template <class T, int n>
     __device__ __forceinline__ Loaded<T, n> load_from(int k, int j) const {
-        return load_packed<T, n>(at[k] + loaded_from(j) * sizeof(Pack<T, n>));
+        return load_packed<T, n, reading>(at[k] + loaded_from(j) * sizeof(Pack<T, n>));
     }
     template <class T, int n>
     __device__ __forceinline__ Loaded<T, n> load_shared(const void* from, int j) const {
-        return load_packed<T, n>(
-            static_cast<const char*>(from) + loaded_from(j) * sizeof(Pack<T, n>), true);
+        return load_packed<T, n>(static_cast<const char*>(from) +
+                                 loaded_from(j) * sizeof(Pack<T, n>));
     }
     template <class T, int n>
     __device__ __forceinline__ void store_to(int k, int j, const Pack<T, n>& pack) const {
