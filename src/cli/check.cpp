@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <tuple>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -72,11 +74,36 @@ std::optional<kernel::Audience> audience(const Arguments& arguments) {
                  : std::optional(*text == "hub" ? kernel::Audience::hub : kernel::Audience::here);
 }
 
+// At how many places of a model a kernel fits: each is told of once for every reason that keeps
+// some.
+class FitCount {
+public:
+    void add(const LayerFit& fit) {
+        places_[{fit.is_function, fit.layer, fit.model_class}] = {fit.fits, fit.sites};
+    }
+    std::string text() const {
+        std::size_t fits = 0, sites = 0;
+        for (const auto& [place, counts] : places_) {
+            fits += counts.first;
+            sites += counts.second;
+        }
+        return sites == 0 ? "no class or call of the model is one that this kernel stands for"
+                          : "fits " + std::to_string(fits) + " of " + std::to_string(sites) +
+                                " places in the model that it could take";
+    }
+
+private:
+    std::map<std::tuple<bool, std::string, std::string>, std::pair<std::size_t, std::size_t>>
+        places_;
+};
+
 // Layers and functions that do not fit what they are bound to, as violations of their own.
 Json add_model_fits(const std::string& kernel, const std::string& model,
                     operations::CheckReport& report, Console& console) {
     Json fits = Json::array();
+    FitCount all;
     for (const LayerFit& fit : check_model(kernel, model, console)) {
+        all.add(fit);
         const char* kind = fit.is_function ? "function" : "layer";
         fits.push_back({{"kind", kind},
                         {kind, fit.layer},
@@ -104,6 +131,7 @@ Json add_model_fits(const std::string& kernel, const std::string& model,
              fit.where.substr(0, colon),
              colon == std::string::npos ? 0 : std::atoi(fit.where.c_str() + colon + 1)});
     }
+    console.note(all.text());
     return fits;
 }
 

@@ -30,10 +30,8 @@ const std::vector<std::string> dtypes = {"bfloat16", "float16", "float32"};
 }
 
 // A mapping says which machine it is for; --target beside it may not say another.
-void require_target(const Mapping& mapping, const std::string& file, const std::string& text) {
-    const auto& machine = target::this_machine();
-    const auto wanted =
-        target::choose_target(text, {}, machine, target::choose_runtime(machine)).to_map();
+void require_target(const Mapping& mapping, const std::string& file, const target::Target& target) {
+    const auto wanted = target.to_map();
     for (const MappedKernel& kernel : mapping.kernels) {
         const auto kind = target::parse_backend_type(kernel.device);
         const std::string& arch = wanted.at("arch");
@@ -65,7 +63,7 @@ Mapping read_or_resolve_mapping(const Arguments& arguments, Console& console,
     if (const auto file = arguments.text("map")) {
         auto mapping = Mapping::load(existing_file(*file, "mapping"));
         if (target) {
-            require_target(mapping, *file, *target);
+            require_target(mapping, *file, named_target(console, *target));
         }
         return mapping;
     }
@@ -76,6 +74,18 @@ Mapping read_or_resolve_mapping(const Arguments& arguments, Console& console,
                      ? "kernels as " + base::display_path(*resolution.manifest) + " says"
                      : "no manifest here: the bundled kernels are used");
     return std::move(resolution.mapping);
+}
+
+// A model for a machine goes to a device that is there.
+void require_device(const std::string& device, const std::string& of_target) {
+    const auto kind = target::parse_device(device.substr(0, device.find(':')));
+    if (kind != "cpu" && kind != of_target) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "the target has no device " + device,
+                     .where = {},
+                     .why = "its devices are cpu" + (of_target == "cpu" ? "" : " and " + of_target),
+                     .hint = "leave out --device, or name another --target"});
+    }
 }
 
 // The device that a machine is chosen for: that of its backend.
@@ -224,8 +234,10 @@ void add_mapping(base::Json& request, const Arguments& arguments, Console& conso
                  const std::optional<std::string>& target) {
     const auto mapping = read_or_resolve_mapping(arguments, console, target);
     request["map"] = base::parse_json(mapping.to_json(), "mapping");
-    if (request["device"].is_null() && !request["load_kernels"].get<bool>()) {
+    if (target && request["device"].is_null()) {
         request["device"] = device_of(mapping);
+    } else if (target) {
+        require_device(request["device"].get<std::string>(), device_of(mapping));
     }
     auto folders = kernel_folders({});
     for (const auto& kernel : mapping.kernels) {

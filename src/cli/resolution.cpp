@@ -1,5 +1,9 @@
 #include "cli/resolution.h"
 
+#include "project/find_project.h"
+#include "project/manifest.h"
+#include "target/runtime.h"
+
 namespace twinkle::cli {
 
 project::Resolution resolve_now(Console& console, const ResolveChoices& choices) {
@@ -27,6 +31,19 @@ project::Resolution resolve_now(Console& console, const ResolveChoices& choices)
         }
     }
     return resolution;
+}
+
+target::Target named_target(const Console& console, const std::string& text) {
+    const auto& machine = target::this_machine();
+    std::map<std::string, target::TargetSpec> named;
+    if (text != "here" && text.find('=') == std::string::npos) {
+        if (const auto found =
+                project::find_project(console.globals().project, std::filesystem::current_path())) {
+            named = project::load_manifest(found->manifest, target::installation(machine).presets)
+                        .targets;
+        }
+    }
+    return target::choose_target(text, named, machine, target::choose_runtime(machine));
 }
 
 }  // namespace twinkle::cli

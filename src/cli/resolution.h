@@ -7,6 +7,7 @@
 
 #include "cli/console.h"
 #include "project/resolver.h"
+#include "target/target.h"
 
 namespace twinkle::cli {
 
@@ -18,5 +19,8 @@ struct ResolveChoices {
 };
 
 project::Resolution resolve_now(Console& console, const ResolveChoices& choices);
+
+// What --target says beside a mapping that is resolved already: names are the project's.
+target::Target named_target(const Console& console, const std::string& text);
 
 }  // namespace twinkle::cli

@@ -246,6 +246,16 @@ const ChosenBuild* BuildChooser::choose(const KernelSource& source, const std::s
     return (chosen_[key] = std::move(chosen)).get();
 }
 
+std::vector<std::string> BuildChooser::without_build(const std::string& device) const {
+    std::vector<std::string> names;
+    for (const auto& [asked, build] : chosen_) {
+        if (build == nullptr && asked.second == device) {
+            names.push_back(asked.first);
+        }
+    }
+    return names;
+}
+
 void BuildChooser::fail(const KernelSource& source, const std::vector<std::string>& devices,
                         const std::string& where) const {
     std::vector<std::string> reasons;
@@ -261,7 +271,9 @@ void BuildChooser::fail(const KernelSource& source, const std::vector<std::strin
                                                      target_, devices);
     throw Error(
         ErrorCode::not_found,
-        {.what = "no build of " + source.name + " runs on the target (" + target_.text() + ")",
+        {.what = "no build of " + source.name +
+                 (devices == target_.devices() ? "" : " for " + base::join(devices, " or ")) +
+                 " runs on the target (" + target_.text() + ")",
          .where = where.empty() ? base::display_path(source.folder) : where,
          .why = base::join(reasons, "\n         "),
          .hint = newer ? "version " + std::to_string(newer->version) + " has a build that fits (" +

@@ -38,6 +38,9 @@ public:
     // Error(refused) for dependencies that lead back to themselves.
     const ChosenBuild* choose(const KernelSource& source, const std::string& device);
 
+    // The kernels that have been asked for a build for this device, and have none.
+    std::vector<std::string> without_build(const std::string& device) const;
+
     // Why nothing fits on any of these devices, with every build that there is.
     [[noreturn]] void fail(const KernelSource& source, const std::vector<std::string>& devices,
                            const std::string& where) const;

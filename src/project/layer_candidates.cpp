@@ -178,6 +178,9 @@ private:
         for (const std::string& device : devices) {
             const ChosenBuild* build = chooser_.choose(source, device);
             if (build == nullptr) {
+                if (rules_.strict && device != "cpu") {
+                    chooser_.fail(source, {device}, binding.where);
+                }
                 decision.rejected.push_back({device, "no build of " + source.name + " for it"});
                 continue;
             }

@@ -107,6 +107,17 @@ void check_other_gpus(const target::Machine& machine, Resolution& resolution) {
     }
 }
 
+// Whoever names a machine with a GPU means it.
+void check_devices(const target::Target& target, const BuildChooser& chooser,
+                   Resolution& resolution) {
+    for (const std::string& device : target.devices()) {
+        for (const std::string& kernel : chooser.without_build(device)) {
+            resolution.warnings.push_back("no build of " + kernel + " for " + device +
+                                          " runs on the target (" + target.text() + ")");
+        }
+    }
+}
+
 void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
     to.insert(to.end(), from.begin(), from.end());
 }
@@ -150,6 +161,8 @@ Resolution resolve(const ResolveOptions& options) {
     check_signatures(manifest, resolution);
     if (!options.target || *options.target == "here") {
         check_other_gpus(machine, resolution);
+    } else {
+        check_devices(target, chooser, resolution);
     }
     append(resolution.warnings, locator.warnings());
     append(resolution.warnings, chooser.warnings());

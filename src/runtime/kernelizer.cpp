@@ -88,8 +88,10 @@ Report Kernelizer::run() {
                            0;
     if (report.count(SiteStatus::replaced) != 0) {
         forget_runs(model_);
-    } else if (!rewritten) {
-        report.warnings.emplace_back("nothing was replaced: the model is what it was");
+    } else {
+        report.warnings.emplace_back(
+            rewritten ? "nothing was replaced: only the model's device or dtype is another"
+                      : "nothing was replaced: the model is what it was");
     }
     return report;
 }

@@ -316,6 +316,9 @@ def test_layers_against_the_classes_that_they_are_bound_to(twinkle, small):
     (twinkle.folder / "twinkle.toml").unlink()
     norm = twinkle("check", package, "--model", small, "--json").json["model"][0]
     assert norm["by_name"] and norm["fits"] == 2
+    assert "fits 2 of 2 places in the model" in twinkle("check", package, "--model", small).err
+    package = python_kernel(twinkle.folder, RMS_NORM.replace("RMSNorm", "Unused"))
+    assert "no class or call of the model" in twinkle("check", package, "--model", small).err
 
 
 def test_a_layer_that_does_not_fit_its_class(twinkle, small):

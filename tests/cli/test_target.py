@@ -162,6 +162,39 @@ def test_for_a_gpu(twinkle, library):
     assert not (twinkle.folder / "x.pt").exists()
 
 
+def test_a_target_by_name_beside_a_mapping(twinkle):
+    (twinkle.folder / "twinkle.toml").write_text(
+        'presets = ["transformers"]\n'
+        f'[targets.prod]\ntorch = "{MAJOR}.{MINOR}"\nbackend = "cpu"\n'
+        f'[targets.other]\ntorch = "{MAJOR}.{MINOR}"\nbackend = "cu130"\narch = "9.0"\n')
+    assert twinkle("resolve", "--target", "prod", "-o", "map.json").code == 0
+    given = ("kernelize", EXAMPLES / "traced.pt", "-o", "fast.pt", "--map", "map.json", "--json", "--target")
+    done = twinkle(*given, "prod")
+    assert done.code == 0 and done.json["replaced"] == 7, done.err
+    refused = twinkle(*given, "other")
+    assert refused.code == 2 and "backend is cpu, not cu130" in refused.error["why"]
+    unknown = twinkle(*given, "prd")
+    assert unknown.code == 3 and "prod" in unknown.error["hint"]
+
+
+def test_a_gpu_that_no_kernel_is_built_for(twinkle, library):
+    """The kernel has a build for the CPU alone."""
+    compiled_kernel(twinkle.folder, library, source=calling("copy"))
+    target = ("--target", f"torch={MAJOR}.{MINOR},backend=cu130,arch=9.0")
+    resolved = twinkle("resolve", *target)
+    assert resolved.code == 0 and "for cuda runs on the target" in resolved.err
+    strict = twinkle("resolve", *target, "--strict", "--json")
+    assert strict.code == 3 and "for cuda runs on the target" in strict.error["what"]
+    made = twinkle("kernelize", EXAMPLES / "traced.pt", "-o", "fast.pt", *target, "--json")
+    assert made.code == 0 and made.json["replaced"] == 0 and made.json["device"] == "cuda"
+    assert [text for text in made.json["warnings"] if text.startswith("nothing was replaced: only the model's device")]
+    for device, why in ("rocm", "cpu and cuda"), ("cuda:1", None), ("cpu", None):
+        done = twinkle("kernelize", EXAMPLES / "traced.pt", "-o", f"{device[:3]}.pt", *target, "--device", device, "--json")
+        assert done.code == (2 if why else 0), done.err
+        assert not why or why in done.error["why"]
+    assert not (twinkle.folder / "roc.pt").exists()
+
+
 def test_a_gpu_that_the_build_has_no_code_for(twinkle, library, driver):
     """Where the kernels are to be loaded, the driver says what is there."""
     build = compiled_kernel(twinkle.folder, library, source=calling("copy"))

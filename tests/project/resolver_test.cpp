@@ -209,6 +209,24 @@ TEST_CASE("a device that the target has not is a decision, with strict an error"
     CHECK(world.fails(text)->code() == ErrorCode::not_found);
 }
 
+TEST_CASE("a GPU without a build is told of, with strict an error") {
+    World world;
+    const std::string layer = "[layers.Norm]\nclasses = [\"a.N\"]\n";
+    CHECK(world.resolve(layer).warnings.empty());
+    world.options.target = "torch=2.13,backend=cu130,arch=9.0";
+    const auto warnings = world.resolve(layer).warnings;
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find("for cuda runs on the target") != std::string::npos);
+    CHECK(world.resolve(layer + "device = \"cpu\"\n").warnings.empty());
+    world.options.strict = true;
+    CHECK(mentions(*world.fails(layer), "no build of twinkle-pack for cuda"));
+    CHECK(world.resolve(layer + "device = \"cpu\"\n").mapping.layers[0].candidates.size() == 1);
+    test::write_build(world.folder, "project/k/build/torch-cpu", "a-norm", "cpu");
+    CHECK(mentions(*world.fails("[functions.add]\ntarget_module = \"m\"\nrepo_path = \"k\"\n"
+                                "func_name = \"Norm\"\n"),
+                   "no build of k for cuda"));
+}
+
 TEST_CASE("ranges of capability are for GPUs inside them") {
     World world;
     test::write_build(world.folder, "project/k/build/torch-cuda", "a-norm", "cuda");
