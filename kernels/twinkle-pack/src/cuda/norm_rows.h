@@ -173,16 +173,14 @@ bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& aff
     const ForwardSplit split = split_forward<norm, X, W, add>(shape, vectors, full, here);
     if (split.held == 0) return false;
     const RowsOf<NumberOf<X>> all(static_cast<uint64_t>(shape.rows), vectors, split, shape.n);
-    const uint64_t results = static_cast<uint64_t>(shape.rows * shape.n) * (add ? 2 : 1);
-    const Reading reading = reading_beside(results * sizeof(R), here);
+    const auto elements = static_cast<uint64_t>(shape.rows) * static_cast<uint64_t>(shape.n);
+    const Reading reading = reading_beside(elements * (sizeof(R) + (add ? sizeof(X) : 0)), here);
     const auto start = [&](auto team, auto held, const auto& places) {
-        using Limits = typename With::template Limits<decltype(team)::value, decltype(held)::value>;
-        check_threads(split.threads, Limits::threads);
-        check_threads(split.blocks * split.threads,
-                      warp * warp * parts_of_lane<decltype(team)::value>);
         constexpr Team who = decltype(team)::value;
         constexpr int has = decltype(held)::value;
-        with_reading<With::template may_fill_cache<who, has>>(reading, [&](auto how) {
+        check_threads(split.threads, With::template Limits<who, has>::threads);
+        check_threads(split.blocks * split.threads, warp * warp * parts_of_lane<who>);
+        with_reading<who != Team::cluster>(reading, [&](auto how) {
             launch_early(queue.stream, here,
                          norm_rows<norm, X, W, R, add, who, has, decltype(how)::value>, split.grid,
                          split.threads, split.blocks, places, all, affine.in<NumberOf<X>>());

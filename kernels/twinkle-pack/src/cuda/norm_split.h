@@ -50,11 +50,6 @@ struct Forward {
         return half && norm == Norm::rms && !add ? 1024 : Own<Team::block>::threads * 4;
     }
 
-    // Few rows do not.
-    template <Team team, int held>
-    static constexpr bool may_fill_cache =
-        team == Team::any || (team != Team::cluster && held >= 4);
-
     // How many of a thread's vectors are under way together with x: of the weight, of the bias, and
     // of the residual as many as there are registers for.
     template <Team team, int held>
