@@ -10,6 +10,7 @@
 #include "cli/interrupt.h"
 #include "cli/kernelize_options.h"
 #include "cli/model_request.h"
+#include "cli/output_file.h"
 
 namespace twinkle::cli {
 namespace fs = std::filesystem;
@@ -60,7 +61,7 @@ void add_files(base::Json& request, const Arguments& arguments) {
         sources.push_back(existing_file(*map, "mapping"));
     }
     if (const auto drawing = arguments.text("svg")) {
-        request["svg"] = output_file(*drawing, sources).string();
+        request["svg"] = output_file(*drawing, OutputKind::text, sources).string();
     }
 }
 

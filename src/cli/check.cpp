@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <tuple>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/check_model.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/model_request.h"
+#include "cli/output_file.h"
 #include "cli/sarif.h"
 #include "operations/check_kernel.h"
 
@@ -74,12 +73,14 @@ std::optional<kernel::Audience> audience(const Arguments& arguments) {
                  : std::optional(*text == "hub" ? kernel::Audience::hub : kernel::Audience::here);
 }
 
-// At how many places of a model a kernel fits: each is told of once for every reason that keeps
-// some.
+// At how many places of a model a kernel fits: several layers may stand for one class, and each is
+// told of once for every reason that keeps some.
 class FitCount {
 public:
     void add(const LayerFit& fit) {
-        places_[{fit.is_function, fit.layer, fit.model_class}] = {fit.fits, fit.sites};
+        auto& [fits, sites] = places_[fit.model_class];
+        fits = std::max(fits, fit.fits);
+        sites = std::max(sites, fit.sites);
     }
     std::string text() const {
         std::size_t fits = 0, sites = 0;
@@ -93,8 +94,7 @@ public:
     }
 
 private:
-    std::map<std::tuple<bool, std::string, std::string>, std::pair<std::size_t, std::size_t>>
-        places_;
+    std::map<std::string, std::pair<std::size_t, std::size_t>> places_;  // by class or function
 };
 
 // Layers and functions that do not fit what they are bound to, as violations of their own.
@@ -139,7 +139,7 @@ int run(const Arguments& arguments, Console& console) {
     const std::string path = *arguments.text("PATH");
     const auto file = arguments.text("sarif");
     if (file) {
-        keep_sources(*file);
+        check_output(*file, OutputKind::text, {arguments.text("model").value_or("")});
     }
     auto report = operations::check_kernel(path, audience(arguments));
     Json fits;

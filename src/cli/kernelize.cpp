@@ -5,6 +5,7 @@
 #include "cli/kernelize_options.h"
 #include "cli/kernelize_report.h"
 #include "cli/model_request.h"
+#include "cli/output_file.h"
 
 namespace twinkle::cli {
 namespace fs = std::filesystem;
@@ -28,17 +29,20 @@ void add_files(base::Json& request, const Arguments& arguments) {
     if (const auto map = arguments.text("map")) {
         sources.push_back(existing_file(*map, "mapping"));
     }
+    if (const auto target = arguments.text("target")) {
+        sources.push_back(fs::absolute(*target));  // may be a file
+    }
     if (const auto inputs = arguments.text("inputs")) {
         request["inputs"] = inputs_argument(*inputs);
         sources.emplace_back(request["inputs"].get<std::string>());
     }
     if (!arguments.flag("dry-run")) {
         const auto output = arguments.text("output").value_or(default_output(model));
-        request["output"] = output_file(output, sources).string();
+        request["output"] = output_file(output, OutputKind::tensors, sources).string();
         sources.emplace_back(request["output"].get<std::string>());
     }
     if (const auto report = arguments.text("report")) {
-        request["report"] = output_file(*report, sources).string();
+        request["report"] = output_file(*report, OutputKind::text, sources).string();
     }
 }
 

@@ -1,7 +1,5 @@
 #include "cli/model_request.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 
@@ -68,52 +66,6 @@ fs::path existing_file(const std::string& path, const std::string& role) {
                                            .hint = {}});
     }
     return absolute(path);
-}
-
-void keep_sources(const std::string& output) {
-    std::error_code error;
-    const fs::path file = fs::canonical(output, error);  // what a link leads to
-    const std::string kind = file.extension().string();
-    const bool is_source = kind == ".toml" || kind == ".lock" || kind == ".py" || kind == ".so";
-    if (!error && is_source && fs::is_regular_file(file, error)) {
-        throw Error(ErrorCode::malformed,
-                    {.what = "the output would overwrite another kind of file",
-                     .where = output,
-                     .why = "a manifest, a lock or a kernel's own code",
-                     .hint = "choose another file, or remove this one first"});
-    }
-}
-
-fs::path output_file(const std::string& path, const std::vector<fs::path>& sources) {
-    keep_sources(path);
-    if (path == "-") {
-        throw Error(ErrorCode::malformed, {.what = "the output cannot be standard output",
-                                           .where = {},
-                                           .why = "it is a binary file",
-                                           .hint = "name a file with -o"});
-    }
-    const auto result = absolute(path);
-    for (const auto& source : sources) {
-        std::error_code error;
-        if (result == source || fs::equivalent(result, source, error)) {
-            throw Error(ErrorCode::malformed, {.what = "the output would overwrite what is read",
-                                               .where = path,
-                                               .why = {},
-                                               .hint = "choose another file with -o"});
-        }
-    }
-    if (fs::is_directory(result)) {
-        throw Error(
-            ErrorCode::malformed,
-            {.what = "the output is a folder, not a file", .where = path, .why = {}, .hint = {}});
-    }
-    if (access(result.parent_path().c_str(), W_OK | X_OK) != 0) {
-        throw Error(ErrorCode::failed, {.what = "the output cannot be written",
-                                        .where = path,
-                                        .why = std::strerror(errno),
-                                        .hint = "choose another folder with -o"});
-    }
-    return result;
 }
 
 std::string inputs_argument(const std::string& text) {

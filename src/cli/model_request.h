@@ -1,6 +1,6 @@
 #pragma once
-// What the commands with a model, resolve and check have in common: the files that a user names are
-// checked here and made absolute, before the worker, which costs a second to start, is asked.
+// What the commands with a model have in common: the files that a user names are checked here and
+// made absolute, before the worker, which costs a second to start, is asked.
 
 #include <filesystem>
 #include <string>
@@ -17,15 +17,6 @@ base::Json new_request(const std::string& command, const Console& console);
 
 // A file that must be there: absolute. `role` is for messages ("model", "mapping").
 std::filesystem::path existing_file(const std::string& path, const std::string& role);
-
-// Throws Error(malformed) where a model, a mapping or a report would replace a manifest, a lock or
-// source code.
-void keep_sources(const std::string& output);
-
-// A file that will be written: absolute. Its folder must be there and writable, and it must be none
-// of `sources`, which are read.
-std::filesystem::path output_file(const std::string& path,
-                                  const std::vector<std::filesystem::path>& sources);
 
 // --inputs: a file, made absolute, or a specification such as "int64[1,128]:0..32000".
 std::string inputs_argument(const std::string& text);

@@ -122,9 +122,18 @@ void check_choice(const std::string& name, const std::string& value,
     }
 }
 
-void check_choices(const std::vector<Option>& options, const Arguments& given,
-                   const Command* command) {
+bool names_files(ValueKind kind) {
+    return kind == ValueKind::file || kind == ValueKind::folder;
+}
+
+void check_values(const std::vector<Option>& options, const Arguments& given,
+                  const Command* command) {
     for (const auto& option : options) {
+        const auto values = given.list(option.key());
+        if (names_files(option.kind) &&
+            std::find(values.begin(), values.end(), "") != values.end()) {
+            wrong_usage("--" + option.key() + " needs a value", command, {});
+        }
         for (const auto& value :
              option.restricted ? given.list(option.key()) : std::vector<std::string>{}) {
             check_choice("--" + option.key(), value, option.choices, command);
@@ -132,8 +141,8 @@ void check_choices(const std::vector<Option>& options, const Arguments& given,
     }
 }
 
-void check_choices(const std::vector<Argument>& arguments, const Arguments& given,
-                   const Command* command) {
+void check_values(const std::vector<Argument>& arguments, const Arguments& given,
+                  const Command* command) {
     for (const auto& argument : arguments) {
         for (const auto& value :
              argument.restricted ? given.list(argument.name) : std::vector<std::string>{}) {
@@ -223,10 +232,10 @@ Parsed parse(int argc, const char* const* argv, const std::vector<Command>& comm
                     : given.flag("version") ? Parsed::Action::version
                                             : Parsed::Action::run;
     parsed.globals = read_globals(given);
-    check_choices(globals, given, nullptr);
+    check_values(globals, given, nullptr);
     if (parsed.action == Parsed::Action::run && parsed.command != nullptr) {
-        check_choices(parsed.command->options, parsed.arguments, parsed.command);
-        check_choices(parsed.command->arguments, parsed.arguments, parsed.command);
+        check_values(parsed.command->options, parsed.arguments, parsed.command);
+        check_values(parsed.command->arguments, parsed.arguments, parsed.command);
     }
     return parsed;
 }

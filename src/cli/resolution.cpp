@@ -6,6 +6,20 @@
 
 namespace twinkle::cli {
 
+namespace {
+
+std::map<std::string, target::TargetSpec> project_targets(const Console& console) {
+    const auto found =
+        project::find_project(console.globals().project, std::filesystem::current_path());
+    if (!found) {
+        return {};
+    }
+    const auto presets = target::installation(target::this_machine()).presets;
+    return project::load_manifest(found->manifest, presets).targets;
+}
+
+}  // namespace
+
 project::Resolution resolve_now(Console& console, const ResolveChoices& choices) {
     project::ResolveOptions options;
     options.project = console.globals().project;
@@ -37,10 +51,13 @@ target::Target named_target(const Console& console, const std::string& text) {
     const auto& machine = target::this_machine();
     std::map<std::string, target::TargetSpec> named;
     if (text != "here" && text.find('=') == std::string::npos) {
-        if (const auto found =
-                project::find_project(console.globals().project, std::filesystem::current_path())) {
-            named = project::load_manifest(found->manifest, target::installation(machine).presets)
-                        .targets;
+        try {
+            named = project_targets(console);
+        } catch (const Error&) {
+            // A mapping needs no manifest; only a name does.
+            if (!std::filesystem::exists(text)) {
+                throw;
+            }
         }
     }
     return target::choose_target(text, named, machine, target::choose_runtime(machine));

@@ -5,7 +5,7 @@
 #include "cli/console.h"
 #include "cli/hub_command.h"
 #include "cli/interrupt.h"
-#include "cli/model_request.h"
+#include "cli/output_file.h"
 #include "cli/resolution.h"
 #include "project/bundle.h"
 
@@ -53,7 +53,7 @@ int run(const Arguments& arguments, Console& console) {
         fail_both("--json and -o - both want standard output");
     }
     if (!bundle && !to_stdout) {
-        keep_sources(output);
+        check_output(output, OutputKind::text, {arguments.text("target").value_or("")});
     }
     const auto resolution = resolve_now(console, {.target = arguments.text("target"),
                                                   .lockfile = arguments.text("lockfile"),

@@ -5,6 +5,7 @@
 #include "cli/document.h"
 #include "cli/kernelize_options.h"
 #include "cli/model_request.h"
+#include "cli/output_file.h"
 
 namespace twinkle::cli {
 namespace {
@@ -18,7 +19,7 @@ int run(const Arguments& arguments, Console& console) {
         sources.emplace_back(request["inputs"].get<std::string>());
     }
     if (const auto output = arguments.text("output")) {
-        request["output"] = output_file(*output, sources).string();
+        request["output"] = output_file(*output, OutputKind::tensors, sources).string();
     }
     if (const auto device = arguments.text("device")) {
         request["device"] = checked_device(*device);

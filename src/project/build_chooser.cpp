@@ -246,11 +246,23 @@ const ChosenBuild* BuildChooser::choose(const KernelSource& source, const std::s
     return (chosen_[key] = std::move(chosen)).get();
 }
 
+const ChosenBuild* BuildChooser::choose_bound(const KernelSource& source, const std::string& device,
+                                              const std::string& where, bool strict) {
+    const ChosenBuild* build = choose(source, device);
+    if (build == nullptr) {
+        if (strict && device != "cpu") {
+            fail(source, {device}, where);
+        }
+        unserved_.emplace(source.name, device);
+    }
+    return build;
+}
+
 std::vector<std::string> BuildChooser::without_build(const std::string& device) const {
     std::vector<std::string> names;
-    for (const auto& [asked, build] : chosen_) {
-        if (build == nullptr && asked.second == device) {
-            names.push_back(asked.first);
+    for (const auto& [kernel, missing] : unserved_) {
+        if (missing == device) {
+            names.push_back(kernel);
         }
     }
     return names;

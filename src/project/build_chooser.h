@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,10 @@ public:
     // Error(refused) for dependencies that lead back to themselves.
     const ChosenBuild* choose(const KernelSource& source, const std::string& device);
 
-    // The kernels that have been asked for a build for this device, and have none.
+    // For what is bound to it; with `strict`, a GPU without a build is an error.
+    const ChosenBuild* choose_bound(const KernelSource& source, const std::string& device,
+                                    const std::string& where, bool strict);
+    // The bound kernels that have no build for this device.
     std::vector<std::string> without_build(const std::string& device) const;
 
     // Why nothing fits on any of these devices, with every build that there is.
@@ -73,6 +77,7 @@ private:
     Read read_;
     std::vector<std::string> chain_;  // the kernels whose dependencies are being chosen
     std::map<std::pair<std::string, std::string>, std::unique_ptr<ChosenBuild>> chosen_;
+    std::set<std::pair<std::string, std::string>> unserved_;  // kernel and device
     std::map<std::filesystem::path, Loaded> loaded_;
     std::vector<std::string> warnings_;
 };

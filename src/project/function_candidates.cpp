@@ -228,11 +228,9 @@ private:
         std::vector<FunctionCandidate> all;
         bool any = false;
         for (const std::string& device : devices_) {
-            const ChosenBuild* build = chooser_.choose(source, device);
+            const ChosenBuild* build =
+                chooser_.choose_bound(source, device, binding.where, rules_.strict);
             if (build == nullptr) {
-                if (rules_.strict && device != "cpu") {
-                    chooser_.fail(source, {device}, binding.where);
-                }
                 decision_.rejected.push_back({device, "no build of " + source.name + " for it"});
                 continue;
             }

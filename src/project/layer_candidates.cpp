@@ -176,11 +176,9 @@ private:
         const KernelSource source = locator_.locate(binding);
         std::vector<LayerCandidate> candidates;
         for (const std::string& device : devices) {
-            const ChosenBuild* build = chooser_.choose(source, device);
+            const ChosenBuild* build =
+                chooser_.choose_bound(source, device, binding.where, rules_.strict);
             if (build == nullptr) {
-                if (rules_.strict && device != "cpu") {
-                    chooser_.fail(source, {device}, binding.where);
-                }
                 decision.rejected.push_back({device, "no build of " + source.name + " for it"});
                 continue;
             }

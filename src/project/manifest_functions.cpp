@@ -108,6 +108,11 @@ std::map<std::string, target::TargetSpec> read_targets(const Node& table,
     const TableReader targets(table, place.origin, "the table of targets");
     std::map<std::string, target::TargetSpec> result;
     for (const auto& [name, at, value] : table.members) {
+        if (value.kind == Node::Kind::string) {
+            targets.fail(value, "the target \"" + base::printable(name) + "\" is a string",
+                         "write it as a table: { torch = \"2.13\", backend = \"cu130\", arch = "
+                         "\"9.0\" }");
+        }
         TableReader reader(value, place.origin, "the target \"" + base::printable(name) + "\"");
         target::TargetSpec spec{{}, reader.where(value)};
         for (const std::string& key : target::target_keys()) {

@@ -112,8 +112,10 @@ void check_devices(const target::Target& target, const BuildChooser& chooser,
                    Resolution& resolution) {
     for (const std::string& device : target.devices()) {
         for (const std::string& kernel : chooser.without_build(device)) {
-            resolution.warnings.push_back("no build of " + kernel + " for " + device +
-                                          " runs on the target (" + target.text() + ")");
+            resolution.warnings.push_back(
+                "no build of " + kernel + " for " + device + " runs on the target (" +
+                target.text() + "): models on " + device +
+                " keep what is bound to it; a binding with device = \"cpu\" is for the CPU alone");
         }
     }
 }

@@ -91,7 +91,7 @@ Report Kernelizer::run() {
     } else {
         report.warnings.emplace_back(
             rewritten ? "nothing was replaced: only the model's device or dtype is another"
-                      : "nothing was replaced: the model is what it was");
+                      : "nothing was replaced: the model computes as before");
     }
     return report;
 }

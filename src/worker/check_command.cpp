@@ -110,7 +110,11 @@ Json check_command(const Request& request, const Channel& channel) {
         Json found = Json::array();
         if (concerns(alone, classes)) {
             torch::jit::Module model = runtime::open_model(request.model);
-            found = runtime::examine_bindings(model, alone, options).classes;
+            for (auto& one : runtime::examine_bindings(model, alone, options).classes) {
+                if (classes.contains(one.value("class", ""))) {  // not the kernel's functions
+                    found.push_back(std::move(one));
+                }
+            }
         }
         layers.push_back({{"layer", name}, {"classes", found}});
     }

@@ -1,6 +1,7 @@
 """resolve and versions as scripts use them, on a kernel that is a plain Python package."""
 
 import json
+import shutil
 
 import pytest
 from kernels_for_tests import EXAMPLES, RMS_NORM, python_kernel
@@ -117,6 +118,32 @@ def test_an_output_that_is_a_source(project, tmp_path, output):
         assert done.code == 2 and "overwrite" in done.error["what"], (words, done)
         assert (tmp_path / output).read_bytes() == before
     assert not (tmp_path / "new.pt").exists()
+
+
+def test_an_output_that_is_another_kind_of_file(project, tmp_path):
+    model = tmp_path / "model.pt"
+    shutil.copy(EXAMPLES / "traced.pt", model)
+    assert project("env", "--json").code == 0
+    (tmp_path / "env.json").write_text(project("env", "--json").out)
+    assert project("resolve", "-o", "map.json").code == 0
+    (tmp_path / "link").symlink_to("model.pt")
+    (tmp_path / "metadata.json").write_text("{}")
+    before = {file: (tmp_path / file).read_bytes() for file in ("model.pt", "env.json", "map.json", "metadata.json")}
+    kernelize = ("kernelize", model, "--map", "map.json", "--target", "env.json")
+    for words in (["resolve", "-o", "model.pt"], ["resolve", "-o", "metadata.json"], ["resolve", "-o", "kernels.lock"],
+                  ["resolve", "--target", "env.json", "-o", "env.json"], [*kernelize, "-o", "map.json"],
+                  [*kernelize, "-o", "env.json"], [*kernelize, "-o", "new.pt", "--report", "env.json"],
+                  [*kernelize, "-o", "new.pt", "--report", "metadata.json"],
+                  ["check", "my_kernels", "--model", model, "--sarif", "model.pt"],
+                  ["check", "my_kernels", "--model", model, "--sarif", "link"]):
+        done = project(*words, "--json")
+        assert done.code == 2 and "overwrite" in done.error["what"], (words, done)
+    assert before == {file: (tmp_path / file).read_bytes() for file in before}
+    assert not (tmp_path / "new.pt").exists() and not (tmp_path / "kernels.lock").exists()
+    for words in (["resolve", "-o", ""], ["resolve", "--bundle", ""], [*kernelize, "-o", ""],
+                  ["check", "my_kernels", "--sarif", ""]):
+        done = project(*words, "--json")
+        assert done.code == 2 and "needs a value" in done.error["what"], (words, done)
 
 
 def test_what_changes_in_a_lock_is_said(project, tmp_path):

@@ -175,6 +175,12 @@ def test_a_target_by_name_beside_a_mapping(twinkle):
     assert refused.code == 2 and "backend is cpu, not cu130" in refused.error["why"]
     unknown = twinkle(*given, "prd")
     assert unknown.code == 3 and "prod" in unknown.error["hint"]
+    # What is no name needs no manifest.
+    (twinkle.folder / "env.json").write_text(twinkle("env", "--json").out)
+    (twinkle.folder / "twinkle.toml").write_text('[targets]\nprod = "torch=2.13"\n')
+    assert twinkle(*given, "env.json").code == 0
+    broken = twinkle(*given, "prod")
+    assert broken.code == 2 and "write it as a table" in broken.error["hint"]
 
 
 def test_a_gpu_that_no_kernel_is_built_for(twinkle, library):
@@ -185,6 +191,12 @@ def test_a_gpu_that_no_kernel_is_built_for(twinkle, library):
     assert resolved.code == 0 and "for cuda runs on the target" in resolved.err
     strict = twinkle("resolve", *target, "--strict", "--json")
     assert strict.code == 3 and "for cuda runs on the target" in strict.error["what"]
+    manifest = twinkle.folder / "twinkle.toml"
+    bound = manifest.read_text()
+    manifest.write_text(bound.replace("repo_path", 'device = "cpu"\nrepo_path') + '\n[kernels]\nk = { path = "kernel" }\n')
+    meant = twinkle("resolve", *target, "--strict")
+    assert meant.code == 0 and "warning" not in meant.err, meant.err
+    manifest.write_text(bound)
     made = twinkle("kernelize", EXAMPLES / "traced.pt", "-o", "fast.pt", *target, "--json")
     assert made.code == 0 and made.json["replaced"] == 0 and made.json["device"] == "cuda"
     assert [text for text in made.json["warnings"] if text.startswith("nothing was replaced: only the model's device")]

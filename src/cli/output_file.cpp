@@ -1,0 +1,79 @@
+#include "cli/output_file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "twinkle/error.h"
+
+namespace twinkle::cli {
+namespace fs = std::filesystem;
+namespace {
+
+bool is_one_of(const std::string& text, const std::vector<std::string>& words) {
+    return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+// What projects and kernels call their own files: nothing else goes there, even where none is.
+bool is_reserved(const fs::path& file) {
+    return is_one_of(file.filename().string(), {"twinkle.toml", "pyproject.toml", "twinkle.lock",
+                                                "kernels.lock", "metadata.json"});
+}
+
+// By its suffix, the only thing that is known of a file before it is read.
+bool is_other_kind(const fs::path& file, OutputKind kind) {
+    const std::string suffix = file.extension().string();
+    const bool source = is_one_of(suffix, {".toml", ".lock", ".py", ".so"});
+    const bool tensors = is_one_of(suffix, {".pt", ".pth", ".pt2", ".safetensors", ".onnx"});
+    const bool text = is_one_of(suffix, {".json", ".sarif", ".svg", ".md"});
+    return source || (kind == OutputKind::tensors ? text : tensors);
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& path, const std::string& why,
+                         const std::string& hint) {
+    throw Error(ErrorCode::malformed, {.what = what, .where = path, .why = why, .hint = hint});
+}
+
+}  // namespace
+
+void check_output(const std::string& path, OutputKind kind, const std::vector<fs::path>& sources) {
+    std::error_code error;
+    const auto file = fs::weakly_canonical(path, error);  // what a link leads to
+    const bool there = !error && fs::is_regular_file(file, error);
+    if (is_reserved(path) || is_reserved(file) || (there && is_other_kind(file, kind))) {
+        refuse("the output would overwrite another kind of file", path,
+               there ? "a file of another kind, or a project's or kernel's own, is there"
+                     : "projects and kernels call their own files so",
+               there ? "choose another file, or remove this one first" : "choose another name");
+    }
+    for (const auto& source : sources) {
+        if (fs::absolute(path).lexically_normal() == source ||
+            fs::equivalent(path, source, error)) {
+            refuse("the output would overwrite what is read", path, {}, "choose another file");
+        }
+    }
+}
+
+fs::path output_file(const std::string& path, OutputKind kind,
+                     const std::vector<fs::path>& sources) {
+    if (path == "-") {
+        refuse("the output cannot be standard output", {}, "it is a binary file",
+               "name a file with -o");
+    }
+    check_output(path, kind, sources);
+    const auto result = fs::absolute(path).lexically_normal();
+    if (fs::is_directory(result)) {
+        refuse("the output is a folder, not a file", path, {}, {});
+    }
+    if (access(result.parent_path().c_str(), W_OK | X_OK) != 0) {
+        throw Error(ErrorCode::failed, {.what = "the output cannot be written",
+                                        .where = path,
+                                        .why = std::strerror(errno),
+                                        .hint = "choose another folder"});
+    }
+    return result;
+}
+
+}  // namespace twinkle::cli
