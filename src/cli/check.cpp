@@ -138,6 +138,12 @@ Json add_model_fits(const std::string& kernel, const std::string& model,
 int run(const Arguments& arguments, Console& console) {
     const std::string path = *arguments.text("PATH");
     const auto file = arguments.text("sarif");
+    if (file == "-") {
+        throw Error(ErrorCode::malformed, {.what = "--sarif cannot be standard output",
+                                           .where = {},
+                                           .why = "the findings are printed there",
+                                           .hint = "name a file, or use --json"});
+    }
     if (file) {
         check_output(*file, OutputKind::text, {arguments.text("model").value_or("")});
     }

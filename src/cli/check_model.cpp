@@ -8,6 +8,7 @@
 #include "kernel/build.h"
 #include "kernel/layers.h"
 #include "kernel/versions.h"
+#include "operations/inspect_kernel.h"
 #include "project/find_project.h"
 #include "project/function_candidates.h"
 #include "project/manifest.h"
@@ -23,6 +24,13 @@ using base::Json;
 // Layers are source: which of the builds they are read from matters little, so that a kernel for
 // another machine can be checked here.
 fs::path build_of(const fs::path& kernel) {
+    if (operations::project_package(kernel) && !fs::is_directory(kernel / "build")) {
+        throw Error(ErrorCode::not_found,
+                    {.what = "a source project has no layers to hold against a model",
+                     .where = kernel.string(),
+                     .why = "what its operators are is known when it is built",
+                     .hint = "build it with kernel-builder, and check the build with --model"});
+    }
     const auto folder = kernel::open_kernel_folder(kernel);
     if (folder.kind != kernel::FolderKind::repository) {
         return kernel;
@@ -76,7 +84,9 @@ Known known_bindings(Console& console) {
             known.functions = std::move(own.functions);
         }
     } catch (const Error& error) {
-        console.warn("the manifest's bindings are not checked: " + error.details().what);
+        const auto& [what, where, why, hint] = error.details();
+        console.warn("the manifest's bindings are not checked: " + what +
+                     (where.empty() ? "" : " (" + where + ")") + (why.empty() ? "" : ": " + why));
     }
     return known;
 }

@@ -42,6 +42,9 @@ void add_files(base::Json& request, const Arguments& arguments) {
         sources.emplace_back(request["output"].get<std::string>());
     }
     if (const auto report = arguments.text("report")) {
+        const base::Json file = fs::absolute(*report).lexically_normal().string();
+        require(file != request["output"], "the model and the report cannot be one file",
+                "choose another file for --report");
         request["report"] = output_file(*report, OutputKind::text, sources).string();
     }
 }

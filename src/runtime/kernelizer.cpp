@@ -88,10 +88,12 @@ Report Kernelizer::run() {
                            0;
     if (report.count(SiteStatus::replaced) != 0) {
         forget_runs(model_);
-    } else {
+    } else if (!rewritten) {
+        report.warnings.emplace_back("nothing was replaced: the model computes as before");
+    } else if (!mapping_.layers.empty() || !mapping_.functions.empty() ||
+               !mapping_.patterns.empty()) {  // else it was to be converted, no more
         report.warnings.emplace_back(
-            rewritten ? "nothing was replaced: only the model's device or dtype is another"
-                      : "nothing was replaced: the model computes as before");
+            "nothing was replaced: only the model's device or dtype is another");
     }
     return report;
 }

@@ -187,6 +187,8 @@ Target complete_target(const TargetSpec& spec, const Machine& machine,
     const auto arch = values.text("arch");
     if (!arch) {
         target.arch = arch_of(machine, target.backend.kind);
+    } else if (*arch != "none" && target.backend.kind == BackendKind::cpu) {
+        values.fail("arch", *arch, "it is a GPU's: add its backend, as in backend=cu130");
     } else if (*arch != "none") {
         target.arch = read_arch(values, *arch, target.backend.kind);
     }

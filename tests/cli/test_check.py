@@ -221,6 +221,9 @@ def test_a_source_project_and_its_build(twinkle, tmp_path):
     (tmp_path / "norm_cpu/norm.cpp").write_text("")
     (tmp_path / "torch-ext/torch_binding.cpp").write_text("")
     assert findings(twinkle, tmp_path) == {}
+    (tmp_path / "model.pt").write_bytes(b"PK")  # not read
+    no_build = twinkle("check", tmp_path, "--model", tmp_path / "model.pt", "--json")
+    assert no_build.code == 3 and "check the build" in no_build.error["hint"]
     kernel(tmp_path)
     assert findings(twinkle, tmp_path)["project/differs"]["text"] == "the version is 1; build.toml has 2"
     assert twinkle("inspect", tmp_path, "--json").json["layers"][0]["name"] == "RMSNorm"

@@ -160,3 +160,6 @@ def test_check_says_which_functions_fit(with_functions):
     error = next(finding for finding in findings if finding["severity"] == "error")
     assert "calls of my_pkg.ops.other: the call has nothing for its parameter weight" in error["text"]
     assert "function/model" in twinkle("check", "kernel", "--model", "model.pt").out
+    (twinkle.folder / "twinkle.toml").write_text("[layers\n")
+    unread = twinkle("check", "kernel", "--model", "model.pt")
+    assert unread.code == 0 and "not checked: not valid TOML (twinkle.toml:1" in unread.err, unread.err

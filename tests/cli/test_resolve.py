@@ -144,6 +144,14 @@ def test_an_output_that_is_another_kind_of_file(project, tmp_path):
                   ["check", "my_kernels", "--sarif", ""]):
         done = project(*words, "--json")
         assert done.code == 2 and "needs a value" in done.error["what"], (words, done)
+    assert project("check", "my_kernels", "--sarif", "-", "--json").code == 2
+    done = project(*kernelize, "-o", "new.pt", "--report", "./new.pt", "--json")
+    assert done.code == 2 and "one file" in done.error["what"]
+
+
+def test_a_gpu_and_no_backend_for_it(project):
+    done = project("resolve", "--target", "torch=2.13,backend=cpu,arch=9.0", "--json")
+    assert done.code == 2 and "backend=cu130" in done.error["hint"]
 
 
 def test_what_changes_in_a_lock_is_said(project, tmp_path):
