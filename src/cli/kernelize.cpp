@@ -29,8 +29,8 @@ void add_files(base::Json& request, const Arguments& arguments) {
     if (const auto map = arguments.text("map")) {
         sources.push_back(existing_file(*map, "mapping"));
     }
-    if (const auto target = arguments.text("target")) {
-        sources.push_back(fs::absolute(*target));  // may be a file
+    if (const auto target = arguments.text("target"); target && fs::exists(*target)) {
+        sources.push_back(fs::absolute(*target).lexically_normal());
     }
     if (const auto inputs = arguments.text("inputs")) {
         request["inputs"] = inputs_argument(*inputs);

@@ -5,7 +5,6 @@
 #include "target/runtime.h"
 
 namespace twinkle::cli {
-
 namespace {
 
 std::map<std::string, target::TargetSpec> project_targets(const Console& console) {

@@ -168,9 +168,11 @@ def test_a_target_by_name_beside_a_mapping(twinkle):
         f'[targets.prod]\ntorch = "{MAJOR}.{MINOR}"\nbackend = "cpu"\n'
         f'[targets.other]\ntorch = "{MAJOR}.{MINOR}"\nbackend = "cu130"\narch = "9.0"\n')
     assert twinkle("resolve", "--target", "prod", "-o", "map.json").code == 0
-    given = ("kernelize", EXAMPLES / "traced.pt", "-o", "fast.pt", "--map", "map.json", "--json", "--target")
+    given = ("kernelize", EXAMPLES / "traced.pt", "--map", "map.json", "--json", "--target")
     done = twinkle(*given, "prod")
     assert done.code == 0 and done.json["replaced"] == 7, done.err
+    assert twinkle(*given, "prod", "-o", "prod").code == 0  # a name is no file
+    (twinkle.folder / "prod").unlink()
     refused = twinkle(*given, "other")
     assert refused.code == 2 and "backend is cpu, not cu130" in refused.error["why"]
     unknown = twinkle(*given, "prd")
