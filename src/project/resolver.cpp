@@ -107,16 +107,17 @@ void check_other_gpus(const target::Machine& machine, Resolution& resolution) {
     }
 }
 
-// Whoever names a machine with a GPU means it.
-void check_devices(const target::Target& target, const BuildChooser& chooser,
-                   Resolution& resolution) {
-    for (const std::string& device : target.devices()) {
-        for (const std::string& kernel : chooser.without_build(device)) {
-            resolution.warnings.push_back(
-                "no build of " + kernel + " for " + device + " runs on the target (" +
-                target.text() + "): models on " + device +
-                " keep what is bound to it; a binding with device = \"cpu\" is for the CPU alone");
-        }
+// Whoever names a machine with a GPU means it, and may well have kernels for that alone.
+void check_gpu(const target::Target& target, const BuildChooser& chooser, Resolution& resolution) {
+    const std::string device = target.backend.device();
+    if (device == "cpu") {
+        return;
+    }
+    for (const std::string& kernel : chooser.without_build(device)) {
+        resolution.warnings.push_back(
+            "no build of " + kernel + " for " + device + " runs on the target (" + target.text() +
+            "): models on " + device +
+            " keep what is bound to it; a binding with device = \"cpu\" is for the CPU alone");
     }
 }
 
@@ -164,7 +165,7 @@ Resolution resolve(const ResolveOptions& options) {
     if (!options.target || *options.target == "here") {
         check_other_gpus(machine, resolution);
     } else {
-        check_devices(target, chooser, resolution);
+        check_gpu(target, chooser, resolution);
     }
     append(resolution.warnings, locator.warnings());
     append(resolution.warnings, chooser.warnings());

@@ -222,6 +222,8 @@ TEST_CASE("a GPU without a build is told of, with strict an error") {
     CHECK(mentions(*world.fails(layer), "no build of twinkle-pack for cuda"));
     CHECK(world.resolve(layer + "device = \"cpu\"\n").mapping.layers[0].candidates.size() == 1);
     test::write_build(world.folder, "project/k/build/torch-cpu", "a-norm", "cpu");
+    test::write_build(world.folder, "project/gpu/build/torch-cuda", "a-norm", "cuda");
+    CHECK(world.resolve(layer + "repo_path = \"gpu\"\n").warnings.empty());
     CHECK(mentions(*world.fails("[functions.add]\ntarget_module = \"m\"\nrepo_path = \"k\"\n"
                                 "func_name = \"Norm\"\n"),
                    "no build of k for cuda"));
