@@ -15,14 +15,15 @@ enum class Reading {
 
 // Once, but where more results are written than stay: there a kernel takes 2 to 5 % less time on an
 // H200, while results that would have stayed cost a kernel and the next that reads them up to 8 %
-// more. Few results leave room for all.
+// more. Few results leave room for all: there both take as long.
 inline Reading reading_beside(uint64_t result_bytes, const Card& card) {
     const uint64_t cache = uint64_t{card.cache_mib} << 20;
     return result_bytes >= cache / 64 && result_bytes < cache / 4 * 3 ? Reading::once
                                                                       : Reading::cached;
 }
 
-// Calls f with it as a constant. Not `both`: cached, as there are few results.
+// Calls f with it as a constant. Not `both`: kernels whose results are always few, or whose loads
+// are too narrow to say; they are compiled for cached alone.
 template <bool both, class F>
 void with_reading(Reading reading, const F& f) {
     if constexpr (both)
