@@ -5,13 +5,16 @@
                        [--tokens N]… [--no-compile] [--model large-causal] [--dtype bfloat16] [--device cuda]
                        [--hub FOLDER]
 
-A model like Llama (transformers' code, random weights: hidden 4096, intermediate 12288, 32 heads, 8 layers), traced on
-the GPU, kernelized with layers and patterns. All but torch.compile run in C++ (model_runner), without Python. Two times
-are taken: "back to back", calls enqueued one after another, between two events of the device; "waiting", from the call
-until its result is there, by the host's clock. The contestants take turns, sample by sample, in an order that changes;
-those of torch.compile are processes of their own, and at rest meanwhile. What is not done --stop seconds after the start
-is left out (torch.compile first), and said. --hub: kernelized with the Hub's kernels, too, as tests/gpu/build_hub_kernels.py
-has built them. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON (script/bench-gpu --models).
+A model like Llama (transformers' code, random weights: hidden 4096, intermediate 12288, 32 heads, 8 layers), traced
+on the GPU, kernelized with layers and patterns. All but torch.compile run in C++ (model_runner), without Python. Two
+times are taken: "back to back", calls enqueued one after another, between two events of the device; "waiting", from
+the call until its result is there, by the host's clock. The contestants take turns, sample by sample, in random
+order; those of torch.compile are processes of their own, and at rest meanwhile. Before each sample the contestant
+runs unmeasured for a while: at its power limit a GPU lowers its clocks within a few hundred milliseconds, and a
+sample that follows a contestant that needs less power, or a rest, is up to 15 % faster for that alone. What is not
+done --stop seconds after the start is left out (torch.compile first), and said. --hub: kernelized with the Hub's
+kernels, too, as tests/gpu/build_hub_kernels.py has built them. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON
+(script/bench-gpu --models).
 """
 
 import argparse
@@ -19,6 +22,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
@@ -38,8 +42,10 @@ CONTESTANTS = {"torchscript": "plain.pt", "frozen": "frozen:plain.pt", "graphs":
 OURS = "kernelized,graphs"
 HUB = {"hub": "hub.pt", "hub,graphs": "graphs:hub.pt"}
 COMPILED = {"compile": "default", "compile,reduce-overhead": "reduce-overhead"}
-# How long calls are repeated for a sample, and how many there are before the first: they profile, compile, capture.
-SAMPLE_SECONDS, LEAST_ROUNDS, WARM_UP = 0.04, 7, 5
+# How long calls are repeated for a sample, and before it, until clocks have settled.
+SAMPLE_SECONDS, SETTLE_SECONDS = 0.1, 0.15
+# How many calls there are before the first sample: they profile, compile, capture.
+LEAST_ROUNDS, WARM_UP = 7, 5
 KINDS = {"time": "back to back", "wait": "waiting"}
 
 
@@ -54,18 +60,22 @@ class Contestant:
         self.result["first"] = time.monotonic() - begin
         self.result["differs"] = self.runner.ask("differ", self.name, tokens)
         self.runner.ask("wait", self.name, tokens, WARM_UP)
-        self.calls = max(1, round(SAMPLE_SECONDS / self.runner.ask("wait", self.name, tokens, 3)))
+        self.seconds = self.runner.ask("wait", self.name, tokens, 3)
+
+    def calls(self, seconds: float) -> int:
+        return max(1, round(seconds / self.seconds))
 
     def sample(self, tokens: int) -> None:
+        self.runner.ask("time", self.name, tokens, self.calls(SETTLE_SECONDS))
         for kind in KINDS:
-            self.result[kind].append(self.runner.ask(kind, self.name, tokens, self.calls))
+            self.result[kind].append(self.runner.ask(kind, self.name, tokens, self.calls(SAMPLE_SECONDS)))
 
 
 def measure(contestants: list[Contestant], tokens: int, seconds: float) -> None:
-    start, turn = time.monotonic(), 0
+    start, turn, order = time.monotonic(), 0, random.Random(tokens)
     while turn < LEAST_ROUNDS or time.monotonic() - start < seconds:
-        for k in range(len(contestants)):
-            contestants[(k + turn) % len(contestants)].sample(tokens)
+        for contestant in order.sample(contestants, len(contestants)):
+            contestant.sample(tokens)
         turn += 1
 
 

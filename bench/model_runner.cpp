@@ -39,9 +39,8 @@ struct Contestant {
     std::function<double()> replays = [] { return 0.0; };
 };
 
-Contestant graphed(torch::jit::Module module, bool fuse) {
-    auto model = std::make_shared<twinkle::GraphedModel>(std::move(module),
-                                                         twinkle::GraphOptions{.fuse = fuse});
+Contestant graphed(torch::jit::Module module, const twinkle::GraphOptions& options) {
+    auto model = std::make_shared<twinkle::GraphedModel>(std::move(module), options);
     return {[model](const at::Tensor& inputs) { return model->forward({inputs}).toTensor(); },
             [model] {
                 const twinkle::GraphStatistics said = model->statistics();
@@ -59,7 +58,9 @@ Contestant load(const std::string& path) {
     torch::jit::Module module =
         twinkle::load(how.empty() ? path : path.substr(colon + 1), {.device = device.type()});
     module.eval();
-    if (how == "graphs" || how == "fused") return graphed(module, how == "fused");
+    if (how == "graphs") return graphed(module, {});
+    if (how == "fused") return graphed(module, {.fuse = true});
+    if (how == "unfrozen") return graphed(module, {.freeze = false});
     if (how == "frozen") module = torch::jit::freeze(module);
     return {
         [module](const at::Tensor& inputs) mutable { return module.forward({inputs}).toTensor(); }};

@@ -48,6 +48,27 @@ def large() -> nn.Module:
         max_position_embeddings=8192, tie_word_embeddings=False)), use_cache=False)
 
 
+def qwen2() -> nn.Module:
+    """The widths of Qwen2-7B."""
+    return FirstOutput(hf.Qwen2ForCausalLM(hf.Qwen2Config(
+        vocab_size=VOCABULARY, hidden_size=3584, intermediate_size=18944, num_hidden_layers=4, num_attention_heads=28,
+        num_key_value_heads=4, max_position_embeddings=8192, tie_word_embeddings=False)), use_cache=False)
+
+
+def qwen3() -> nn.Module:
+    """The widths of Qwen3-8B."""
+    return FirstOutput(hf.Qwen3ForCausalLM(hf.Qwen3Config(
+        vocab_size=VOCABULARY, hidden_size=4096, intermediate_size=12288, num_hidden_layers=4, num_attention_heads=32,
+        num_key_value_heads=8, head_dim=128, max_position_embeddings=8192, tie_word_embeddings=False)), use_cache=False)
+
+
+def gemma() -> nn.Module:
+    """The widths of Gemma-7B."""
+    return FirstOutput(hf.GemmaForCausalLM(hf.GemmaConfig(
+        vocab_size=VOCABULARY, hidden_size=3072, intermediate_size=24576, num_hidden_layers=4, num_attention_heads=16,
+        num_key_value_heads=16, head_dim=256, max_position_embeddings=8192)), use_cache=False)
+
+
 def bert() -> nn.Module:
     return FirstOutput(hf.BertModel(hf.BertConfig(vocab_size=VOCABULARY, hidden_size=768, num_hidden_layers=12)))
 
@@ -56,8 +77,9 @@ def build(name: str, dtype: str, device: str = "cpu") -> nn.Module:
     hf.logging.set_verbosity_error()
     torch.manual_seed(1)
     kind, _, attention = name.partition("-")
+    kinds = {"llama": llama, "large": large, "qwen2": qwen2, "qwen3": qwen3, "gemma": gemma, "bert": bert}
     with torch.device(device):
-        model = {"llama": llama, "large": large, "bert": bert}[kind]()
+        model = kinds[kind]()
     if attention == "causal":  # a name without a function that makes masks
         hf.AttentionInterface.register("causal", hf.AttentionInterface._global_mapping["sdpa"])
     model.model.set_attn_implementation(attention or "sdpa")
