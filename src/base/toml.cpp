@@ -19,9 +19,13 @@ struct TomlAssertion {};
 #include <cmath>
 
 #include "base/text.h"
+#include "base/toml_depth.h"
 
 namespace twinkle::base {
 namespace {
+
+// As deep as JSON may be; the parser, and all that walks the tree, recurse.
+constexpr std::size_t most_levels = 64;
 
 TextPosition position(const toml::source_region& source) {
     return {source.begin.line, source.begin.column};
@@ -76,6 +80,13 @@ Node convert(const toml::node& value) {
 }  // namespace
 
 Node parse_toml_document(std::string_view text, std::string_view origin) {
+    if (const auto at = too_deep_in_toml(text, most_levels)) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "not valid TOML",
+                     .where = located(origin, *at),
+                     .why = "nested deeper than " + std::to_string(most_levels) + " levels",
+                     .hint = ""});
+    }
     try {
         return convert(toml::parse(text, origin));
     } catch (const toml::parse_error& error) {

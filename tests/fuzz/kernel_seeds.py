@@ -74,6 +74,8 @@ def main():
     write(folder / "metadata", "schema", b"ns::norm.out(Tensor(a! -> b) x, *, int[2]? n=[1, 2]) -> (Tensor(b), Tensor)")
     for path in [*ROOT.glob("kernels/*/python/*.py"), *ROOT.glob("tests/models/*.py")]:
         write(folder / "python", path.name, path.read_bytes())
+    for number, path in enumerate(sorted([*ROOT.glob("examples/**/*.toml"), *ROOT.glob("kernels/**/*.toml")])):
+        write(folder / "toml", f"{number}-{path.name}", path.read_bytes())
 
 
 main()

@@ -26,6 +26,14 @@ void run(const std::string& seed, void (*function)(std::string_view), int change
     }
 }
 
+std::string repeated(std::string_view text, int times) {
+    std::string result;
+    for (int i = 0; i < times; ++i) {
+        result += text;
+    }
+    return result;
+}
+
 }  // namespace
 
 TEST_CASE("changed parts of kernels do not end the program") {
@@ -36,6 +44,10 @@ TEST_CASE("changed parts of kernels do not end the program") {
     run("import torch\nclass A(torch.nn.Module):\n    def forward(self, x):\n"
         "        return [y for y in x.shape] if x is None else f'{x}'\n",
         fuzz_python, 500);
+    run("# a 'comment' [[\n[general]\nname = \"norm\"\na.'b.c'.\"d\" = [1.5, {x.y = '''\\n.'''}]\n"
+        "[[kernel.a]]\nb = \"\"\"\n.\\\"[[\"\"\"\n[torch]\nc = 2026-01-01T00:00:00.5\n",
+        fuzz_toml, 2000);
+    run("[" + repeated("a.", 20'000) + "a]\nb = " + repeated("[{c.d = ", 20'000), fuzz_toml, 50);
     run(std::string("\0\x50\xed\x55\xba\x01\x00\x10\x00", 9) + std::string(80, '\x40'), fuzz_fatbin,
         500);
     SUCCEED();

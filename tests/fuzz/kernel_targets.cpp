@@ -1,7 +1,9 @@
 #include "kernel_targets.h"
 
+#include <algorithm>
 #include <cstdlib>
 
+#include "base/toml.h"
 #include "binary/demangle.h"
 #include "binary/library.h"
 #include "kernel/build_toml.h"
@@ -12,6 +14,20 @@
 #include "twinkle/error.h"
 
 namespace twinkle::fuzz {
+namespace {
+
+std::size_t depth_of(const base::Node& node) {
+    std::size_t depth = 0;
+    for (const base::Node& item : node.items) {
+        depth = std::max(depth, 1 + depth_of(item));
+    }
+    for (const base::Member& member : node.members) {
+        depth = std::max(depth, 1 + depth_of(member.value));
+    }
+    return depth;
+}
+
+}  // namespace
 
 void fuzz_elf(std::string_view input) {
     const binary::MemorySource source(input);
@@ -73,6 +89,19 @@ void fuzz_python(std::string_view input) {
     kernel::read_functions(package);
     kernel::Findings findings;
     kernel::check_package(package, {"fuzz", {}, ""}, findings);
+}
+
+void fuzz_toml(std::string_view input) {
+    try {
+        // An array of tables counts once, and is two levels of the tree.
+        if (depth_of(base::parse_toml_document(input, "input")) > 2 * 64 + 1) {
+            std::abort();
+        }
+    } catch (const Error& error) {
+        if (error.code() != ErrorCode::malformed) {
+            std::abort();
+        }
+    }
 }
 
 }  // namespace twinkle::fuzz

@@ -10,5 +10,6 @@ void fuzz_elf(std::string_view input);       // a shared library
 void fuzz_fatbin(std::string_view input);    // a container of GPU code; the first byte says which
 void fuzz_metadata(std::string_view input);  // metadata.json
 void fuzz_python(std::string_view input);    // a package of one source
+void fuzz_toml(std::string_view input);      // any document
 
 }  // namespace twinkle::fuzz
