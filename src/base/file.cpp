@@ -136,6 +136,10 @@ std::uint64_t stream_file(const fs::path& path, std::string_view what,
     return total;
 }
 
+fs::path absolute_path(const fs::path& path) {
+    return fs::absolute(path).lexically_normal();
+}
+
 std::string display_path(const fs::path& path) {
     std::error_code error;
     const std::string plain = path.lexically_normal().string();

@@ -43,6 +43,9 @@ private:
     std::filesystem::path temporary_;
 };
 
+// From the root, without "." and ".."; symbolic links stay as they are.
+std::filesystem::path absolute_path(const std::filesystem::path& path);
+
 // A path for messages: relative to the current folder where that is shorter.
 std::string display_path(const std::filesystem::path& path);
 

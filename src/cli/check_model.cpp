@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/json_fields.h"
 #include "cli/model_request.h"
@@ -60,7 +61,7 @@ MappedKernel mapped(const kernel::Build& build) {
     result.name = build.metadata ? build.metadata->name : build.path.filename().string();
     result.variant = build.metadata ? build.path.filename().string() : "";
     result.device = "any";
-    result.path = fs::absolute(build.path).lexically_normal();
+    result.path = base::absolute_path(build.path);
     result.op_namespace = build.metadata && has_library ? build.metadata->id : "";
     result.operators = build.operators;
     result.files = build.files;

@@ -30,7 +30,7 @@ void add_files(base::Json& request, const Arguments& arguments) {
         sources.push_back(existing_file(*map, "mapping"));
     }
     if (const auto target = arguments.text("target"); target && fs::exists(*target)) {
-        sources.push_back(fs::absolute(*target).lexically_normal());
+        sources.push_back(base::absolute_path(*target));
     }
     if (const auto inputs = arguments.text("inputs")) {
         request["inputs"] = inputs_argument(*inputs);
@@ -42,7 +42,7 @@ void add_files(base::Json& request, const Arguments& arguments) {
         sources.emplace_back(request["output"].get<std::string>());
     }
     if (const auto report = arguments.text("report")) {
-        const base::Json file = fs::absolute(*report).lexically_normal().string();
+        const base::Json file = base::absolute_path(*report).string();
         require(file != request["output"], "the model and the report cannot be one file",
                 "choose another file for --report");
         request["report"] = output_file(*report, OutputKind::text, sources).string();

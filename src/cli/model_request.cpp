@@ -12,10 +12,6 @@ namespace twinkle::cli {
 namespace fs = std::filesystem;
 namespace {
 
-fs::path absolute(const fs::path& path) {
-    return fs::absolute(path).lexically_normal();
-}
-
 // "float16[…", "int64[…": what no file in the current folder is called.
 bool looks_like_specification(const std::string& text) {
     const auto bracket = text.find('[');
@@ -65,7 +61,7 @@ fs::path existing_file(const std::string& path, const std::string& role) {
                                            .why = {},
                                            .hint = {}});
     }
-    return absolute(path);
+    return base::absolute_path(path);
 }
 
 std::string inputs_argument(const std::string& text) {
@@ -85,12 +81,12 @@ std::vector<fs::path> kernel_folders(const std::vector<std::string>& named) {
                                                .why = {},
                                                .hint = {}});
         }
-        folders.push_back(absolute(folder));
+        folders.push_back(base::absolute_path(folder));
     }
     for (const auto& folder :
          base::split(machine.environment("TWINKLE_KERNELS").value_or(""), ':')) {
         if (!folder.empty()) {
-            folders.push_back(absolute(folder));
+            folders.push_back(base::absolute_path(folder));
         }
     }
     folders.push_back(target::installation(machine).kernels);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/file.h"
 #include "twinkle/error.h"
 
 namespace twinkle::cli {
@@ -49,8 +50,7 @@ void check_output(const std::string& path, OutputKind kind, const std::vector<fs
                there ? "choose another file, or remove this one first" : "choose another name");
     }
     for (const auto& source : sources) {
-        if (fs::absolute(path).lexically_normal() == source ||
-            fs::equivalent(path, source, error)) {
+        if (base::absolute_path(path) == source || fs::equivalent(path, source, error)) {
             refuse("the output would overwrite what is read", path, {}, "choose another file");
         }
     }
@@ -63,7 +63,7 @@ fs::path output_file(const std::string& path, OutputKind kind,
                "name a file with -o");
     }
     check_output(path, kind, sources);
-    const auto result = fs::absolute(path).lexically_normal();
+    const auto result = base::absolute_path(path);
     if (fs::is_directory(result)) {
         refuse("the output is a folder, not a file", path, {}, {});
     }

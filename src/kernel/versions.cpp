@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "kernel/archs.h"
 #include "kernel/build.h"
@@ -88,7 +89,7 @@ Candidate judge(const OfferedVariant& offered, const Target& target,
 // A build outside a repository: its folder may have any name, its metadata says what it is for.
 Candidate judge_single(const fs::path& folder, const Target& target,
                        std::optional<std::string_view> device) {
-    const std::string name = fs::absolute(folder).lexically_normal().filename().string();
+    const std::string name = base::absolute_path(folder).filename().string();
     const std::string plain = name.empty() ? folder.parent_path().filename().string() : name;
     if (parse_variant(plain)) {
         return judge({plain, archs_of(folder)}, target, device);
@@ -156,8 +157,8 @@ std::vector<VariantChoice> list(const fs::path& kernel_dir, const Target& target
     std::vector<Candidate> candidates;
     switch (folder.kind) {
         case FolderKind::package:
-            return {{fs::absolute(kernel_dir).lexically_normal().filename().string(), "any", true,
-                     true, false, "a plain Python package, for every machine"}};
+            return {{base::absolute_path(kernel_dir).filename().string(), "any", true, true, false,
+                     "a plain Python package, for every machine"}};
         case FolderKind::build:
             candidates.push_back(judge_single(kernel_dir, target, device));
             break;

@@ -91,8 +91,7 @@ private:
         const auto folder = kernel::open_kernel_folder(report_.root);
         switch (folder.kind) {
             case kernel::FolderKind::build:
-                check_one(report_.root,
-                          fs::absolute(report_.root).lexically_normal().filename().string(), "",
+                check_one(report_.root, base::absolute_path(report_.root).filename().string(), "",
                           project);
                 break;
             case kernel::FolderKind::package: check_one(report_.root, "", "", project); break;

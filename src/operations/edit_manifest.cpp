@@ -41,7 +41,7 @@ std::string read_manifest(const Project& project) {
 
 // A folder is called by its own name.
 project::KernelEntry local_entry(const Project& project, const std::string& text) {
-    const fs::path folder = fs::absolute(text).lexically_normal();
+    const fs::path folder = base::absolute_path(text);
     std::error_code error;
     if (!fs::is_directory(folder, error)) {
         throw Error(ErrorCode::not_found, {.what = "no kernel at this path",
@@ -52,8 +52,7 @@ project::KernelEntry local_entry(const Project& project, const std::string& text
     const auto name = folder.has_filename() ? folder.filename() : folder.parent_path().filename();
     return {name.string(),
             {},
-            folder.lexically_relative(fs::absolute(project.files.folder).lexically_normal())
-                .generic_string()};
+            folder.lexically_relative(base::absolute_path(project.files.folder)).generic_string()};
 }
 
 project::KernelEntry hub_entry(Workplace& place, const std::string& text) {

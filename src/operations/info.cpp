@@ -109,8 +109,7 @@ KernelInfo local_kernel_info(const fs::path& folder) {
     switch (opened.kind) {
         case kernel::FolderKind::package: info.variants.push_back("package"); break;
         case kernel::FolderKind::build:
-            add_local_build(info, fs::absolute(folder).lexically_normal().filename().string(),
-                            folder);
+            add_local_build(info, base::absolute_path(folder).filename().string(), folder);
             break;
         case kernel::FolderKind::repository:
             for (const auto& variant : opened.variants) {

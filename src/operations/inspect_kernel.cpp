@@ -52,7 +52,7 @@ std::string choose(const std::optional<std::string>& wanted,
 }
 
 std::string name_of(const fs::path& folder) {
-    return fs::absolute(folder).lexically_normal().filename().string();
+    return base::absolute_path(folder).filename().string();
 }
 
 // The metadata and the sources of a build on the Hub, as if they were all of it.

@@ -228,7 +228,7 @@ const ChosenBuild* BuildChooser::choose(const KernelSource& source, const std::s
     kernel.repo_id = source.repo_id;
     kernel.commit = source.commit;
     kernel.device = best.device;
-    kernel.path = fs::absolute(loaded.build.path).lexically_normal();
+    kernel.path = base::absolute_path(loaded.build.path);
     if (loaded.build.metadata) {
         kernel.variant = best.name;
         kernel.op_namespace = has_library(loaded.build) ? loaded.build.metadata->id : "";

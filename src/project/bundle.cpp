@@ -215,7 +215,7 @@ void put_in_place(const fs::path& made, const fs::path& folder) {
 }  // namespace
 
 void write_bundle(const Mapping& mapping, const fs::path& folder, const std::atomic<bool>* stop) {
-    fs::path target = fs::absolute(folder).lexically_normal();
+    fs::path target = base::absolute_path(folder);
     if (target.filename().empty()) {
         target = target.parent_path();
     }

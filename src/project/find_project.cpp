@@ -62,9 +62,9 @@ ProjectFiles find_in(const fs::path& path) {
 std::optional<ProjectFiles> find_project(const std::optional<fs::path>& project,
                                          const fs::path& start) {
     if (project) {
-        return find_in(fs::absolute(*project).lexically_normal());
+        return find_in(base::absolute_path(*project));
     }
-    const fs::path first = fs::absolute(start / ".").lexically_normal().parent_path();
+    const fs::path first = base::absolute_path(start / ".").parent_path();
     const auto upwards = [&](auto&& fits) -> std::optional<fs::path> {
         for (fs::path folder = first;; folder = folder.parent_path()) {
             if (fits(folder)) {

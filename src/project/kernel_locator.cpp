@@ -91,7 +91,7 @@ KernelSource KernelLocator::locate_bundled() const {
                      .why = "this twinkle was built or installed without them",
                      .hint = "build with -DTWINKLE_RUNTIME=ON, or name a kernel with repo_path"});
     }
-    return {pack_name, "", "", fs::absolute(folder).lexically_normal(), {}, nullptr};
+    return {pack_name, "", "", base::absolute_path(folder), {}, nullptr};
 }
 
 KernelSource KernelLocator::locate_local(const std::string& name, const fs::path& folder,
@@ -118,8 +118,7 @@ KernelSource KernelLocator::locate_hub(const std::string& repo_id, Pin pin,
     const std::string name = repo_id + "@" + pin.text();
     if (const auto found = overrides_.find(repo_id); found != overrides_.end()) {
         warn(repo_id + " is taken from " + base::display_path(found->second) + " (LOCAL_KERNELS)");
-        KernelSource source =
-            locate_local(name, fs::absolute(found->second).lexically_normal(), where);
+        KernelSource source = locate_local(name, base::absolute_path(found->second), where);
         source.locked = nullptr;
         return source;
     }

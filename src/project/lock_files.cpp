@@ -70,9 +70,9 @@ void add_kernels_lock_mismatches(const Lock& lock, const LockFiles& files,
 }  // namespace
 
 LockFiles lock_files(const Manifest& manifest, const std::optional<fs::path>& lockfile) {
-    const fs::path folder = fs::absolute(manifest.file).parent_path().lexically_normal();
+    const fs::path folder = base::absolute_path(manifest.file).parent_path();
     LockFiles files;
-    files.lock = lockfile ? fs::absolute(*lockfile).lexically_normal() : folder / "twinkle.lock";
+    files.lock = lockfile ? base::absolute_path(*lockfile) : folder / "twinkle.lock";
     files.named = lockfile.has_value();
     if (files.named) {
         return files;

@@ -78,8 +78,7 @@ LockedKernel lock_local_kernel(const KernelRequest& request, const fs::path& roo
     const kernel::KernelFolder folder = kernel::open_kernel_folder(request.path);
     LockedKernel locked;
     locked.name = request.key;
-    locked.path =
-        request.path.lexically_relative(fs::absolute(root).lexically_normal()).generic_string();
+    locked.path = request.path.lexically_relative(base::absolute_path(root)).generic_string();
     if (folder.kind != kernel::FolderKind::repository) {
         locked.variants.push_back(lock_folder(folder.path, "."));
         return locked;

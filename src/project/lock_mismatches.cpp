@@ -79,8 +79,7 @@ private:
         if (lock_.format != LockFormat::twinkle) {
             return;
         }
-        const auto home =
-            std::filesystem::absolute(manifest_.file).parent_path().lexically_normal();
+        const auto home = base::absolute_path(manifest_.file).parent_path();
         for (const KernelRequest& request : local_requests(manifest_)) {
             const LockedKernel* kernel = lock_.find_local(request.key);
             const std::string path = request.path.lexically_relative(home).generic_string();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "twinkle/error.h"
 
@@ -115,7 +116,7 @@ std::string local_name(const Manifest& manifest, const fs::path& folder) {
             return request.key;
         }
     }
-    const fs::path home = fs::absolute(manifest.file).parent_path().lexically_normal();
+    const fs::path home = base::absolute_path(manifest.file).parent_path();
     return folder.lexically_relative(home).generic_string();
 }
 

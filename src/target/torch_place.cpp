@@ -95,7 +95,7 @@ std::string name_of(const Runtime& runtime) {
 }
 
 fs::path named_place(const std::string& text, const Runtime& runtime) {
-    const fs::path folder = fs::absolute(text).lexically_normal();
+    const fs::path folder = base::absolute_path(text);
     const fs::path lib = is_there(folder / "libtorch.so") ? folder : folder / "lib";
     const std::string why = mismatch(lib, runtime);
     if (!why.empty()) {

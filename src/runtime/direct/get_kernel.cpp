@@ -168,7 +168,7 @@ bool has_kernel(const std::string& repo_id, const KernelOptions& options) {
 }
 
 Kernel get_local_kernel(const fs::path& folder, const KernelOptions& options) {
-    const fs::path whole = fs::absolute(folder).lexically_normal();
+    const fs::path whole = base::absolute_path(folder);
     const fs::path last = whole.has_filename() ? whole : whole.parent_path();
     return load({last.filename().string(), {}, last, base::display_path(folder)}, {},
                 registrations_of(options), devices_for(options));

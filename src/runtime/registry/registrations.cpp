@@ -120,7 +120,7 @@ LayerKernel normalized(LayerKernel layer) {
         }
     }
     if (!layer.repo_path.empty()) {
-        layer.repo_path = std::filesystem::absolute(layer.repo_path).lexically_normal();
+        layer.repo_path = base::absolute_path(layer.repo_path);
     }
     return layer;
 }
@@ -143,7 +143,7 @@ FunctionKernel normalized(FunctionKernel function) {
     check_repository(function);
     normalize_words(function);
     if (!function.repo_path.empty()) {
-        function.repo_path = std::filesystem::absolute(function.repo_path).lexically_normal();
+        function.repo_path = base::absolute_path(function.repo_path);
     }
     if (!function.func_impl.text().empty()) {
         project::FunctionBinding unused;
