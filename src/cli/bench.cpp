@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/kernelize_options.h"
+#include "cli/model_mapping.h"
 #include "cli/model_request.h"
 #include "cli/output_file.h"
 

@@ -4,8 +4,10 @@
 #include "cli/command.h"
 #include "cli/kernelize_options.h"
 #include "cli/kernelize_report.h"
+#include "cli/model_mapping.h"
 #include "cli/model_request.h"
 #include "cli/output_file.h"
+#include "cli/resolution.h"
 
 namespace twinkle::cli {
 namespace fs = std::filesystem;
@@ -22,15 +24,16 @@ std::string default_output(const std::string& model) {
     return fs::path(model).stem().string() + ".kernelized.pt";
 }
 
-void add_files(base::Json& request, const Arguments& arguments) {
+void add_files(base::Json& request, const Arguments& arguments, const Console& console) {
     const auto model = *arguments.text("MODEL");
     request["model"] = existing_file(model, "model").string();
     std::vector<fs::path> sources = {request["model"].get<std::string>()};
     if (const auto map = arguments.text("map")) {
         sources.push_back(existing_file(*map, "mapping"));
     }
-    if (const auto target = arguments.text("target"); target && fs::exists(*target)) {
-        sources.push_back(base::absolute_path(*target));
+    if (const auto target = arguments.text("target")) {
+        const auto file = target_file(console, *target);
+        sources.insert(sources.end(), file ? 1 : 0, file.value_or(""));
     }
     if (const auto inputs = arguments.text("inputs")) {
         request["inputs"] = inputs_argument(*inputs);
@@ -75,7 +78,7 @@ void add_choices(base::Json& request, const Arguments& arguments) {
 int run(const Arguments& arguments, Console& console) {
     auto request = new_request("kernelize", console);
     add_choices(request, arguments);
-    add_files(request, arguments);
+    add_files(request, arguments, console);
     const auto worker = find_worker(console);
     add_mapping(request, arguments, console, arguments.text("target"));
 

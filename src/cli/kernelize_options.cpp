@@ -3,17 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "base/file.h"
 #include "base/text.h"
-#include "cli/model_request.h"
-#include "cli/resolution.h"
-#include "kernel/archs.h"
 #include "target/backend.h"
-#include "target/machine.h"
-#include "target/runtime.h"
-#include "target/target.h"
 #include "twinkle/error.h"
-#include "twinkle/mapping.h"
 
 namespace twinkle::cli {
 namespace {
@@ -27,73 +19,6 @@ const std::vector<std::string> dtypes = {"bfloat16", "float16", "float32"};
                                        .where = {},
                                        .why = "it is one of " + base::join(known, ", "),
                                        .hint = near ? "did you mean '" + *near + "'?" : ""});
-}
-
-// A mapping says which machine it is for; --target beside it may not say another.
-void require_target(const Mapping& mapping, const std::string& file, const target::Target& target) {
-    const auto wanted = target.to_map();
-    for (const MappedKernel& kernel : mapping.kernels) {
-        const auto kind = target::parse_backend_type(kernel.device);
-        const std::string& arch = wanted.at("arch");
-        if (kind && arch != "none" && !kernel.archs.empty() &&
-            !kernel::archs_support(kernel.archs, *kind, arch)) {
-            throw Error(ErrorCode::refused,
-                        {.what = "the kernel " + kernel.name + " has no code for the target's GPU",
-                         .where = file,
-                         .why = "it is built for " + base::join(kernel.archs, ", ") +
-                                ", the target is " + arch,
-                         .hint = "twinkle versions --target shows which builds fit"});
-        }
-    }
-    for (const auto& [key, value] : wanted) {
-        const auto mapped = mapping.target.find(key);
-        if (key != "arch" && mapped != mapping.target.end() && mapped->second != value) {
-            throw Error(ErrorCode::malformed,
-                        {.what = "the mapping is for another machine than --target says",
-                         .where = file,
-                         .why = "its " + key + " is " + base::printable(mapped->second) + ", not " +
-                                base::printable(value),
-                         .hint = "resolve it with that --target, or leave out --map"});
-        }
-    }
-}
-
-Mapping read_or_resolve_mapping(const Arguments& arguments, Console& console,
-                                const std::optional<std::string>& target) {
-    if (const auto file = arguments.text("map")) {
-        auto mapping = Mapping::load(existing_file(*file, "mapping"));
-        if (target) {
-            require_target(mapping, *file, named_target(console, *target));
-        }
-        return mapping;
-    }
-    ResolveChoices choices;
-    choices.target = target;
-    auto resolution = resolve_now(console, choices);
-    console.note(resolution.manifest
-                     ? "kernels as " + base::display_path(*resolution.manifest) + " says"
-                     : "no manifest here: the bundled kernels are used");
-    return std::move(resolution.mapping);
-}
-
-// A model for a machine goes to a device that is there.
-void require_device(const std::string& device, const std::string& of_target) {
-    const auto kind = target::parse_device(device.substr(0, device.find(':')));
-    if (kind != "cpu" && kind != of_target) {
-        throw Error(ErrorCode::malformed,
-                    {.what = "the target has no device " + device,
-                     .where = {},
-                     .why = "its devices are cpu" + (of_target == "cpu" ? "" : " and " + of_target),
-                     .hint = "leave out --device, or name another --target"});
-    }
-}
-
-// The device that a machine is chosen for: that of its backend.
-std::string device_of(const Mapping& mapping) {
-    const auto named = mapping.target.find("backend");
-    const auto backend =
-        named == mapping.target.end() ? std::nullopt : target::parse_backend(named->second);
-    return backend ? backend->device() : "cpu";
 }
 
 }  // namespace
@@ -228,22 +153,6 @@ void add_choice_of_sites(base::Json& request, const Arguments& arguments) {
     if (const auto device = arguments.text("device")) {
         request["device"] = checked_device(*device);
     }
-}
-
-void add_mapping(base::Json& request, const Arguments& arguments, Console& console,
-                 const std::optional<std::string>& target) {
-    const auto mapping = read_or_resolve_mapping(arguments, console, target);
-    request["map"] = base::parse_json(mapping.to_json(), "mapping");
-    if (target && request["device"].is_null()) {
-        request["device"] = device_of(mapping);
-    } else if (target) {
-        require_device(request["device"].get<std::string>(), device_of(mapping));
-    }
-    auto folders = kernel_folders({});
-    for (const auto& kernel : mapping.kernels) {
-        folders.push_back(kernel.path);
-    }
-    request["kernel_dirs"] = folders;
 }
 
 void say_warnings(const base::Json& report, Console& console) {

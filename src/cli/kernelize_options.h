@@ -2,7 +2,6 @@
 // The options that kernelize and bench share, and the values of --mode, --device and --fallback as
 // the worker expects them.
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,11 +21,6 @@ Option exclude_option();
 
 // --only, --exclude, --mode and --device into a request.
 void add_choice_of_sites(base::Json& request, const Arguments& arguments);
-
-// The mapping of --map, or of resolving now, and the folders of its kernels; with a target the one
-// for that machine, and its device where none is named.
-void add_mapping(base::Json& request, const Arguments& arguments, Console& console,
-                 const std::optional<std::string>& target = std::nullopt);
 
 void say_warnings(const base::Json& report, Console& console);
 

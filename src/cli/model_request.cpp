@@ -61,6 +61,7 @@ fs::path existing_file(const std::string& path, const std::string& role) {
                                            .why = {},
                                            .hint = {}});
     }
+            {"warnings", base::Json::array()},
     return base::absolute_path(path);
 }
 

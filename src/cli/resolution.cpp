@@ -1,5 +1,6 @@
 #include "cli/resolution.h"
 
+#include "base/file.h"
 #include "project/find_project.h"
 #include "project/manifest.h"
 #include "target/runtime.h"
@@ -17,6 +18,27 @@ std::map<std::string, target::TargetSpec> project_targets(const Console& console
     return project::load_manifest(found->manifest, presets).targets;
 }
 
+bool may_be_file(const std::string& target) {
+    return target != "here" && target.find('=') == std::string::npos;
+}
+
+// Those that this --target could be one of.
+std::map<std::string, target::TargetSpec> named_targets(const Console& console,
+                                                        const std::string& text) {
+    if (!may_be_file(text)) {
+        return {};
+    }
+    try {
+        return project_targets(console);
+    } catch (const Error&) {
+        // A file needs no manifest; only a name does.
+        if (!std::filesystem::exists(text)) {
+            throw;
+        }
+        return {};
+    }
+}
+
 }  // namespace
 
 project::Resolution resolve_now(Console& console, const ResolveChoices& choices) {
@@ -27,7 +49,7 @@ project::Resolution resolve_now(Console& console, const ResolveChoices& choices)
     if (choices.lockfile) {
         options.lockfile = *choices.lockfile;
     }
-    options.locked = choices.locked;
+    options.lock = choices.lock;
     options.strict = choices.strict;
     auto resolution = project::resolve(options);
     for (const auto& note : resolution.notes) {
@@ -46,20 +68,16 @@ project::Resolution resolve_now(Console& console, const ResolveChoices& choices)
     return resolution;
 }
 
+std::optional<std::filesystem::path> target_file(const Console& console, const std::string& text) {
+    const bool named = !may_be_file(text) || named_targets(console, text).contains(text);
+    return named || !std::filesystem::exists(text) ? std::nullopt
+                                                   : std::optional(base::absolute_path(text));
+}
+
 target::Target named_target(const Console& console, const std::string& text) {
     const auto& machine = target::this_machine();
-    std::map<std::string, target::TargetSpec> named;
-    if (text != "here" && text.find('=') == std::string::npos) {
-        try {
-            named = project_targets(console);
-        } catch (const Error&) {
-            // A mapping needs no manifest; only a name does.
-            if (!std::filesystem::exists(text)) {
-                throw;
-            }
-        }
-    }
-    return target::choose_target(text, named, machine, target::choose_runtime(machine));
+    return target::choose_target(text, named_targets(console, text), machine,
+                                 target::choose_runtime(machine));
 }
 
 }  // namespace twinkle::cli

@@ -2,6 +2,7 @@
 // Resolving as resolve and kernelize do it: for the project that the user named or stands in, with
 // everything worth saying said.
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -14,11 +15,14 @@ namespace twinkle::cli {
 struct ResolveChoices {
     std::optional<std::string> target;
     std::optional<std::string> lockfile;
-    bool locked = false;
+    project::LockDemand lock = project::LockDemand::none;
     bool strict = false;
 };
 
 project::Resolution resolve_now(Console& console, const ResolveChoices& choices);
+
+// The file that --target names; none: it is a target's name in the project, or key=value.
+std::optional<std::filesystem::path> target_file(const Console& console, const std::string& text);
 
 // What --target says beside a mapping that is resolved already: names are the project's.
 target::Target named_target(const Console& console, const std::string& text);

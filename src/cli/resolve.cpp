@@ -53,11 +53,15 @@ int run(const Arguments& arguments, Console& console) {
         fail_both("--json and -o - both want standard output");
     }
     if (!bundle && !to_stdout) {
-        check_output(output, OutputKind::text, {arguments.text("target").value_or("")});
+        const auto target = arguments.text("target");
+        const auto file = target ? target_file(console, *target) : std::nullopt;
+        check_output(output, OutputKind::text, {file.value_or("")});
     }
+    const auto lock =
+        arguments.flag("locked") ? project::LockDemand::there : project::LockDemand::none;
     const auto resolution = resolve_now(console, {.target = arguments.text("target"),
                                                   .lockfile = arguments.text("lockfile"),
-                                                  .locked = arguments.flag("locked"),
+                                                  .lock = lock,
                                                   .strict = arguments.flag("strict")});
     const auto& decisions = resolution.mapping.decisions;
     if (to_stdout) {

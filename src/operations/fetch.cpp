@@ -55,20 +55,17 @@ Plan plan_specs(Workplace& place, const Project* project, const FetchOptions& op
 Plan plan_project(Workplace& place, const Project& project, const FetchOptions& options) {
     Plan plan{{}, {}, trusted_by(&project, options.trust), true};
     const auto files = project::lock_files(project.manifest, place.options().lockfile);
-    const auto earlier = project::read_project_lock(files);
-    const auto reasons = project::lock_file_mismatches(project.manifest, files, earlier);
-    if (options.locked && !reasons.empty()) {
-        project::fail_out_of_date(files, reasons);
-    }
+    const auto [earlier, misfit] = project::checked_lock(
+        project.manifest, files,
+        options.locked ? project::LockDemand::there : project::LockDemand::none);
     const auto requests = requests_of(place, project);
     if (!earlier) {
         plan.locked = false;
         place.listener().warn(
             "nothing is locked: the newest state of every branch is fetched "
             "(twinkle lock pins it)");
-    } else if (!reasons.empty()) {
-        place.listener().warn("the lock does not fit the manifest (twinkle lock mends it): " +
-                              base::join(reasons, "; "));
+    } else if (!misfit.empty()) {
+        place.listener().warn(misfit);
     }
     const EarlierLock known{earlier ? &*earlier : nullptr, false, {}};
     plan.lock = lock_kernels(place, requests, known, plan.trusted, WhenOffline::cached_will_do);

@@ -137,11 +137,33 @@ std::vector<std::string> lock_file_mismatches(const Manifest& manifest, const Lo
     return reasons;
 }
 
-void fail_out_of_date(const LockFiles& files, const std::vector<std::string>& reasons) {
+CheckedLock checked_lock(const Manifest& manifest, const LockFiles& files, LockDemand demand) {
+    CheckedLock checked{read_project_lock(files), {}};
+    if (!checked.lock && demand != LockDemand::there) {
+        return checked;
+    }
+    const auto reasons = lock_file_mismatches(manifest, files, checked.lock);
+    if (!reasons.empty() && demand == LockDemand::there) {
+        fail_out_of_date(files, reasons);
+    }
+    if (!reasons.empty() && demand == LockDemand::fits) {
+        fail_out_of_date(files, reasons,
+                         "run twinkle lock; twinkle resolve only warns, and --map takes what it "
+                         "writes");
+    }
+    if (!reasons.empty()) {
+        checked.misfit = "the lock does not fit the manifest: " + base::join(reasons, "; ") +
+                         "; run twinkle lock";
+    }
+    return checked;
+}
+
+void fail_out_of_date(const LockFiles& files, const std::vector<std::string>& reasons,
+                      const std::string& hint) {
     throw Error(ErrorCode::out_of_date, {.what = "the lock does not fit the manifest",
                                          .where = base::display_path(files.lock),
                                          .why = base::join(reasons, "\n         "),
-                                         .hint = "run twinkle lock"});
+                                         .hint = hint});
 }
 
 }  // namespace twinkle::project

@@ -39,7 +39,23 @@ std::vector<std::string> lock_file_mismatches(const Manifest& manifest, const Lo
 std::vector<std::string> lock_file_mismatches(const Manifest& manifest, const LockFiles& files,
                                               const std::optional<Lock>& lock);
 
+// What a command wants of the lock.
+enum class LockDemand {
+    none,   // what does not fit is a warning
+    fits,   // where there is one, it fits
+    there,  // there is one, and it fits
+};
+
+struct CheckedLock {
+    std::optional<Lock> lock;
+    std::string misfit;  // why it does not fit, as a warning; empty: it does, or there is none
+};
+
+// Reads the project's lock and holds it against the manifest. Throws Error(out_of_date).
+CheckedLock checked_lock(const Manifest& manifest, const LockFiles& files, LockDemand demand);
+
 // The Error(out_of_date) of --check and --locked.
-[[noreturn]] void fail_out_of_date(const LockFiles& files, const std::vector<std::string>& reasons);
+[[noreturn]] void fail_out_of_date(const LockFiles& files, const std::vector<std::string>& reasons,
+                                   const std::string& hint = "run twinkle lock");
 
 }  // namespace twinkle::project

@@ -8,7 +8,6 @@
 #include "project/function_candidates.h"
 #include "project/kernel_locator.h"
 #include "project/layer_candidates.h"
-#include "project/lock_files.h"
 #include "project/manifest.h"
 #include "project/signatures.h"
 #include "target/runtime.h"
@@ -35,21 +34,15 @@ void add_kernels(const Manifest& manifest, const target::Target& target, KernelL
 // The project's lock, if it has one; what does not fit the manifest is said, or refused.
 std::optional<Lock> use_lock(const ResolveOptions& options, const Manifest& manifest,
                              Resolution& resolution) {
-    const LockFiles files = lock_files(manifest, options.lockfile);
-    const auto lock = read_project_lock(files);
-    const auto reasons = lock ? lock_mismatches(manifest, *lock)
-                              : std::vector{"there is no " + base::display_path(files.lock)};
-    if (options.locked && !reasons.empty()) {
-        fail_out_of_date(files, reasons);
-    }
+    auto [lock, misfit] =
+        checked_lock(manifest, lock_files(manifest, options.lockfile), options.lock);
     if (lock) {
         resolution.notes.push_back("lock: " + base::display_path(lock->file));
-        for (const std::string& reason : reasons) {
-            resolution.warnings.push_back("the lock does not fit the manifest: " + reason +
-                                          "; run twinkle lock");
-        }
     }
-    return lock;
+    if (!misfit.empty()) {
+        resolution.warnings.push_back(std::move(misfit));
+    }
+    return std::move(lock);
 }
 
 std::string quoted(const std::string& word) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "project/lock_files.h"
 #include "target/machine.h"
 #include "twinkle/mapping.h"
 
@@ -19,7 +20,7 @@ struct ResolveOptions {
     std::optional<std::filesystem::path> kernels_dir;  // of the bundled pack; none: as installed
     std::optional<std::filesystem::path> presets_dir;  // none: as installed
     std::optional<std::filesystem::path> lockfile;     // none: the project's own
-    bool locked = false;  // no lock, or one that does not fit the manifest, is an error
+    LockDemand lock = LockDemand::none;
     bool strict = false;  // what the target cannot have is an error instead of a decision
     const target::Machine* machine = nullptr;  // none: this one
 };

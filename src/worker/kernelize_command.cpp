@@ -18,7 +18,10 @@ void save(const Request& request, const Channel& channel, const Kernelized& made
         runtime::save_model(made.model, *request.output);
     }
     if (request.report) {
-        base::write_file_atomically(*request.report, made.report.to_json());
+        Report report = made.report;
+        report.warnings.insert(report.warnings.begin(), request.warnings.begin(),
+                               request.warnings.end());
+        base::write_file_atomically(*request.report, report.to_json());
     }
 }
 

@@ -54,6 +54,7 @@ Request Request::parse(const std::string& source) {
     request.only = texts(json, "only");
     request.exclude = texts(json, "exclude");
     request.fallback = texts(json, "fallback");
+    request.warnings = texts(json, "warnings");
     for (const std::string& folder : texts(json, "kernel_dirs")) {
         request.kernel_dirs.emplace_back(folder);
     }

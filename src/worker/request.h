@@ -26,6 +26,7 @@ struct Request {
     std::vector<std::string> only;
     std::vector<std::string> exclude;
     std::vector<std::string> fallback;
+    std::vector<std::string> warnings;  // of making the mapping, for the report
     std::vector<std::filesystem::path> kernel_dirs;
     std::optional<int> threads;
     std::optional<double> duration;  // bench: seconds of measuring

@@ -171,8 +171,12 @@ def test_a_target_by_name_beside_a_mapping(twinkle):
     given = ("kernelize", EXAMPLES / "traced.pt", "--map", "map.json", "--json", "--target")
     done = twinkle(*given, "prod")
     assert done.code == 0 and done.json["replaced"] == 7, done.err
-    assert twinkle(*given, "prod", "-o", "prod").code == 0  # a name is no file
+    for _ in range(2):  # a name is no file, not even where one is called so
+        assert twinkle(*given, "prod", "-o", "prod").code == 0
     (twinkle.folder / "prod").unlink()
+    (twinkle.folder / "here.json").write_text(twinkle("env", "--json").out)
+    read = twinkle(*given, "here.json", "--dry-run", "--report", "here.json")
+    assert read.code == 2 and "overwrite what is read" in read.error["what"]
     refused = twinkle(*given, "other")
     assert refused.code == 2 and "backend is cpu, not cu130" in refused.error["why"]
     unknown = twinkle(*given, "prd")
