@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "base/file.h"
 #include "twinkle/error.h"
@@ -23,13 +24,30 @@ bool is_reserved(const fs::path& file) {
                                                 "kernels.lock", "metadata.json"});
 }
 
-// By its suffix, the only thing that is known of a file before it is read.
-bool is_other_kind(const fs::path& file, OutputKind kind) {
+// By its suffix: whoever gave it one has said what the file is for.
+bool has_other_suffix(const fs::path& file, OutputKind kind) {
     const std::string suffix = file.extension().string();
     const bool source = is_one_of(suffix, {".toml", ".lock", ".py", ".so"});
     const bool tensors = is_one_of(suffix, {".pt", ".pth", ".pt2", ".safetensors", ".onnx"});
     const bool text = is_one_of(suffix, {".json", ".sarif", ".svg", ".md"});
     return source || (kind == OutputKind::tensors ? text : tensors);
+}
+
+// By how it begins: what twinkle and torch.save write is an archive, or JSON or a drawing; what is
+// something else was made by somebody else. An empty file is nobody's.
+bool has_other_content(const fs::path& file, OutputKind kind) {
+    std::string begin(512, '\0');
+    std::ifstream stream(file, std::ios::binary);
+    stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+    begin.resize(static_cast<std::size_t>(stream.gcount()));
+    if (begin.empty()) {
+        return false;
+    }
+    if (kind == OutputKind::tensors) {  // an archive, or the pickle of old versions
+        return !begin.starts_with("PK") && !begin.starts_with("\x80");
+    }
+    const auto first = begin.find_first_not_of(" \t\r\n");
+    return first == std::string::npos || std::string("{[<").find(begin[first]) == std::string::npos;
 }
 
 [[noreturn]] void refuse(const std::string& what, const std::string& path, const std::string& why,
@@ -43,7 +61,8 @@ void check_output(const std::string& path, OutputKind kind, const std::vector<fs
     std::error_code error;
     const auto file = fs::weakly_canonical(path, error);  // what a link leads to
     const bool there = !error && fs::is_regular_file(file, error);
-    if (is_reserved(path) || is_reserved(file) || (there && is_other_kind(file, kind))) {
+    if (is_reserved(path) || is_reserved(file) ||
+        (there && (has_other_suffix(file, kind) || has_other_content(file, kind)))) {
         refuse("the output would overwrite another kind of file", path,
                there ? "a file of another kind, or a project's or kernel's own, is there"
                      : "projects and kernels call their own files so",
