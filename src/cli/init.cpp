@@ -82,7 +82,8 @@ int run(const Arguments& arguments, Console& console) {
     std::vector<project::ClassFound> classes;
     std::vector<project::FunctionFound> functions;
     if (model) {
-        const auto inspection = inspection_of({.model = *model, .graph = {}}, console);
+        const auto inspection =
+            inspection_of({.model = *model, .start = file.parent_path()}, console);
         classes = classes_in(inspection);
         functions = functions_in(inspection);
     }

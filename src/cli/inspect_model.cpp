@@ -17,10 +17,11 @@ using base::Json;
 
 // The mapping of the project, or of the bundled kernels. A model can be inspected where the
 // project's kernels are not there: then nothing is said of them.
-std::optional<project::Resolution> mapping_here(Console& console) {
+std::optional<project::Resolution> mapping_here(const std::optional<std::filesystem::path>& start,
+                                                Console& console) {
     project::ResolveOptions options;
-    options.project = console.globals().project;
-    options.start = std::filesystem::current_path();
+    options.project = start ? std::nullopt : console.globals().project;
+    options.start = start.value_or(std::filesystem::current_path());
     try {
         return project::resolve(options);
     } catch (const Error& error) {
@@ -96,7 +97,7 @@ base::Json inspection_of(const ModelInspection& inspection, Console& console) {
     request["kernel_dirs"] = kernel_folders(inspection.kernels);
     request["graph"] = inspection.graph ? Json(*inspection.graph) : Json();
     const auto worker = find_worker(console);
-    const auto resolution = mapping_here(console);
+    const auto resolution = mapping_here(inspection.start, console);
     if (resolution) {
         request["map"] = base::parse_json(resolution->mapping.to_json(), "mapping");
     }

@@ -14,8 +14,10 @@ namespace twinkle::cli {
 
 struct ModelInspection {
     std::filesystem::path model;         // a file that is there
-    std::optional<std::string> graph;    // only the graph of this class, instance or function
+    std::optional<std::string> graph{};  // only the graph of this class, instance or function
     std::vector<std::string> kernels{};  // folders with kernels, before TWINKLE_KERNELS
+    // Where a project is looked for, which need not be there; none: as --project says.
+    std::optional<std::filesystem::path> start{};
 };
 
 // What `inspect --json` says, without printing it.

@@ -68,6 +68,15 @@ def test_the_classes_of_a_model(twinkle, model, bound):
 
 
 @needs_runtime
+def test_a_project_that_has_nothing_yet(twinkle):
+    (twinkle.folder / "new").mkdir()
+    done = twinkle("init", EXAMPLES / "traced.pt", "--project", "new", "--json")
+    assert done.code == 0, done.err
+    assert {found["layer"] for found in done.json["classes"]} == {"RMSNorm", "SwiGLUMLP"}
+    assert (twinkle.folder / "new/twinkle.toml").exists() and not (twinkle.folder / "twinkle.toml").exists()
+
+
+@needs_runtime
 def test_a_model_that_is_none_writes_nothing(twinkle):
     (twinkle.folder / "model.pt").write_text("no model")
     assert twinkle("init", "model.pt").code == 2
