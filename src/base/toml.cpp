@@ -93,7 +93,8 @@ Node parse_toml_document(std::string_view text, std::string_view origin) {
         throw Error(ErrorCode::malformed, {.what = "not valid TOML",
                                            .where = located(origin, position(error.source())),
                                            .why = printable(error.description()),
-                                           .hint = ""});
+                                           .hint = "look at that line: key = value, text in "
+                                                   "quotes, every key and table once"});
     } catch (const TomlAssertion&) {
         throw Error(ErrorCode::malformed, {.what = "not valid TOML",
                                            .where = printable(origin),

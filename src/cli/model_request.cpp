@@ -19,6 +19,27 @@ bool looks_like_specification(const std::string& text) {
            text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == bracket;
 }
 
+// The name that was meant, or how such a file is made.
+std::string hint_for_missing(const fs::path& path, const std::string& role) {
+    const fs::path folder = base::absolute_path(path).parent_path();
+    std::error_code error;
+    if (!fs::is_directory(folder, error)) {
+        return "there is no folder " + base::display_path(folder);
+    }
+    std::vector<std::string> names;
+    for (fs::directory_iterator entry(folder, error), end;
+         !error && entry != end && names.size() < 1000; entry.increment(error)) {
+        names.push_back(entry->path().filename().string());
+    }
+    if (const auto near = base::nearest(path.filename().string(), names)) {
+        return "did you mean " + base::printable((path.parent_path() / *near).string()) + "?";
+    }
+    return role == "model"     ? "name a file that torch.jit.save wrote"
+           : role == "mapping" ? "twinkle resolve writes one"
+                               : "name a file that torch.save wrote, or describe the inputs: "
+                                 "\"int64[1,128]:0..32000\"";
+}
+
 }  // namespace
 
 base::Json new_request(const std::string& command, const Console& console) {
@@ -40,6 +61,7 @@ base::Json new_request(const std::string& command, const Console& console) {
             {"dry_run", false},
             {"strip_debug", false},
             {"report", nullptr},
+            {"warnings", base::Json::array()},
             {"method", "forward"},
             {"kernel_dirs", base::Json::array()},
             {"verbosity", console.globals().verbosity},
@@ -53,7 +75,7 @@ fs::path existing_file(const std::string& path, const std::string& role) {
         throw Error(ErrorCode::not_found, {.what = "the " + role + " is not there",
                                            .where = path,
                                            .why = error ? error.message() : std::strerror(ENOENT),
-                                           .hint = {}});
+                                           .hint = hint_for_missing(path, role)});
     }
     if (fs::is_directory(status)) {
         throw Error(ErrorCode::malformed, {.what = "the " + role + " is a folder, not a file",
@@ -61,7 +83,6 @@ fs::path existing_file(const std::string& path, const std::string& role) {
                                            .why = {},
                                            .hint = {}});
     }
-            {"warnings", base::Json::array()},
     return base::absolute_path(path);
 }
 

@@ -75,8 +75,8 @@ Project Workplace::need_project(std::string_view why) const {
                     {.what = "there is no project here",
                      .where = base::display_path(fs::absolute(options_.start)),
                      .why = std::string(why),
-                     .hint = "go to a folder with a twinkle.toml, name one with --project DIR, or "
-                             "make one with twinkle init"});
+                     .hint = "twinkle init writes a manifest here; or go to a folder that has one, "
+                             "or name it with --project DIR"});
     }
     return std::move(*project);
 }

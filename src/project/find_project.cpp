@@ -54,7 +54,10 @@ ProjectFiles find_in(const fs::path& path) {
                  .where = base::display_path(path),
                  .why = fs::is_directory(path, error) ? "there is no twinkle.toml or pyproject.toml"
                                                       : "there is no such folder",
-                 .hint = "write a twinkle.toml there, or leave --project out"});
+                 .hint = fs::is_directory(path, error)
+                             ? "twinkle init --project " + base::display_path(path) +
+                                   " writes one; or leave --project out"
+                             : "name a folder that is there, or leave --project out"});
 }
 
 }  // namespace

@@ -32,8 +32,12 @@ void refuse_unchanged(const Request& request, const Report& report) {
             {.what = "no site of the model was replaced",
              .where = base::display_path(request.model),
              .why = base::join(report.warnings, "; "),
-             .hint = "bind the model's classes (`twinkle inspect` lists them), or leave out "
-                     "--strict"});
+             // Strict, so that what was kept is what the options have left out.
+             .hint =
+                 report.sites.empty()
+                     ? "bind the model's classes (`twinkle inspect` lists them), or leave out "
+                       "--strict"
+                     : "--only and --exclude leave no site; name fewer, or leave out --strict"});
     }
 }
 

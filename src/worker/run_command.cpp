@@ -5,6 +5,7 @@
 #include "runtime/model/model_file.h"
 #include "runtime/model/moved_model.h"
 #include "runtime/model/outputs.h"
+#include "runtime/verify/run_error.h"
 #include "twinkle/twinkle.h"
 #include "worker/commands.h"
 
@@ -36,19 +37,6 @@ void describe(const c10::IValue& value, Json& into) {
     }
 }
 
-// The stack of the model's source comes first in LibTorch's text, the message last, or that of C++
-// after it.
-std::string message_of(const std::string& thrown) {
-    const std::string text = thrown.substr(0, thrown.find("\nException raised"));
-    std::string message;
-    for (const std::string& line : base::split(text, '\n')) {
-        if (line.find("Error: ") != std::string::npos) {
-            message = line;
-        }
-    }
-    return base::printable((message.empty() ? text : message).substr(0, 300));
-}
-
 std::string method_names(const torch::jit::Module& model) {
     std::vector<std::string> names;
     for (const torch::jit::Method& method : model.get_methods()) {
@@ -73,7 +61,7 @@ c10::IValue call(const Request& request, torch::jit::Module& model, runtime::Inp
         throw Error(ErrorCode::malformed,
                     {.what = "the model cannot be run on these inputs",
                      .where = base::display_path(request.model),
-                     .why = message_of(error.what()),
+                     .why = runtime::run_error(error.what()),
                      .hint = "give inputs as the method takes them (--inputs)"});
     }
 }
@@ -103,7 +91,7 @@ void move_to_device(const Request& request, torch::jit::Module& model, runtime::
         runtime::move_to(model, device);
         runtime::move_to(inputs, device);
     } catch (const c10::Error& error) {
-        no_such_device(request, message_of(error.what_without_backtrace()));
+        no_such_device(request, runtime::run_error(error.what_without_backtrace()));
     }
 }
 

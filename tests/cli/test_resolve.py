@@ -242,3 +242,30 @@ def test_a_layer_that_needs_python_is_named_with_the_reason(twinkle, tmp_path):
     strict = twinkle("resolve", "--strict", "--json")
     assert strict.code == 6
     assert "layers.py:13" in strict.error["why"]
+def test_one_lock_check_for_every_command(project, tmp_path):
+    """A kernels.lock that says something else than twinkle.lock is as stale as a lock that lacks a kernel."""
+    (tmp_path / "kernels.lock").write_text("[]")
+    assert project("lock").code == 0
+    (tmp_path / "kernels.lock").write_text("[ ]")
+    words = set()
+    for command in (("resolve", "--locked", "--target", TARGET), ("fetch", "--locked"), ("lock", "--check")):
+        done = project(*command, "--json")
+        assert done.code == 7 and "kernels.lock does not say the same" in done.error["why"], (command, done.err)
+        words.add((done.error["what"], done.error["why"], done.error["hint"]))
+    assert len(words) == 1
+    warned = project("resolve", "--target", TARGET)
+    assert warned.code == 0 and warned.err.count("the lock does not fit the manifest: kernels.lock") == 1, warned.err
+    assert "the lock does not fit the manifest: kernels.lock" in project("fetch", "--offline").err
+
+
+def test_a_manifest_that_is_no_toml_or_not_there(twinkle, tmp_path):
+    (tmp_path / "twinkle.toml").write_text("[kernels\n")
+    done = twinkle("resolve", "--json")
+    assert done.code == 2 and done.error["where"].startswith("twinkle.toml:1") and "key = value" in done.error["hint"]
+    (tmp_path / "twinkle.toml").unlink()
+    (tmp_path / "empty").mkdir()
+    for options in ((), ("--project", "empty")):
+        done = twinkle("add", "./my_kernels", *options, "--json")
+        assert done.code == 3 and "twinkle init" in done.error["hint"], done.err
+
+

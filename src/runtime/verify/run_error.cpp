@@ -15,7 +15,13 @@ std::string run_error(const std::string& text) {
         }
     }
     const auto end = line.find('\n');
-    return base::printable(line.substr(0, std::min<std::size_t>(end, 300)));
+    line = base::printable(line.substr(0, std::min<std::size_t>(end, 300)));
+    if (line.find("index out of range") != std::string::npos) {
+        line +=
+            "; an index, such as a token id of the inputs, is not below the number of rows of "
+            "the table (an embedding) that it is looked up in";
+    }
+    return line;
 }
 
 }  // namespace twinkle::runtime
