@@ -41,7 +41,8 @@ struct KernelRequest {
     // The machine: "here" (also if empty), a file of `twinkle env --json`, or
     // "torch=2.13,backend=cu130,arch=9.0,…".
     std::string target{};
-    std::string user_agent{};  // in addition to that of the client
+    std::string user_agent{};          // in addition to that of the client
+    std::vector<std::string> trust{};  // likewise
 };
 
 // A build in the cache.
@@ -84,7 +85,8 @@ public:
     // was fetched before.
     std::vector<FetchedKernel> get(const std::string& repo_id, const KernelRequest& request = {});
 
-    // Is there a build for the target? False also where there is no such repository or version.
+    // Is there a build for the target's own backend, as in Python? False also where there is no
+    // such repository or version. As get(), it refuses a publisher that is not trusted.
     bool has(const std::string& repo_id, const KernelRequest& request = {});
 
     // A project is a folder with twinkle.toml or pyproject.toml. Returns the lock's path.

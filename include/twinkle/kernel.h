@@ -65,7 +65,9 @@ struct KernelOptions {
 // call gives the same kernel. Versions 1 and 2 of a repository can be loaded side by side. Throws
 // Error: not_found (with the `twinkle fetch` that is missing), unreachable, verification, refused.
 TWINKLE_API Kernel get_kernel(const std::string& repo_id, const KernelOptions& options = {});
-// Whether get_kernel would find a build for this process. Loads nothing, downloads nothing.
+// Whether there is a build for options.device, else for LibTorch's own backend: as in Python, one
+// for the CPU does not count on a GPU, though get_kernel takes it where there is no other. Refuses
+// a publisher that get_kernel refuses. Loads nothing, downloads nothing.
 TWINKLE_API bool has_kernel(const std::string& repo_id, const KernelOptions& options = {});
 // A build, a folder of builds, or a plain Python package.
 TWINKLE_API Kernel get_local_kernel(const std::filesystem::path& folder,

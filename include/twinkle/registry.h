@@ -135,6 +135,7 @@ struct TWINKLE_API Config {
     std::vector<LayerKernel> layers{};
     std::vector<FunctionKernel> functions{};
     std::vector<PatternKernel> patterns{};  // what comes first takes what several would match
+    std::vector<std::string> trust{};       // repositories, as in a manifest
     std::vector<std::string> notes{};       // what of a file this version cannot use
 
     // A twinkle.toml, a pyproject.toml or the same keys as JSON, with its includes and presets; the
@@ -149,8 +150,9 @@ struct WantedKernel {
     std::string repo_id{};
     std::optional<KernelVersion> version{};
     std::string revision{};
-    std::string target{};      // "torch=2.13,backend=cpu,…": this process
-    std::string user_agent{};  // what the call adds to that of the client
+    std::string target{};              // "torch=2.13,backend=cpu,…": this process
+    std::string user_agent{};          // what the call adds to that of the client
+    std::vector<std::string> trust{};  // likewise: what the registered configs trust
 };
 struct FoundKernel {
     std::string commit;
@@ -216,10 +218,14 @@ template <class Client>
 void set_hub_client(Client client, Registry& registry = Registry::of_process()) {
     auto shared = std::make_shared<Client>(std::move(client));
     const auto request = [](const WantedKernel& wanted) {
-        return typename Client::Request{.version = wanted.version,
-                                        .revision = wanted.revision,
-                                        .target = wanted.target,
-                                        .user_agent = wanted.user_agent};
+        typename Client::Request made{.version = wanted.version,
+                                      .revision = wanted.revision,
+                                      .target = wanted.target,
+                                      .user_agent = wanted.user_agent};
+        if constexpr (requires { made.trust; }) {
+            made.trust = wanted.trust;
+        }
+        return made;
     };
     registry.set_hub({.get = [=](const WantedKernel& wanted) -> FoundKernel {
                           const auto found = shared->get(wanted.repo_id, request(wanted));

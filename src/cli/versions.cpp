@@ -17,11 +17,9 @@ namespace {
 using kernel::VariantChoice;
 
 base::Json variant_json(const VariantChoice& choice) {
-    return {{"name", choice.name},
-            {"device", choice.device},
-            {"accepted", choice.accepted},
-            {"preferred", choice.preferred},
-            {"reason", choice.reason}};
+    return {{"name", choice.name},         {"device", choice.device},
+            {"accepted", choice.accepted}, {"preferred", choice.preferred},
+            {"for_cpu", choice.for_cpu},   {"reason", choice.reason}};
 }
 
 void print_table(const std::vector<VariantChoice>& choices, Console& console) {
@@ -36,6 +34,7 @@ void print_table(const std::vector<VariantChoice>& choices, Console& console) {
                    {choice.device},
                    {choice.preferred  ? "yes"
                     : choice.accepted ? "fits"
+                    : choice.for_cpu  ? "on its CPU"
                                       : "no"},
                    {choice.reason}});
     }
@@ -74,9 +73,22 @@ void print(const std::vector<operations::VersionListing>& listings, bool titled,
     }
 }
 
-bool fits(const operations::VersionListing& listing) {
-    return std::any_of(listing.variants.begin(), listing.variants.end(),
-                       [](const auto& choice) { return choice.accepted; });
+bool any(const std::vector<operations::VersionListing>& listings, bool VariantChoice::* is) {
+    return std::any_of(listings.begin(), listings.end(), [&](const auto& listing) {
+        return std::any_of(listing.variants.begin(), listing.variants.end(),
+                           [&](const auto& choice) { return choice.*is; });
+    });
+}
+
+[[noreturn]] void fail_without_build(const std::string& kernel, const target::Target& target,
+                                     bool for_cpu) {
+    throw Error(
+        ErrorCode::not_found,
+        {.what = "no variant fits the target",
+         .where = kernel,
+         .why = "the target is " + target.text() + (for_cpu ? "; only its CPU has a build" : ""),
+         .hint = for_cpu ? "ask for the CPU alone: --target with backend=cpu"
+                         : "build the kernel for it, or choose another --target"});
 }
 
 int run(const Arguments& arguments, Console& console) {
@@ -100,12 +112,8 @@ int run(const Arguments& arguments, Console& console) {
     } else {
         print(listings, !is_path, console);
     }
-    if (std::none_of(listings.begin(), listings.end(), fits)) {
-        throw Error(ErrorCode::not_found,
-                    {.what = "no variant fits the target",
-                     .where = text,
-                     .why = "the target is " + target.text(),
-                     .hint = "build the kernel for it, or choose another --target"});
+    if (!any(listings, &VariantChoice::accepted)) {
+        fail_without_build(text, target, any(listings, &VariantChoice::for_cpu));
     }
     return 0;
 }
@@ -118,7 +126,8 @@ Command versions_command() {
         .summary = "Show the versions and builds of a kernel, and which one a machine would use",
         .description =
             "Lists the builds of a kernel in order of preference: which one would be chosen on "
-            "the target, and why the others are not. On the Hub, for every version, newest first; "
+            "the target, and why the others are not. Builds for the CPU of a target with a GPU are "
+            "named as such, and do not count. On the Hub, for every version, newest first; "
             "offline, for those in the cache. Exit status 3 when nothing fits.",
         .arguments = {{.name = "PATH|SPEC",
                        .help =

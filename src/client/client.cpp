@@ -7,6 +7,7 @@
 #include "operations/fetch.h"
 #include "operations/lock_project.h"
 #include "operations/targets.h"
+#include "operations/trust.h"
 #include "operations/versions.h"
 #include "project/kernel_spec.h"
 #include "twinkle/hub.h"
@@ -119,6 +120,12 @@ struct Client::State {
         return operations::Workplace(std::move(wishes), listener, stop);
     }
 
+    std::vector<std::string> trusted_for(const KernelRequest& request) const {
+        std::vector<std::string> trusted = options.trust;
+        trusted.insert(trusted.end(), request.trust.begin(), request.trust.end());
+        return trusted;
+    }
+
     ClientOptions options;
     ClientListener listener;
     std::mutex mutex;
@@ -152,7 +159,7 @@ std::vector<FetchedKernel> Client::get(const std::string& repo_id, const KernelR
     operations::FetchOptions options;
     options.specs = {spec_of(repo_id, request)};
     options.targets = targets_of(request);
-    options.trust = state_->options.trust;
+    options.trust = state_->trusted_for(request);
     options.alone = true;
     return kernels_of(operations::fetch(place, options), repo_id);
 }
@@ -164,8 +171,12 @@ bool Client::has(const std::string& repo_id, const KernelRequest& request) {
         const auto texts = targets_of(request);
         const auto target = operations::choose_targets(place, nullptr, texts).front();
         const auto listings = operations::list_versions(place, spec_of(repo_id, request), target);
-        return !listings.empty() && !listings.front().variants.empty() &&
-               listings.front().variants.front().accepted;
+        const bool fits = !listings.empty() && !listings.front().variants.empty() &&
+                          listings.front().variants.front().accepted;
+        if (fits && !listings.front().commit.empty()) {  // no local folder
+            operations::require_trust(place, std::vector{repo_id}, state_->trusted_for(request));
+        }
+        return fits;
     } catch (const Error& error) {
         if (error.code() == ErrorCode::not_found) {
             return false;

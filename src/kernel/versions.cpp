@@ -61,6 +61,16 @@ std::string device_of(const Variant& variant, const Target& target) {
     return target::Backend{kind, {}}.device();
 }
 
+// As the Python tools have it, a build for the CPU is none for a GPU.
+void set_apart_for_cpu(VariantChoice& choice, const Target& target) {
+    const std::string own = target.backend.device();
+    if (choice.accepted && choice.device != own) {
+        choice.accepted = false;
+        choice.for_cpu = true;
+        choice.reason += "; for models on the CPU, not on " + own;
+    }
+}
+
 ReadArchs archs_of(const fs::path& folder) {
     return [folder] { return read_metadata(folder / "metadata.json").archs; };
 }
@@ -83,6 +93,9 @@ Candidate judge(const OfferedVariant& offered, const Target& target,
     choice.reason = std::move(judgement.reason);
     const auto wanted = target.backend_for(choice.device);
     judge_archs(choice, offered.archs, wanted ? wanted->kind : BackendKind::cpu, target);
+    if (!device) {
+        set_apart_for_cpu(choice, target);
+    }
     return candidate;
 }
 
@@ -108,6 +121,9 @@ Candidate judge_single(const fs::path& folder, const Target& target,
     choice.accepted = true;
     choice.reason = "the only build here; its folder does not say what it was built for";
     judge_archs(choice, archs_of(folder), metadata.backend, target);
+    if (!device) {
+        set_apart_for_cpu(choice, target);
+    }
     return candidate;
 }
 
@@ -122,10 +138,14 @@ void mark_preferred(std::vector<VariantChoice>& choices) {
     }
 }
 
-// Accepted first; the target's own backend before the CPU; then by preference, then by name.
+// Accepted first, then those for the CPU; the target's own backend before others; then by
+// preference, then by name.
 bool comes_before(const Candidate& a, const Candidate& b, const Target& target) {
     if (a.choice.accepted != b.choice.accepted) {
         return a.choice.accepted;
+    }
+    if (a.choice.for_cpu != b.choice.for_cpu) {
+        return a.choice.for_cpu;
     }
     if (a.variant.has_value() != b.variant.has_value()) {
         return a.variant.has_value();
@@ -157,8 +177,11 @@ std::vector<VariantChoice> list(const fs::path& kernel_dir, const Target& target
     std::vector<Candidate> candidates;
     switch (folder.kind) {
         case FolderKind::package:
-            return {{base::absolute_path(kernel_dir).filename().string(), "any", true, true, false,
-                     "a plain Python package, for every machine"}};
+            return {{.name = base::absolute_path(kernel_dir).filename().string(),
+                     .device = "any",
+                     .accepted = true,
+                     .preferred = true,
+                     .reason = "a plain Python package, for every machine"}};
         case FolderKind::build:
             candidates.push_back(judge_single(kernel_dir, target, device));
             break;

@@ -20,8 +20,10 @@ struct VariantChoice {
     std::string device;  // that it was judged for: the one its backend runs on
     bool accepted = false;
     bool preferred = false;  // the first accepted one of its device
-    bool broken = false;     // its name fits, but its metadata cannot be read
-    std::string reason;      // one line, for accepted ones too
+    // Not accepted for a GPU, but fit for the CPU beside it: models there can use it.
+    bool for_cpu = false;
+    bool broken = false;  // its name fits, but its metadata cannot be read
+    std::string reason;   // one line, for accepted ones too
 };
 
 // The GPU architectures of a build, asked for only where they decide. May throw Error.
@@ -33,10 +35,11 @@ struct OfferedVariant {
     ReadArchs archs;
 };
 
-// Accepted before rejected, preferred first; equal input gives equal order.
+// For the target's own backend. Accepted before rejected, preferred first; equal input gives equal
+// order.
 std::vector<VariantChoice> rank_variants(std::span<const OfferedVariant> offered,
                                          const target::Target& target);
-// The same for one device: noarch builds are judged for it, builds of other backends are rejected.
+// For one device: noarch builds are judged for it, builds of other backends are rejected.
 std::vector<VariantChoice> rank_variants(std::span<const OfferedVariant> offered,
                                          const target::Target& target, std::string_view device);
 

@@ -79,6 +79,9 @@ void add_local_build(KernelInfo& info, const std::string& variant, const fs::pat
 }  // namespace
 
 KernelInfo kernel_info(Workplace& place, const project::KernelSpec& spec) {
+    if (const auto folder = local_copy(place, spec)) {
+        return local_kernel_info(*folder);
+    }
     const auto state = find_state(place, spec);
     const auto offer = read_offer(place, {state.home(), state.commit});
     KernelInfo info;

@@ -29,7 +29,8 @@ struct KernelInfo {
     std::uint64_t bytes = 0;                             // of all builds
 };
 
-// Throws Error(not_found) where there is no build at all.
+// Of the Hub, or of the folder that LOCAL_KERNELS names instead. Throws Error(not_found) where
+// there is no build at all.
 KernelInfo kernel_info(Workplace& place, const project::KernelSpec& spec);
 KernelInfo local_kernel_info(const std::filesystem::path& folder);
 

@@ -41,7 +41,7 @@ std::string choose(const std::optional<std::string>& wanted,
         return *wanted;
     }
     for (const auto& choice : choices) {
-        if (choice.preferred) {
+        if (choice.preferred || choice.for_cpu) {
             return choice.name;
         }
     }
@@ -134,6 +134,9 @@ KernelView inspect_folder(const fs::path& path, const std::optional<std::string>
 
 KernelView inspect_spec(Workplace& place, const project::KernelSpec& spec,
                         const std::optional<std::string>& variant, const target::Target& target) {
+    if (const auto folder = local_copy(place, spec)) {
+        return inspect_folder(*folder, variant, target);
+    }
     const auto state = find_state(place, spec);
     const auto offer = read_offer(place, {state.home(), state.commit});
     KernelView view;

@@ -32,7 +32,7 @@ KernelView inspect_folder(const std::filesystem::path& path,
                           const std::optional<std::string>& variant, const target::Target& target);
 
 // From the cache where the build is there whole; else its metadata and sources are asked for, and
-// no library is fetched.
+// no library is fetched. Of a folder of LOCAL_KERNELS as of any other folder.
 KernelView inspect_spec(Workplace& place, const project::KernelSpec& spec,
                         const std::optional<std::string>& variant, const target::Target& target);
 

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cache/snapshot.h"
+#include "project/local_kernels.h"
 #include "project/version_specifier.h"
 #include "twinkle/error.h"
 
@@ -192,6 +193,16 @@ std::vector<KnownRefs> ask_refs(Workplace& place, std::span<const KernelQuestion
 }
 
 }  // namespace
+
+std::optional<std::filesystem::path> local_copy(Workplace& place, const project::KernelSpec& spec) {
+    const auto folders = project::local_kernels(place.machine());
+    const auto found = folders.find(spec.repo_id);
+    if (found == folders.end()) {
+        return std::nullopt;
+    }
+    place.listener().warn(project::local_kernel_warning(spec.repo_id, found->second));
+    return found->second;
+}
 
 std::optional<int> KernelState::version() const {
     return version_of(ref);

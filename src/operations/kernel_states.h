@@ -2,6 +2,7 @@
 // Which commit of which repository a request means now: from the Hub, or, offline, from what the
 // cache remembers of it.
 
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,9 @@
 #include "project/pin.h"
 
 namespace twinkle::operations {
+
+// The folder that LOCAL_KERNELS names instead of this repository, with a warning.
+std::optional<std::filesystem::path> local_copy(Workplace& place, const project::KernelSpec& spec);
 
 struct KernelQuestion {
     std::string repo_id;

@@ -17,7 +17,7 @@ void judge_newest(Workplace& place, const OfferedKernel& offer,
     kernel.newest_fits = true;
     for (const auto& target : targets) {
         const auto choices = kernel::rank_variants(as_offered_variants(place, offer), target);
-        if (choices.empty() || !choices.front().accepted) {
+        if (choices.empty() || !(choices.front().accepted || choices.front().for_cpu)) {
             kernel.newest_fits = false;
             kernel.why_not = "no build for " + target.text();
             return;

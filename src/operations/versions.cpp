@@ -29,6 +29,9 @@ std::vector<KernelState> states_of(Workplace& place, const project::KernelSpec& 
 
 std::vector<VersionListing> list_versions(Workplace& place, const project::KernelSpec& spec,
                                           const target::Target& target) {
+    if (const auto folder = local_copy(place, spec)) {
+        return {{spec.repo_id, std::nullopt, "", "", kernel::list_variants(*folder, target)}};
+    }
     const auto states = states_of(place, spec);
     std::vector<KernelHome> homes;
     for (const auto& state : states) {
@@ -48,8 +51,11 @@ std::vector<VersionListing> list_versions(Workplace& place, const project::Kerne
 
 std::string fitting_version_hint(const std::vector<VersionListing>& listings) {
     for (const auto& listing : listings) {
+        if (listing.commit.empty()) {
+            continue;  // a folder is not what the Hub has
+        }
         for (const auto& choice : listing.variants) {
-            if (choice.accepted) {
+            if (choice.accepted || choice.for_cpu) {
                 const auto name = listing.version ? "version " + std::to_string(*listing.version)
                                                   : "revision " + listing.ref;
                 return name + " of " + listing.repo_id + " has a build for it: " + choice.name;

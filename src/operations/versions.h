@@ -21,11 +21,12 @@ struct VersionListing {
 };
 
 // Newest first. Without a pin every version, or "main" where there is none; with one, that state.
-// Offline: what the cache knows.
+// Offline: what the cache knows. A folder of LOCAL_KERNELS is one version without a number.
 std::vector<VersionListing> list_versions(Workplace& place, const project::KernelSpec& spec,
                                           const target::Target& target);
 
-// Text for the hint where nothing fits: "version 3 has a build for it", or nothing.
+// Text for the hint where nothing fits, not even on the target's CPU: "version 3 has a build for
+// it", or nothing.
 std::string fitting_version_hint(const std::vector<VersionListing>& listings);
 
 }  // namespace twinkle::operations

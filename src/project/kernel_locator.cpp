@@ -6,7 +6,9 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cache/snapshot.h"
+#include "project/local_kernels.h"
 #include "project/requests.h"
+#include "project/trust.h"
 #include "project/version_specifier.h"
 #include "twinkle/error.h"
 
@@ -16,26 +18,6 @@ namespace twinkle::project {
 namespace {
 
 constexpr const char* pack_name = "twinkle-pack";
-
-// LOCAL_KERNELS: repo=path:repo=path
-std::map<std::string, fs::path> local_overrides(const target::Machine& machine) {
-    std::map<std::string, fs::path> overrides;
-    const std::string text = machine.environment("LOCAL_KERNELS").value_or("");
-    if (text.empty()) {
-        return overrides;
-    }
-    for (const std::string& entry : base::split(text, ':')) {
-        const auto equals = entry.find('=');
-        if (equals == std::string::npos) {
-            throw Error(ErrorCode::malformed, {.what = "cannot read LOCAL_KERNELS",
-                                               .where = base::printable(entry),
-                                               .why = "it is not repository=path",
-                                               .hint = "as in LOCAL_KERNELS=org/name=/path:…"});
-        }
-        overrides[entry.substr(0, equals)] = entry.substr(equals + 1);
-    }
-    return overrides;
-}
 
 // The name of the ref that a pin asks for, among those that the cache knows.
 std::optional<std::string> ref_of(const Pin& pin, const std::vector<cache::CachedRef>& known) {
@@ -59,7 +41,7 @@ KernelLocator::KernelLocator(const Manifest& manifest, LocatorOptions options,
     : manifest_(manifest),
       options_(std::move(options)),
       cache_(cache::cache_of(machine)),
-      overrides_(local_overrides(machine)) {}
+      overrides_(local_kernels(machine)) {}
 
 KernelSource KernelLocator::locate(const LayerBinding& binding) {
     if (!binding.repo_id.empty()) {
@@ -117,8 +99,8 @@ KernelSource KernelLocator::locate_hub(const std::string& repo_id, Pin pin,
     }
     const std::string name = repo_id + "@" + pin.text();
     if (const auto found = overrides_.find(repo_id); found != overrides_.end()) {
-        warn(repo_id + " is taken from " + base::display_path(found->second) + " (LOCAL_KERNELS)");
-        KernelSource source = locate_local(name, base::absolute_path(found->second), where);
+        warn(local_kernel_warning(repo_id, found->second));
+        KernelSource source = locate_local(name, found->second, where);
         source.locked = nullptr;
         return source;
     }
@@ -135,8 +117,7 @@ KernelSource KernelLocator::locate_hub(const std::string& repo_id, Pin pin,
     if (!snapshot) {
         fail_missing(name, repo_id, where);
     }
-    const auto& trusted = manifest_.trust;
-    if (std::find(trusted.begin(), trusted.end(), repo_id) == trusted.end()) {
+    if (!is_trusted(repo_id, manifest_.trust)) {
         warn(repo_id + " comes from the cache; its publisher was not checked");
     }
     return {name, repo_id, snapshot->commit, snapshot->folder, pin, nullptr};

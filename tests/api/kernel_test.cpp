@@ -130,6 +130,17 @@ TEST_CASE("operators of the bundled kernels") {
     CHECK(get_loaded_kernels().size() == loaded);
 }
 
+TEST_CASE("whether there is a kernel: a folder of LOCAL_KERNELS is one") {
+    const tests::Folder folder;
+    tests::package(folder.path() / "mine", tests::adds("Norm", "7"));
+    Registry registry;
+    registry.set_hub({.get = {}, .has = [](const WantedKernel&) { return false; }});
+    const KernelOptions options{.version = 1, .registry = &registry};
+    CHECK_FALSE(has_kernel("acme/norm", options));
+    const tests::Variable local("LOCAL_KERNELS", "acme/norm=" + (folder.path() / "mine").string());
+    CHECK(has_kernel("acme/norm", options));
+}
+
 TEST_CASE("versions of one repository side by side, from the cache") {
     const tests::Folder folder;
     const tests::Variable cache("KERNELS_CACHE", folder.path().string());

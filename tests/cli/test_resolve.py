@@ -189,6 +189,35 @@ def test_versions(project, tmp_path):
     assert "torch29-cxx11-cu130-x86_64-linux" in table.out
 
 
+def test_a_build_for_the_cpu_is_none_for_a_gpu_and_called_so(project, tmp_path):
+    """As kernels.has_kernel() and `kernels versions` have it; models on the CPU of that machine may well use it."""
+    name = "torch29-cxx11-cpu-x86_64-linux"
+    folder = tmp_path / "kernel/build" / name
+    folder.mkdir(parents=True)
+    (folder / "metadata.json").write_text(json.dumps({"name": "kernel", "id": "_kernel_cpu_1", "version": 1,
+                                                      "license": "MIT", "backend": {"type": "cpu"}}))
+    gpu = "torch=2.9,backend=cu130,cpu=x86_64,os=linux,arch=9.0,cxx11=1"
+    done = project("versions", "kernel", "--target", gpu, "--json")
+    variant, = done.json["versions"][0]["variants"]
+    assert (variant["accepted"], variant["preferred"], variant["for_cpu"]) == (False, False, True)
+    assert "for models on the CPU, not on cuda" in variant["reason"]
+    assert done.code == 3 and "only its CPU has a build" in done.error["why"]
+    assert "on its CPU" in project("versions", "kernel", "--target", gpu).out
+    # What is asked for the CPU gets it, and a GPU with a build of its own takes that.
+    here = project("versions", "kernel", "--target", gpu.replace("cu130", "cpu").replace(",arch=9.0", ""), "--json")
+    variant, = here.json["versions"][0]["variants"]
+    assert here.code == 0 and (variant["accepted"], variant["preferred"], variant["for_cpu"]) == (True, True, False)
+    own = tmp_path / "kernel/build/torch29-cxx11-cu130-x86_64-linux"
+    own.mkdir()
+    (own / "metadata.json").write_text(json.dumps({"name": "kernel", "id": "_kernel_cuda_1", "version": 1,
+                                                   "license": "MIT", "python-depends": [],
+                                                   "backend": {"type": "cuda", "archs": ["9.0"]}}))
+    both = project("versions", "kernel", "--target", gpu, "--json")
+    assert both.code == 0
+    assert [(one["name"], one["accepted"], one["for_cpu"]) for one in both.json["versions"][0]["variants"]] == [
+        (own.name, True, False), (name, False, True)]
+
+
 def test_no_version_fits(project, tmp_path):
     (tmp_path / "kernel/build/torch29-cxx11-cu130-x86_64-linux").mkdir(parents=True)
     done = project("versions", "kernel", "--target", TARGET, "--json")
@@ -218,30 +247,6 @@ def test_a_lock_holds_local_kernels_to_what_they_were(project, tmp_path):
     assert conflict.code == 2 and conflict.error["where"] == "twinkle.lock:1:1"
 
 
-def test_a_bundle_works_where_nothing_else_is(project, tmp_path):
-    done = project("resolve", "--target", TARGET, "--bundle", "out/bundle", "--json")
-    assert done.code == 0, done.err
-    assert done.json["output"] == "out/bundle"
-    mapping = json.loads((tmp_path / "out/bundle/twinkle.map.json").read_text())
-    assert [kernel["path"] for kernel in mapping["kernels"]] == ["kernels/my_kernels"]
-    assert (tmp_path / "out/bundle/kernels/my_kernels/layers.py").read_text() == LAYERS
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["bundle"]
-    assert project("resolve", "--target", TARGET, "--bundle", "out/bundle").code == 0
-    refused = project("resolve", "--target", TARGET, "--bundle", "my_kernels", "--json")
-    assert refused.code == 6 and (tmp_path / "my_kernels/layers.py").exists()
-    assert project("resolve", "--target", TARGET, "--bundle", "b", "-o", "m.json").code == 2
-
-
-def test_a_layer_that_needs_python_is_named_with_the_reason(twinkle, tmp_path):
-    python_kernel(tmp_path, RMS_NORM.replace("        return self.weight", "        with torch.autocast(\"cpu\"):\n"
-                                             "            x = x + 0\n        return self.weight"))
-    done = twinkle("resolve", "--json")
-    assert done.code == 0, done.err
-    (decision,) = [one for one in done.json["decisions"] if one["what"] == "layer RMSNorm"]
-    assert "RMSNorm needs Python: layers.py:13: With has no counterpart in TorchScript" in decision["because"]
-    strict = twinkle("resolve", "--strict", "--json")
-    assert strict.code == 6
-    assert "layers.py:13" in strict.error["why"]
 def test_one_lock_check_for_every_command(project, tmp_path):
     """A kernels.lock that says something else than twinkle.lock is as stale as a lock that lacks a kernel."""
     (tmp_path / "kernels.lock").write_text("[]")
@@ -269,3 +274,27 @@ def test_a_manifest_that_is_no_toml_or_not_there(twinkle, tmp_path):
         assert done.code == 3 and "twinkle init" in done.error["hint"], done.err
 
 
+def test_a_bundle_works_where_nothing_else_is(project, tmp_path):
+    done = project("resolve", "--target", TARGET, "--bundle", "out/bundle", "--json")
+    assert done.code == 0, done.err
+    assert done.json["output"] == "out/bundle"
+    mapping = json.loads((tmp_path / "out/bundle/twinkle.map.json").read_text())
+    assert [kernel["path"] for kernel in mapping["kernels"]] == ["kernels/my_kernels"]
+    assert (tmp_path / "out/bundle/kernels/my_kernels/layers.py").read_text() == LAYERS
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["bundle"]
+    assert project("resolve", "--target", TARGET, "--bundle", "out/bundle").code == 0
+    refused = project("resolve", "--target", TARGET, "--bundle", "my_kernels", "--json")
+    assert refused.code == 6 and (tmp_path / "my_kernels/layers.py").exists()
+    assert project("resolve", "--target", TARGET, "--bundle", "b", "-o", "m.json").code == 2
+
+
+def test_a_layer_that_needs_python_is_named_with_the_reason(twinkle, tmp_path):
+    python_kernel(tmp_path, RMS_NORM.replace("        return self.weight", "        with torch.autocast(\"cpu\"):\n"
+                                             "            x = x + 0\n        return self.weight"))
+    done = twinkle("resolve", "--json")
+    assert done.code == 0, done.err
+    (decision,) = [one for one in done.json["decisions"] if one["what"] == "layer RMSNorm"]
+    assert "RMSNorm needs Python: layers.py:13: With has no counterpart in TorchScript" in decision["because"]
+    strict = twinkle("resolve", "--strict", "--json")
+    assert strict.code == 6
+    assert "layers.py:13" in strict.error["why"]

@@ -62,6 +62,26 @@ def test_versions(repositories, machine):
     ok(machine.twinkle("versions", "acme/norm", "--target", "torch=2.5,backend=cpu,cpu=x86_64,os=linux,cxx11=1"), 3)
 
 
+def test_a_local_copy_takes_the_place_of_the_hub(hub, repositories, machine):
+    for path, content in kernel("norm", [OLD], version=9).items():
+        (machine.project / "copy" / path).parent.mkdir(parents=True, exist_ok=True)
+        (machine.project / "copy" / path).write_bytes(content)
+    machine.env["LOCAL_KERNELS"] = "acme/norm=copy"
+    asked = len(hub.log)
+    target = ("--target", TARGET[1].replace("2.13", "2.9"))
+    versions = ok(machine.twinkle("--json", "versions", "acme/norm", *target)).json
+    (version,) = versions["versions"]
+    assert (version["version"], [one["name"] for one in version["variants"]]) == (None, [OLD])
+    info = ok(machine.twinkle("--json", "info", "acme/norm@1")).json
+    assert (info["path"], info["metadata_version"]) == (str(machine.project / "copy"), 9)
+    inspected = ok(machine.twinkle("--json", "inspect", "acme/norm", *target)).json
+    assert inspected["variant"] == OLD and not inspected["without_libraries"]
+    for answer in (versions, info, inspected):
+        assert any("acme/norm is taken from copy (LOCAL_KERNELS)" in text for text in answer["warnings"])
+    assert len(hub.log) == asked
+    assert ok(machine.twinkle("--json", "versions", "acme/base", *TARGET)).json["versions"][0]["version"] == 1
+
+
 def test_a_newer_version_would_fit(hub, repositories, machine):
     hub.add("acme/late").commit(kernel("late", [OLD]), branch="v1")
     hub.repositories["acme/late"].commit(kernel("late", [CPU], version=2), branch="v2")

@@ -3,11 +3,13 @@
 #include "base/document.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "project/local_kernels.h"
 #include "project/lock.h"
 #include "runtime/direct/kernel_state.h"
 #include "runtime/registry/own_target.h"
 #include "runtime/registry/registered_kernels.h"
 #include "target/backend.h"
+#include "target/machine.h"
 #include "twinkle/error.h"
 
 #include <map>
@@ -26,21 +28,39 @@ Registrations registrations_of(const KernelOptions& options) {
                                                           : Registry::of_process());
 }
 
-// Like get_kernel in Python: LibTorch's own backend first.
-std::vector<std::string> devices_for(const KernelOptions& options) {
-    if (!options.device.empty()) {
-        const auto device = target::parse_device(options.device);
-        if (!device) {
-            throw Error(ErrorCode::malformed,
-                        {.what = "there is no device \"" + base::printable(options.device) + "\"",
-                         .where = "",
-                         .why = "devices: " + target::device_names(),
-                         .hint = ""});
-        }
-        return {*device};
+// The one that is named, else that of LibTorch's own backend, as in Python.
+std::string device_for(const KernelOptions& options) {
+    if (options.device.empty()) {
+        return runtime::own_target().backend.device();
     }
-    const auto all = runtime::own_target().devices();
-    return {all.rbegin(), all.rend()};
+    const auto device = target::parse_device(options.device);
+    if (!device) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "there is no device \"" + base::printable(options.device) + "\"",
+                     .where = "",
+                     .why = "devices: " + target::device_names(),
+                     .hint = ""});
+    }
+    return *device;
+}
+
+// What has no build for LibTorch's own backend may have one for the CPU.
+std::vector<std::string> devices_for(const KernelOptions& options) {
+    std::vector<std::string> devices = {device_for(options)};
+    if (options.device.empty() && devices.front() != "cpu") {
+        devices.emplace_back("cpu");
+    }
+    return devices;
+}
+
+// This process, or its CPU alone.
+target::Target target_for(const std::string& device) {
+    target::Target target = runtime::own_target();
+    if (device == "cpu") {
+        target.backend = {};
+        target.arch.reset();
+    }
+    return target;
 }
 
 project::KernelRequest request_for(const std::string& repo_id, const KernelOptions& options) {
@@ -146,18 +166,22 @@ Kernel get_kernel(const std::string& repo_id, const KernelOptions& options) {
 bool has_kernel(const std::string& repo_id, const KernelOptions& options) {
     Registrations registrations = registrations_of(options);
     const auto request = request_for(repo_id, options);
-    if (registrations.hub.has) {
-        return registrations.hub.has({.repo_id = repo_id,
+    const std::string device = device_for(options);
+    const bool local = project::local_kernels(target::this_machine()).contains(repo_id);
+    if (registrations.hub.has && !local) {
+        return runtime::own_target().backend_for(device) &&
+               registrations.hub.has({.repo_id = repo_id,
                                       .version = options.version,
                                       .revision = options.revision,
-                                      .target = runtime::own_target().text(),
-                                      .user_agent = options.user_agent});
+                                      .target = target_for(device).text(),
+                                      .user_agent = options.user_agent,
+                                      .trust = registrations.trust});
     }
     Mapping mapping;
     runtime::RegisteredKernels kernels(registrations, mapping);
     try {
         kernels.build(request, options.lockfile.empty() ? registrations.lock : options.lockfile,
-                      devices_for(options));
+                      {device});
         return true;
     } catch (const Error& error) {
         if (error.code() == ErrorCode::not_found) {

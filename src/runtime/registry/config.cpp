@@ -89,6 +89,7 @@ std::filesystem::path lock_of(const Manifest& manifest) {
 
 Config config_of(const Manifest& manifest, const std::filesystem::path& lock) {
     Config config;
+    config.trust = manifest.trust;
     for (const LayerBinding& binding : manifest.layers) {
         config.layers.push_back(layer_of(manifest, binding));
         if (!binding.repo_id.empty()) {

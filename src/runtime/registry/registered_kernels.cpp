@@ -80,6 +80,7 @@ project::Download download_of(const Registrations& registrations) {
         WantedKernel wanted{.repo_id = repo_id, .revision = pin.revision};
         wanted.target = own_target().text();
         wanted.user_agent = registrations.user_agent;
+        wanted.trust = registrations.trust;
         if (pin.version) {
             wanted.version = *pin.version;
         } else if (!pin.specifier.empty()) {
@@ -112,6 +113,7 @@ project::Pin pin_of(const std::optional<KernelVersion>& version, const std::stri
 
 RegisteredKernels::RegisteredKernels(const Registrations& registrations, Mapping& mapping)
     : registrations_(registrations), mapping_(mapping) {
+    manifest_.trust = registrations.trust;
     for (const LayerKernel& layer : registrations.layers) {
         if (!layer.repo_path.empty()) {
             name_folder(manifest_, project::local_folder(layer.repo_path, layer.package_name));

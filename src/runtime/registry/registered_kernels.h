@@ -50,7 +50,7 @@ private:
 
     const Registrations& registrations_;
     Mapping& mapping_;
-    project::Manifest manifest_;  // names for folders; the rest is in the registrations
+    project::Manifest manifest_;  // names for folders, and trust; the rest is in the registrations
     std::map<std::filesystem::path, Place> places_;
 };
 

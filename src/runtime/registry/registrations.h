@@ -37,7 +37,8 @@ struct Registrations {
     std::vector<ExternalLayer> external;
     std::filesystem::path lock;
     HubAccess hub;
-    std::string user_agent;  // what this call adds to the hub client's
+    std::string user_agent;          // what this call adds to the hub client's
+    std::vector<std::string> trust;  // as in a manifest
     std::vector<std::string> notes;
 };
 

@@ -77,6 +77,7 @@ void Registry::register_kernels(const Config& config) {
     }
     for (const PatternKernel& pattern : config.patterns) {
         put(changed, pattern);
+    changed.trust.insert(changed.trust.end(), config.trust.begin(), config.trust.end());
     }
     changed.notes.insert(changed.notes.end(), config.notes.begin(), config.notes.end());
     state_->registrations = std::move(changed);
