@@ -35,6 +35,40 @@ struct Signature<R (C::*)(A...)> : Signature<R (*)(A...)> {};
 template <class F>
 concept Typed = requires { typename Signature<std::decay_t<F>>::Result; };
 
+// As TorchScript writes it, for messages.
+template <class T>
+struct TypeName {
+    static std::string text() {
+        return std::is_same_v<T, bool>          ? "bool"
+               : std::is_integral_v<T>          ? "int"
+               : std::is_floating_point_v<T>    ? "float"
+               : std::is_same_v<T, at::Tensor>  ? "Tensor"
+               : std::is_same_v<T, std::string> ? "str"
+                                                : "value";
+    }
+};
+template <class T>
+struct TypeName<std::optional<T>> {
+    static std::string text() { return TypeName<T>::text() + "?"; }
+};
+template <class T>
+struct TypeName<std::vector<T>> {
+    static std::string text() { return TypeName<T>::text() + "[]"; }
+};
+template <class T>
+struct TypeName<c10::List<T>> : TypeName<std::vector<T>> {};
+template <class... T>
+struct TypeName<std::tuple<T...>> {
+    static std::vector<std::string> list() { return {TypeName<T>::text()...}; }
+    static std::string text() {
+        std::string all;
+        for (const std::string& one : list()) {
+            all += (all.empty() ? "" : ", ") + one;
+        }
+        return "(" + all + ")";
+    }
+};
+
 // Throws Error(malformed).
 TWINKLE_API void require_arguments(std::size_t given, std::size_t wanted);
 
@@ -61,19 +95,24 @@ public:
         : callable_(std::move(callable)) {}
     template <detail::Typed F>
     FunctionImplementation(F function)  // NOLINT(google-explicit-constructor)
-        : callable_(Implementation("a C++ function", [function = std::move(function)](
-                                                         std::vector<c10::IValue> arguments,
-                                                         const Implementation::Keywords&) mutable {
-              constexpr auto count = std::tuple_size_v<typename detail::Signature<F>::Arguments>;
-              detail::require_arguments(arguments.size(), count);
-              return detail::call(function, arguments, std::make_index_sequence<count>());
-          })) {}
+        : callable_(Implementation(
+              "a C++ function",
+              [function = std::move(function)](std::vector<c10::IValue> arguments,
+                                               const Implementation::Keywords&) mutable {
+                  constexpr auto count = std::tuple_size_v<Arguments<F>>;
+                  detail::require_arguments(arguments.size(), count);
+                  return detail::call(function, arguments, std::make_index_sequence<count>());
+              },
+              detail::TypeName<Arguments<F>>::list())) {}
 
     const std::string& text() const { return text_; }
     const std::optional<Implementation>& callable() const { return callable_; }
     bool empty() const { return text_.empty() && !callable_; }
 
 private:
+    template <class F>
+    using Arguments = typename detail::Signature<F>::Arguments;
+
     std::string text_;
     std::optional<Implementation> callable_;
 };

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +34,10 @@ public:
     using Keywords = std::map<std::string, c10::IValue>;
     using Body = std::function<c10::IValue(std::vector<c10::IValue>, const Keywords&)>;
 
-    Implementation(std::string name, Body body) : name_(std::move(name)), body_(std::move(body)) {}
+    // `parameters`: the types that it takes, as TorchScript writes them; none: that is not known.
+    Implementation(std::string name, Body body,
+                   std::optional<std::vector<std::string>> parameters = {})
+        : name_(std::move(name)), body_(std::move(body)), parameters_(std::move(parameters)) {}
 
     template <class... Arguments>
     Result operator()(Arguments&&... arguments) const {
@@ -43,10 +47,12 @@ public:
         return {body_(std::move(arguments), keywords)};
     }
     const std::string& name() const { return name_; }
+    const std::optional<std::vector<std::string>>& parameters() const { return parameters_; }
 
 private:
     std::string name_;
     Body body_;
+    std::optional<std::vector<std::string>> parameters_;
 };
 
 }  // namespace twinkle

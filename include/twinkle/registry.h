@@ -178,7 +178,8 @@ public:
     // Error(malformed): an unknown device or mode, an empty range, a version beside a revision.
     void register_layer_kernel(LayerKernel layer);
     // Full class name without mangling ("transformers.models.qwen2.modeling_qwen2.Qwen2MLP"), or a
-    // glob.
+    // glob. Of two calls that bind one class, here or by `classes`, the later one counts; with a
+    // condition, where it holds. Within one Config the first counts, as in a manifest.
     void register_external_layer(const std::string& class_name, const std::string& kernel_name,
                                  InstanceCondition condition = {});
     // Replaces what stands under the same module, name, device and mode. Throws Error(malformed):
@@ -194,6 +195,7 @@ public:
     // The lock (twinkle.lock or kernels.lock) that says what versions mean; empty: none.
     void use_lock(std::filesystem::path lockfile);
     void set_hub(HubAccess access);
+    // Everything that was registered, and the lock; the way to the Hub stays.
     void clear();
 
     struct State;

@@ -1,4 +1,5 @@
 #include "project/function_candidates.h"
+#include "project/modes.h"
 
 #include <algorithm>
 
@@ -153,10 +154,8 @@ private:
                 FunctionCandidate& one) {
         one.has_backward = source.has_backward;
         one.can_torch_compile = source.can_torch_compile;
-        const char* flag = one.mode.starts_with("training") && !one.has_backward ? "has_backward"
-                           : one.mode.ends_with("+compile") && !one.can_torch_compile
-                               ? "can_torch_compile"
-                               : nullptr;
+        const char* flag =
+            excluding_flag(one.mode, rules_.mode, one.has_backward, one.can_torch_compile);
         if (flag == nullptr) {
             return true;
         }

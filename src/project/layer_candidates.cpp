@@ -1,4 +1,5 @@
 #include "project/layer_candidates.h"
+#include "project/modes.h"
 
 #include <algorithm>
 
@@ -57,12 +58,10 @@ const LayerSource& find_layer(const ChosenBuild& build, const LayerBinding& bind
     return *layer;
 }
 
-void check_flags(const LayerSource& layer, const ChosenBuild& build, const LayerBinding& binding) {
-    const bool training = binding.mode.starts_with("training");
-    const bool compile = binding.mode.ends_with("+compile");
-    const char* flag = training && !layer.has_backward       ? "has_backward"
-                       : compile && !layer.can_torch_compile ? "can_torch_compile"
-                                                             : nullptr;
+void check_flags(const LayerSource& layer, const ChosenBuild& build, const LayerBinding& binding,
+                 const std::string& asked) {
+    const char* flag =
+        excluding_flag(binding.mode, asked, layer.has_backward, layer.can_torch_compile);
     if (flag != nullptr) {
         throw Error(ErrorCode::malformed,
                     {.what = "the layer \"" + layer.name + "\" of " + build.kernel.name +
@@ -183,7 +182,7 @@ private:
                 continue;
             }
             const LayerSource& layer = find_layer(*build, binding);
-            check_flags(layer, *build, binding);
+            check_flags(layer, *build, binding, rules_.mode);
             note_verdict(layer, *build, binding, rules_.strict, doubts_);
             const bool everywhere = build->kernel.device == "any" && binding.device.empty();
             candidates.push_back({source.name, layer.name, everywhere ? "any" : device,

@@ -16,6 +16,7 @@ struct LayerRules {
     const target::Target& target;
     std::filesystem::path presets;  // where layers without classes look for them
     bool strict = false;
+    std::string mode = {};  // that a model is kernelized for; empty: not known yet
 };
 
 // Adds the layers of every binding to the mapping, and a decision for each.

@@ -24,4 +24,14 @@ std::optional<std::string> parse_layer_mode(std::string_view text) {
     return (mode.empty() ? "inference" : mode) + (compile ? "+compile" : "");
 }
 
+const char* excluding_flag(std::string_view bound, std::string_view asked, bool has_backward,
+                           bool can_torch_compile) {
+    const auto wanted = [&](const auto& is) { return is(bound) && (asked.empty() || is(asked)); };
+    const auto training = [](std::string_view mode) { return mode.starts_with("training"); };
+    const auto compile = [](std::string_view mode) { return mode.ends_with("+compile"); };
+    return !has_backward && wanted(training)       ? "has_backward"
+           : !can_torch_compile && wanted(compile) ? "can_torch_compile"
+                                                   : nullptr;
+}
+
 }  // namespace twinkle::project

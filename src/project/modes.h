@@ -11,6 +11,11 @@ namespace twinkle::project {
 // "fallback". None: no such mode.
 std::optional<std::string> parse_layer_mode(std::string_view text);
 
+// The flag of a layer or function that excludes a mode which it is bound for. `asked` is what the
+// model is kernelized for; empty: for anything, as a document is read. Null: none does.
+const char* excluding_flag(std::string_view bound, std::string_view asked, bool has_backward,
+                           bool can_torch_compile);
+
 inline constexpr std::string_view layer_mode_names =
     "inference, training, inference+compile, training+compile, fallback";
 

@@ -40,6 +40,7 @@ Report kernelize_with(torch::jit::Module& model, const Mapping& mapping,
         report.warnings.insert(report.warnings.end(), armed->warnings.begin(),
                                armed->warnings.end());
     }
+    runtime::report_nothing_replaced(report, mapping);
     return report;
 }
 

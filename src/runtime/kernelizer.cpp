@@ -83,17 +83,8 @@ Report Kernelizer::run() {
         refuse_kept();
     }
     mark_used_kernels();
-    const bool rewritten = report.device_constants.rewritten + report.dtype_constants.rewritten +
-                               report.dtype_constants.converted >
-                           0;
     if (report.count(SiteStatus::replaced) != 0) {
         forget_runs(model_);
-    } else if (!rewritten) {
-        report.warnings.emplace_back("nothing was replaced: the model computes as before");
-    } else if (!mapping_.layers.empty() || !mapping_.functions.empty() ||
-               !mapping_.patterns.empty()) {  // else it was to be converted, no more
-        report.warnings.emplace_back(
-            "nothing was replaced: only the model's device or dtype is another");
     }
     return report;
 }

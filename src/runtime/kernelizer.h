@@ -153,6 +153,8 @@ private:
                                                            const torch::jit::Module& module,
                                                            const c10::FunctionSchema& stands_for,
                                                            const std::string& what);
+    void refuse_other_arity(const Choice& choice, const c10::FunctionSchema& stands_for,
+                            const std::string& what) const;
     std::optional<KeepReason> unfit(torch::jit::Function& stand_in) const;
     tl::expected<Compilation*, KeepReason> loaded(const Choice& choice,
                                                   const torch::jit::Module& module);
@@ -199,5 +201,8 @@ private:
     // Of inlined calls, by compilation unit, name and code.
     std::map<std::tuple<const void*, std::string, std::string>, torch::jit::Function*> in_place_;
 };
+
+// The last word on a model, once all that was to be replaced in it is: a warning where nothing was.
+void report_nothing_replaced(Report& report, const Mapping& mapping);
 
 }  // namespace twinkle::runtime

@@ -119,6 +119,7 @@ tl::expected<jit::Function*, KeepReason> Kernelizer::stand_in(const Choice& choi
 tl::expected<jit::Function*, KeepReason> Kernelizer::make_stand_in_for(
     const Choice& choice, const jit::Module& instance, const CallShape& shape,
     const c10::QualifiedName& name, const std::string& what) {
+    refuse_other_arity(choice, shape.function->getSchema(), what);
     const auto& substitutes = substitutes_for(choice, instance, shape.function->getSchema(), what);
     if (!substitutes) {
         return tl::make_unexpected(substitutes.error());
@@ -132,6 +133,29 @@ tl::expected<jit::Function*, KeepReason> Kernelizer::make_stand_in_for(
         return tl::make_unexpected(*std::move(reason));
     }
     return *made;
+}
+
+// A C++ function that cannot be called as what it stands for is a mistake of the program; the model
+// would only show it when it runs.
+void Kernelizer::refuse_other_arity(const Choice& choice, const c10::FunctionSchema& stands_for,
+                                    const std::string& what) const {
+    const auto native = natives_.find(choice.implementation->op);
+    if (native == natives_.end() || !native->second.parameters()) {
+        return;
+    }
+    const auto& parameters = *native->second.parameters();
+    if (parameters.size() == stands_for.arguments().size()) {
+        return;
+    }
+    throw Error(
+        ErrorCode::refused,
+        {.what = fmt::format("the C++ function that is registered for {} takes {} arguments, "
+                             "not {}",
+                             what, parameters.size(), stands_for.arguments().size()),
+         .where = "",
+         .why = fmt::format("the model calls {}; the C++ function takes ({})", c10::str(stands_for),
+                            fmt::join(parameters, ", ")),
+         .hint = "register a function with the parameters of what it stands for"});
 }
 
 std::optional<KeepReason> Kernelizer::unfit(jit::Function& stand_in) const {

@@ -20,6 +20,22 @@ std::string last_part(const std::string& name) {
 
 }  // namespace
 
+void report_nothing_replaced(Report& report, const Mapping& mapping) {
+    if (report.count(SiteStatus::replaced) != 0) {
+        return;
+    }
+    const bool rewritten = report.device_constants.rewritten + report.dtype_constants.rewritten +
+                               report.dtype_constants.converted >
+                           0;
+    if (!rewritten) {
+        report.warnings.emplace_back("nothing was replaced: the model computes as before");
+    } else if (!mapping.layers.empty() || !mapping.functions.empty() ||
+               !mapping.patterns.empty()) {  // else it was to be converted, no more
+        report.warnings.emplace_back(
+            "nothing was replaced: only the model's device or dtype is another");
+    }
+}
+
 void Kernelizer::report_unmatched(const std::string& option,
                                   const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns) {

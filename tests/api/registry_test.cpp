@@ -97,6 +97,59 @@ TEST_CASE("the registry of the process is the default, and can be emptied") {
     CHECK(kernelize(plain, {}).sites.empty());
 }
 
+TEST_CASE("what is registered is cleared, the way to the Hub stays") {
+    const tests::Folder folder;
+    const tests::Variable cache("KERNELS_CACHE", (folder.path() / "cache").string());
+    std::vector<WantedKernel> asked;
+    Registry registry;
+    registry.set_hub({.get = {}, .has = [&](const WantedKernel& wanted) {
+                          asked.push_back(wanted);
+                          return true;
+                      }});
+    registry.clear();
+    CHECK(has_kernel("acme/norm", {.version = 1, .registry = &registry}));
+    CHECK(asked.size() == 1);
+}
+
+TEST_CASE("a config's trust holds with and without a hub client") {
+    const tests::Folder folder;
+    const tests::Variable cache("KERNELS_CACHE", (folder.path() / "cache").string());
+    tests::cached_kernel(folder.path() / "cache", "acme", "norm", "v1", '1', adds("Norm", "10"));
+    folder.write("twinkle.toml",
+                 "presets = []\ntrust = [\"acme/*\"]\n[layers.Norm]\nrepo_id = \"acme/norm\"\n"
+                 "version = 1\nclasses = [\"tests.Plus\"]\n");
+    Registry registry;
+    registry.register_kernels(Config::load(folder.path() / "twinkle.toml"));
+    auto model = model_of();
+    const Report report = kernelize_model(model, {.registry = &registry});
+    CHECK(output(model) == 10);
+    for (const std::string& warning : report.warnings) {
+        CHECK_THAT(warning, !ContainsSubstring("publisher"));
+    }
+
+    std::vector<WantedKernel> asked;
+    const auto note = [&](const WantedKernel& wanted) {
+        asked.push_back(wanted);
+        return true;
+    };
+    const auto snapshot = folder.path() / "cache/kernels--acme--norm/snapshots" /
+                          std::string(40, '1') / "build/torch-universal";
+    registry.set_hub({.get =
+                          [&](const WantedKernel& wanted) {
+                              note(wanted);
+                              return FoundKernel{std::string(40, '1'), snapshot};
+                          },
+                      .has = note});
+    CHECK(has_kernel("acme/norm", {.version = 1, .registry = &registry}));
+    auto online = model_of();
+    kernelize_model(online, {.registry = &registry});
+    CHECK(output(online) == 10);
+    REQUIRE(asked.size() == 2);
+    for (const WantedKernel& wanted : asked) {
+        CHECK(wanted.trust == std::vector<std::string>{"acme/*"});
+    }
+}
+
 TEST_CASE("a model on several devices is kernelized for the first, with a warning") {
     Bound bound;
     bound.add("2");
@@ -165,9 +218,11 @@ TEST_CASE("flags of a layer: an error where it is registered for a mode, else th
     bound.add("1", "training", "    has_backward = False\n");
     auto model = model_of();
     CHECK(code_of([&] { bound.kernelize(model, {.mode = "training"}); }) == ErrorCode::malformed);
+    CHECK(bound.in_mode("inference") == 1);  // which a registration for training serves, too
 
     Bound other;
     other.add("1", "inference+compile");  // can_torch_compile is false where nothing is said
+    CHECK(other.in_mode("inference") == 1);
     CHECK(code_of([&] { other.kernelize(model, {.mode = "inference+compile"}); }) ==
           ErrorCode::malformed);
 
@@ -282,6 +337,63 @@ TEST_CASE("conditions on instances, as data and as code") {
     auto replaced = model_of();
     kernelize_model(replaced, {.registry = &registry});
     CHECK(output(replaced) == 7);
+}
+
+TEST_CASE("of two bindings of one class the later one counts") {
+    const tests::Folder folder;
+    const auto path = [&](const std::string& number) {
+        return package(folder.path() / number, adds("Layer", number));
+    };
+    const auto layer = [&](const std::string& name, const std::string& number) {
+        return LayerKernel{.kernel_name = name, .repo_path = path(number), .layer_name = "Layer"};
+    };
+    const auto computed = [](const Registry& registry) {
+        auto model = model_of();
+        kernelize_model(model, {.registry = &registry});
+        return output(model);
+    };
+    Registry registry;
+    registry.register_layer_kernel(layer("One", "1"));
+    registry.register_layer_kernel(layer("Two", "2"));
+    registry.register_external_layer("tests.Plus", "One");
+    registry.register_external_layer("tests.Plus", "Two");
+    CHECK(computed(registry) == 2);
+    registry.register_external_layer("tests.Plus", "One");
+    CHECK(computed(registry) == 1);
+
+    // With a condition it takes the instances where that holds, and leaves the others.
+    const auto of_size = [](std::int64_t size) {
+        return [=](const torch::jit::Module& one) {
+            return one.attr("weight").toTensor().size(0) == size;
+        };
+    };
+    registry.register_external_layer("tests.Plus", "Two", of_size(8));
+    CHECK(computed(registry) == 1);
+    registry.register_external_layer("tests.Plus", "Two", of_size(4));
+    CHECK(computed(registry) == 2);
+    registry.register_external_layer("tests.Pl*", "One");
+    CHECK(computed(registry) == 1);
+
+    // `classes` of a registration bind in the same way, and so does a whole config, whose own first
+    // layer counts as in a manifest.
+    LayerKernel three = layer("Three", "3");
+    three.classes = {"tests.Plus"};
+    registry.register_layer_kernel(three);
+    CHECK(computed(registry) == 3);
+    Config config;
+    config.layers = {layer("Four", "4"), layer("Five", "5")};
+    config.layers[0].classes = config.layers[1].classes = {"tests.Plus"};
+    registry.register_kernels(config);
+    CHECK(computed(registry) == 4);
+    registry.register_layer_kernel(three);
+    CHECK(computed(registry) == 3);
+
+    // What the later one cannot serve is left to the earlier.
+    LayerKernel training = layer("Six", "6");
+    training.classes = {"tests.Plus"};
+    training.mode = "training";
+    registry.register_layer_kernel(training);
+    CHECK(computed(registry) == 3);
 }
 
 TEST_CASE("mappings: per device and mode, scoped, nested, with and without what was there") {

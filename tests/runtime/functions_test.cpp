@@ -229,6 +229,49 @@ TEST_CASE("a C++ function, by its types, and an object with load()") {
     }
 }
 
+TEST_CASE("a C++ function with other parameters is refused before the model is changed") {
+    Registered one(add_by([](const at::Tensor& x, std::vector<double>, std::optional<bool>,
+                             std::tuple<std::int64_t, std::string>) { return x; }));
+    const double before = output(one.model);
+    try {
+        one.kernelize();
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::refused);
+        CHECK_THAT(error.details().what,
+                   ContainsSubstring("my_pkg.math_ops.add takes 4 arguments, not 3"));
+        CHECK_THAT(error.details().why,
+                   ContainsSubstring("add(Tensor x, Tensor y, int alpha=1)") &&
+                       ContainsSubstring("(Tensor, float[], bool?, (int, str))"));
+    }
+    CHECK(output(one.model) == before);
+}
+
+TEST_CASE("strict: functions that are asked for and not registered") {
+    Registry registry;
+    registry.register_function_kernel(
+        add_by([](const at::Tensor& x, const at::Tensor&, std::int64_t) { return x * 0; }));
+    const auto apply = [&](FunctionOptions options) {
+        options.registry = &registry;
+        auto model = plain_model();
+        return apply_function_kernel(model, options);
+    };
+    CHECK(apply({.target_module = "my_pkg.math_op"}).empty());
+    for (FunctionOptions options :
+         {FunctionOptions{.target_module = "my_pkg.math_op"}, FunctionOptions{.func_name = "ad"}}) {
+        options.strict = true;
+        try {
+            apply(options);
+            FAIL("no error");
+        } catch (const Error& error) {
+            CHECK(error.code() == ErrorCode::refused);
+            CHECK_THAT(error.details().hint, ContainsSubstring("did you mean"));
+        }
+    }
+    CHECK(apply({.target_module = "my_pkg.math_ops", .strict = true}) ==
+          std::vector<std::string>{"my_pkg.math_ops.add"});
+}
+
 TEST_CASE("an operator, and one that writes into a result it is given") {
     auto model = model_with(
         "def forward(self, x):\n    return gelu(self.a.forward(x)) + gate(self.b.forward(x))\n",
@@ -330,6 +373,8 @@ TEST_CASE("registrations that say too much or too little are refused") {
     FunctionKernel kernel{.func_name = "add", .target_module = "m"};
     refused(kernel);
     kernel.func_impl = "fast.py";
+    refused(kernel);
+    kernel.func_impl = "nofile.py:fast";
     refused(kernel);
     kernel.func_impl = "op:aten::add";
     kernel.repo_id = "org/name";
@@ -560,6 +605,7 @@ TEST_CASE("without a model, functions are armed for those that come later") {
     const auto [model, report] = kernelize(file, Mapping());
     CHECK(output(model) == 0);
     CHECK(report.count(SiteStatus::replaced) == 4);
+    CHECK(report.warnings.empty());  // what the mapping does not replace, these functions do
 
     const Registry empty;
     kernelize_model(std::nullopt, {.registry = &empty});

@@ -1,5 +1,6 @@
 // kernelize_model(): a registry's mapping for one model, then kernelize with it.
 
+#include "base/document.h"
 #include "base/text.h"
 #include "runtime/kernelizer.h"
 #include "runtime/kernels/declared_operators.h"
@@ -91,8 +92,9 @@ runtime::Registrations registered_in(const Registry* registry) {
     return runtime::effective(registry != nullptr ? *registry : Registry::of_process());
 }
 
+// `alone`: nothing else is replaced in the model, so that a report of nothing is said to be one.
 Report kernelize_by(runtime::Registrations registrations, torch::jit::Module& model,
-                    const ModelOptions& options) {
+                    const ModelOptions& options, bool alone) {
     KernelizeOptions how = kernelize_options(options);
     std::vector<std::string> warnings;
     const auto named = runtime::named_capability(how.device);
@@ -129,8 +131,45 @@ Report kernelize_by(runtime::Registrations registrations, torch::jit::Module& mo
     runtime::Kernelizer kernelizer(model, registered.mapping, how, provide);
     kernelizer.set_natives(registered.natives);
     Report report = kernelizer.run();
+    if (alone) {
+        runtime::report_nothing_replaced(report, registered.mapping);
+    }
     report.warnings.insert(report.warnings.begin(), warnings.begin(), warnings.end());
     return report;
+}
+
+// The registrations that the options name. Strict: there is one.
+void keep_asked(std::vector<runtime::RegisteredFunction>& functions,
+                const FunctionOptions& options) {
+    std::vector<std::string> modules;
+    std::vector<std::string> names;
+    for (const runtime::RegisteredFunction& one : functions) {
+        modules.push_back(one.kernel.target_module);
+        names.push_back(one.kernel.func_name);
+    }
+    std::erase_if(functions, [&](const runtime::RegisteredFunction& one) {
+        const auto other = [](const std::string& asked, const std::string& name) {
+            return !asked.empty() && asked != name;
+        };
+        return other(options.target_module, one.kernel.target_module) ||
+               other(options.func_name, one.kernel.func_name);
+    });
+    const bool asked = !options.target_module.empty() || !options.func_name.empty();
+    if (options.strict && asked && functions.empty()) {
+        const auto suggestion = [](const std::string& asked_for,
+                                   const std::vector<std::string>& known) {
+            return asked_for.empty() ? std::string() : base::suggestion(asked_for, known);
+        };
+        const std::string module = suggestion(options.target_module, modules);
+        throw Error(
+            ErrorCode::refused,
+            {.what = "no function kernel is registered for what was asked for",
+             .where = options.target_module +
+                      (options.func_name.empty() || options.target_module.empty() ? "" : ".") +
+                      options.func_name,
+             .why = "strict is set, and nothing would be replaced",
+             .hint = module.empty() ? suggestion(options.func_name, names) : module});
+    }
 }
 
 }  // namespace
@@ -150,7 +189,7 @@ KernelizeOptions kernelize_options(const ModelOptions& options) {
 }
 
 Report kernelize_model(torch::jit::Module& model, const ModelOptions& options) {
-    return kernelize_by(registered_in(options.registry), model, options);
+    return kernelize_by(registered_in(options.registry), model, options, true);
 }
 
 std::vector<std::string> apply_function_kernel(torch::jit::Module& model,
@@ -159,20 +198,14 @@ std::vector<std::string> apply_function_kernel(torch::jit::Module& model,
     registrations.layers.clear();
     registrations.external.clear();
     registrations.patterns.clear();
-    std::erase_if(registrations.functions, [&](const runtime::RegisteredFunction& one) {
-        const auto other = [](const std::string& asked, const std::string& name) {
-            return !asked.empty() && asked != name;
-        };
-        return other(options.target_module, one.kernel.target_module) ||
-               other(options.func_name, one.kernel.func_name);
-    });
+    keep_asked(registrations.functions, options);
     ModelOptions how;
     how.mode = options.mode;
     how.device = options.device;
     how.use_fallback = options.use_fallback;
     how.strict = options.strict;
     how.inputs = options.inputs;
-    const Report report = kernelize_by(std::move(registrations), model, how);
+    const Report report = kernelize_by(std::move(registrations), model, how, true);
     std::set<std::string> replaced;
     for (const SiteReport& site : report.sites) {
         if (site.status == SiteStatus::replaced) {
@@ -213,7 +246,7 @@ std::optional<Report> runtime::apply_armed(torch::jit::Module& model) {
     if (!what) {
         return std::nullopt;
     }
-    return kernelize_by(std::move(what->first), model, what->second);
+    return kernelize_by(std::move(what->first), model, what->second, false);
 }
 
 void detail::require_arguments(std::size_t given, std::size_t wanted) {

@@ -6,16 +6,21 @@ namespace twinkle::runtime {
 
 namespace {
 
-bool same_instances(const LayerShape& a, const LayerShape& b) {
+bool same_conditions(const LayerShape& a, const LayerShape& b) {
     return a.conditions == b.conditions && a.bound.kernel_name == b.bound.kernel_name &&
-           a.bound.classes == b.bound.classes && a.bound.modules == b.bound.modules &&
-           a.bound.when == b.bound.when && a.bound.when_submodule == b.bound.when_submodule &&
+           a.bound.modules == b.bound.modules && a.bound.when == b.bound.when &&
+           a.bound.when_submodule == b.bound.when_submodule &&
            a.bound.attributes == b.bound.attributes;
 }
 
-LayerShape shape_of(const std::string& kernel_name) {
+bool same_instances(const LayerShape& a, const LayerShape& b) {
+    return same_conditions(a, b) && a.bound.classes == b.bound.classes;
+}
+
+LayerShape shape_of(const std::string& kernel_name, std::size_t call = 0) {
     LayerShape shape;
     shape.bound.kernel_name = kernel_name;
+    shape.call = call;
     return shape;
 }
 
@@ -26,8 +31,8 @@ public:
 
     std::vector<LayerShape> all() {
         for (const bool any_device : {false, true}) {
-            for (const LayerKernel& layer : registrations_.layers) {
-                if (layer.device.empty() == any_device) {
+            for (const RegisteredLayer& layer : registrations_.layers) {
+                if (layer.kernel.device.empty() == any_device) {
                     add(layer);
                 }
             }
@@ -42,29 +47,43 @@ public:
                 std::move(bare.begin(), bare.end(), std::back_inserter(shapes_));
             }
         }
-        return std::move(shapes_);
+        return in_order();
     }
 
 private:
+    // Classes that were given to one kernel name, one by one, are one shape again.
+    std::vector<LayerShape> in_order() {
+        std::stable_sort(shapes_.begin(), shapes_.end(),
+                         [](const auto& a, const auto& b) { return a.call > b.call; });
+        std::vector<LayerShape> ordered;
+        for (LayerShape& shape : shapes_) {
+            const bool joins = !ordered.empty() && shape.call > 0 &&
+                               same_conditions(ordered.back(), shape) &&
+                               ordered.back().kernels == shape.kernels;
+            if (joins) {
+                auto& classes = ordered.back().bound.classes;
+                classes.insert(classes.end(), shape.bound.classes.begin(),
+                               shape.bound.classes.end());
+            } else {
+                ordered.push_back(std::move(shape));
+            }
+        }
+        return ordered;
+    }
+
     // The classes that the program gave to a kernel name.
     std::vector<LayerShape> registered_classes(const std::string& kernel_name) const {
         std::vector<LayerShape> shapes;
-        LayerShape plain = shape_of(kernel_name);
         for (const ExternalLayer& external : registrations_.external) {
             if (external.kernel_name != kernel_name) {
                 continue;
             }
-            if (!external.condition) {
-                plain.bound.classes.push_back(external.class_name);
-                continue;
-            }
-            LayerShape one = shape_of(kernel_name);
+            LayerShape one = shape_of(kernel_name, external.call);
             one.bound.classes = {external.class_name};
-            one.conditions = {&external.condition};
+            if (external.condition) {
+                one.conditions = {&external.condition};
+            }
             shapes.push_back(std::move(one));
-        }
-        if (!plain.bound.classes.empty()) {
-            shapes.push_back(std::move(plain));
         }
         return shapes;
     }
@@ -89,17 +108,18 @@ private:
         return shapes;
     }
 
-    std::vector<LayerShape> shapes_for(const LayerKernel& layer) const {
-        if (layer.classes.empty()) {
-            return known_classes(layer.kernel_name);
+    std::vector<LayerShape> shapes_for(const RegisteredLayer& layer) const {
+        if (layer.kernel.classes.empty()) {
+            return known_classes(layer.kernel.kernel_name);
         }
-        LayerShape shape = shape_of(layer.kernel_name);
-        shape.bound.classes = layer.classes;
+        LayerShape shape = shape_of(layer.kernel.kernel_name, layer.call);
+        shape.bound.classes = layer.kernel.classes;
         return {std::move(shape)};
     }
 
-    void add(const LayerKernel& layer) {
-        for (LayerShape& shape : shapes_for(layer)) {
+    void add(const RegisteredLayer& registered) {
+        const LayerKernel& layer = registered.kernel;
+        for (LayerShape& shape : shapes_for(registered)) {
             const auto take = [](auto& to, const auto& from) {
                 if (!from.empty()) {
                     to = from;
@@ -125,6 +145,7 @@ private:
             shapes_.push_back(std::move(shape));
         } else {
             found->kernels.insert(found->kernels.end(), shape.kernels.begin(), shape.kernels.end());
+            found->call = std::max(found->call, shape.call);
         }
     }
 

@@ -8,16 +8,18 @@
 
 namespace twinkle::runtime {
 
-// Instances of some classes, under some conditions, with the registrations for them. Those for one
-// kind of device come before those for every device.
+// Instances of some classes, under some conditions, with the registrations for them: first those
+// for one kind of device, then those for every device.
 struct LayerShape {
     MappedLayer bound;                                 // without candidates
     std::vector<const InstanceCondition*> conditions;  // in the registrations
     std::vector<const LayerKernel*> kernels;
+    std::size_t call = 0;  // that bound the classes; 0: a preset does
 };
 
-// `presets`: where kernel names that a program gives no class find theirs. A kernel name with a
-// class and no registration is a shape without kernels.
+// What a later call binds comes first, so that it takes the class from what an earlier one has
+// bound. `presets`: where kernel names that a program gives no class find theirs. A kernel name
+// with a class and no registration is a shape without kernels.
 std::vector<LayerShape> layer_shapes(const Registrations& registrations,
                                      const std::vector<project::LayerBinding>& presets);
 

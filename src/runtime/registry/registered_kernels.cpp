@@ -114,7 +114,7 @@ project::Pin pin_of(const std::optional<KernelVersion>& version, const std::stri
 RegisteredKernels::RegisteredKernels(const Registrations& registrations, Mapping& mapping)
     : registrations_(registrations), mapping_(mapping) {
     manifest_.trust = registrations.trust;
-    for (const LayerKernel& layer : registrations.layers) {
+    for (const auto& [layer, call] : registrations.layers) {
         if (!layer.repo_path.empty()) {
             name_folder(manifest_, project::local_folder(layer.repo_path, layer.package_name));
         }
@@ -159,11 +159,12 @@ RegisteredKernels::Place& RegisteredKernels::place_for(const Kernel& kernel) {
                                               : kernel.lockfile);
 }
 
-std::vector<FunctionCandidate> RegisteredKernels::candidates(const FunctionKernel& function) {
+std::vector<FunctionCandidate> RegisteredKernels::candidates(const FunctionKernel& function,
+                                                             const std::string& mode) {
     Place& place = place_for(function);
     project::Manifest one = manifest_;
     one.functions = {binding_of(function)};
-    const project::LayerRules rules{own_target(), {}, false};
+    const project::LayerRules rules{own_target(), {}, false, mode};
     Mapping made;
     project::add_functions(one, rules, *place.locator, *place.chooser, made);
     std::move(made.decisions.begin(), made.decisions.end(), std::back_inserter(mapping_.decisions));
@@ -171,11 +172,12 @@ std::vector<FunctionCandidate> RegisteredKernels::candidates(const FunctionKerne
 }
 
 std::vector<LayerCandidate> RegisteredKernels::candidates(const LayerKernel& layer,
-                                                          const std::vector<std::string>& classes) {
+                                                          const std::vector<std::string>& classes,
+                                                          const std::string& mode) {
     Place& place = place_for(layer);
     project::Manifest one = manifest_;
     one.layers = {binding_of(layer, classes)};
-    const project::LayerRules rules{own_target(), {}, false};
+    const project::LayerRules rules{own_target(), {}, false, mode};
     Mapping made;
     project::add_layers(one, rules, *place.locator, *place.chooser, made);
     std::move(made.decisions.begin(), made.decisions.end(), std::back_inserter(mapping_.decisions));

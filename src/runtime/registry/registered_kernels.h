@@ -22,12 +22,14 @@ public:
     // The layer's candidate, its build among the mapping's kernels. None: it has no build for any
     // device of this process that the registration allows; a decision says so. Throws Error: the
     // kernel is not on this machine (and cannot be downloaded), has no such layer, breaks a rule,
-    // excludes the mode that it is registered for.
+    // excludes the mode that it is registered for and the model is kernelized for.
     std::vector<LayerCandidate> candidates(const LayerKernel& layer,
-                                           const std::vector<std::string>& classes);
+                                           const std::vector<std::string>& classes,
+                                           const std::string& mode);
 
     // The same for a function that is no C++; a Python file is read. Throws Error.
-    std::vector<FunctionCandidate> candidates(const FunctionKernel& function);
+    std::vector<FunctionCandidate> candidates(const FunctionKernel& function,
+                                              const std::string& mode);
 
     // A build for the first of these devices that has one, its dependencies among the mapping's
     // kernels. Throws Error(not_found) where none has.

@@ -135,7 +135,7 @@ private:
 
     std::vector<LayerCandidate> candidates(const LayerKernel& kernel, const MappedLayer& layer) {
         try {
-            return kernels_.candidates(kernel, layer.classes);
+            return kernels_.candidates(kernel, layer.classes, context_.mode);
         } catch (const Error& error) {
             if (!may_fail_ || !is_failure_to_load(error)) {
                 throw;
@@ -152,7 +152,7 @@ private:
         const FunctionKernel& kernel = function.kernel;
         try {
             if (function.native.empty()) {
-                return kernels_.candidates(kernel);
+                return kernels_.candidates(kernel, context_.mode);
             }
             result_.natives.emplace(candidate.op, kernel.repo != nullptr
                                                       ? kernel.repo->load()
@@ -238,7 +238,7 @@ RegisteredMapping mapping_for(const Registrations& registrations,
                               const SelectionContext& context, bool may_fail) {
     // Files of the installation, which are asked only for names that come without classes.
     const bool asked = std::any_of(registrations.layers.begin(), registrations.layers.end(),
-                                   [](const LayerKernel& layer) { return layer.classes.empty(); });
+                                   [](const auto& layer) { return layer.kernel.classes.empty(); });
     const auto presets =
         asked ? project::all_preset_layers(presets_folder()) : std::vector<project::LayerBinding>{};
     MappingMaker maker(registrations, context, may_fail);

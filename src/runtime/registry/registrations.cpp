@@ -146,9 +146,14 @@ FunctionKernel normalized(FunctionKernel function) {
         function.repo_path = base::absolute_path(function.repo_path);
     }
     if (!function.func_impl.text().empty()) {
-        project::FunctionBinding unused;
-        if (!project::set_implementation(unused, function.func_impl.text(), "/")) {
+        project::FunctionBinding named;
+        if (!project::set_implementation(named, function.func_impl.text(),
+                                         std::filesystem::current_path())) {
             refuse(function, std::string(project::func_impl_forms));
+        }
+        if (!named.source_file.empty()) {
+            base::read_file(named.source_file, "Python file", python::kMaxSourceSize);
+            function.func_impl = named.source_file.string() + ":" + named.source_function;
         }
     }
     return function;
@@ -232,11 +237,20 @@ void put(Registrations& to, const PatternKernel& pattern) {
 
 void put(Registrations& to, LayerKernel layer) {
     LayerKernel wanted = normalized(std::move(layer));
-    std::erase_if(to.layers, [&](const LayerKernel& other) {
-        return same_place(other, wanted) && other.mode == wanted.mode &&
-               same_instances(other, wanted);
+    std::erase_if(to.layers, [&](const RegisteredLayer& other) {
+        return same_place(other.kernel, wanted) && other.kernel.mode == wanted.mode &&
+               same_instances(other.kernel, wanted);
     });
-    to.layers.push_back(std::move(wanted));
+    to.layers.push_back({std::move(wanted), to.calls});
+}
+
+void put(Registrations& to, ExternalLayer external) {
+    std::erase_if(to.external, [&](const ExternalLayer& other) {
+        return other.class_name == external.class_name &&
+               (!external.condition || other.kernel_name == external.kernel_name);
+    });
+    external.call = to.calls;
+    to.external.push_back(std::move(external));
 }
 
 void put(Registrations& to, const KernelMapping& mapping, bool inherit_mapping) {
@@ -251,11 +265,14 @@ void put(Registrations& to, const KernelMapping& mapping, bool inherit_mapping) 
     if (!inherit_mapping) {
         to.layers.clear();
     }
-    std::erase_if(to.layers, [&](const LayerKernel& other) {
-        return std::any_of(added.begin(), added.end(),
-                           [&](const LayerKernel& layer) { return same_place(other, layer); });
+    std::erase_if(to.layers, [&](const RegisteredLayer& other) {
+        return std::any_of(added.begin(), added.end(), [&](const LayerKernel& layer) {
+            return same_place(other.kernel, layer);
+        });
     });
-    std::move(added.begin(), added.end(), std::back_inserter(to.layers));
+    for (LayerKernel& layer : added) {
+        to.layers.push_back({std::move(layer), to.calls});
+    }
 }
 
 }  // namespace twinkle::runtime

@@ -9,10 +9,18 @@
 
 namespace twinkle::runtime {
 
+// `call` is the number of the call that registered it: where two bind one class, the later one goes
+// before the earlier. What one call registers keeps its order.
+struct RegisteredLayer {
+    LayerKernel kernel;  // mode and device normalized
+    std::size_t call;
+};
+
 struct ExternalLayer {
     std::string class_name;  // full name or glob
     std::string kernel_name;
     InstanceCondition condition;
+    std::size_t call;
 };
 
 struct RegisteredFunction {
@@ -31,10 +39,11 @@ struct RegisteredPattern {
 };
 
 struct Registrations {
-    std::vector<LayerKernel> layers;  // modes and devices normalized
+    std::vector<RegisteredLayer> layers;
     std::vector<RegisteredFunction> functions;
     std::vector<RegisteredPattern> patterns;
     std::vector<ExternalLayer> external;
+    std::size_t calls = 0;  // so far; the number of the one in progress
     std::filesystem::path lock;
     HubAccess hub;
     std::string user_agent;          // what this call adds to the hub client's
@@ -50,6 +59,9 @@ void put(Registrations& to, FunctionKernel function);
 
 // In the place of what has the same name, device and mode. Throws Error(malformed | not_found).
 void put(Registrations& to, const PatternKernel& pattern);
+
+// In the place of what binds the same class to this name, or, unless there is a condition, to any.
+void put(Registrations& to, ExternalLayer external);
 
 // In the place of what has the same name, device, range, mode and bound instances.
 void put(Registrations& to, LayerKernel layer);

@@ -37,6 +37,7 @@ Registry& Registry::of_process() {
 
 void Registry::register_layer_kernel(LayerKernel layer) {
     const std::scoped_lock lock(state_->mutex);
+    ++state_->registrations.calls;
     put(state_->registrations, std::move(layer));
 }
 
@@ -54,11 +55,9 @@ void Registry::register_external_layer(const std::string& class_name,
                                        const std::string& kernel_name,
                                        InstanceCondition condition) {
     const std::scoped_lock lock(state_->mutex);
-    auto& external = state_->registrations.external;
-    std::erase_if(external, [&](const auto& other) {
-        return other.class_name == class_name && other.kernel_name == kernel_name;
-    });
-    external.push_back({class_name, kernel_name, std::move(condition)});
+    ++state_->registrations.calls;
+    put(state_->registrations,
+        runtime::ExternalLayer{class_name, kernel_name, std::move(condition), 0});
 }
 
 void Registry::register_kernel_mapping(const KernelMapping& mapping, bool inherit_mapping) {
@@ -69,6 +68,7 @@ void Registry::register_kernel_mapping(const KernelMapping& mapping, bool inheri
 void Registry::register_kernels(const Config& config) {
     const std::scoped_lock lock(state_->mutex);
     Registrations changed = state_->registrations;
+    ++changed.calls;
     for (const LayerKernel& layer : config.layers) {
         put(changed, layer);
     }
@@ -77,8 +77,8 @@ void Registry::register_kernels(const Config& config) {
     }
     for (const PatternKernel& pattern : config.patterns) {
         put(changed, pattern);
-    changed.trust.insert(changed.trust.end(), config.trust.begin(), config.trust.end());
     }
+    changed.trust.insert(changed.trust.end(), config.trust.begin(), config.trust.end());
     changed.notes.insert(changed.notes.end(), config.notes.begin(), config.notes.end());
     state_->registrations = std::move(changed);
 }
@@ -95,7 +95,9 @@ void Registry::set_hub(HubAccess access) {
 
 void Registry::clear() {
     const std::scoped_lock lock(state_->mutex);
+    HubAccess hub = std::move(state_->registrations.hub);
     state_->registrations = {};
+    state_->registrations.hub = std::move(hub);
 }
 
 MappingScope::MappingScope(KernelMapping mapping, bool inherit_mapping) {
