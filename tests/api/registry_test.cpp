@@ -389,10 +389,10 @@ TEST_CASE("of two bindings of one class the later one counts") {
     CHECK(computed(registry) == 3);
 
     // What the later one cannot serve is left to the earlier.
-    LayerKernel training = layer("Six", "6");
-    training.classes = {"tests.Plus"};
-    training.mode = "training";
-    registry.register_layer_kernel(training);
+    LayerKernel elsewhere = layer("Six", "6");
+    elsewhere.classes = {"tests.Plus"};
+    elsewhere.device = "cuda";
+    registry.register_layer_kernel(elsewhere);
     CHECK(computed(registry) == 3);
 }
 
