@@ -1,9 +1,64 @@
 #include "runtime/model/outputs.h"
 
+#include "base/text.h"
+#include "twinkle/error.h"
+
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/serialization/pickler.h>
 
 namespace twinkle::runtime {
+
+namespace {
+
+constexpr int deepest = 500;
+
+[[noreturn]] void cannot_be_written(const std::string& why) {
+    throw Error(ErrorCode::malformed,
+                {.what = "the outputs cannot be written",
+                 .where = "",
+                 .why = why,
+                 .hint = "leave --output out, or call a --method that returns tensors, numbers and "
+                         "texts, or lists, tuples and dicts of them"});
+}
+
+// LibTorch writes lists of tensors or numbers, and named tuples, by calls of functions that
+// weights_only refuses: what has the type Any is written as it is.
+c10::IValue plain(const c10::IValue& value, int depth = 0) {
+    if (depth > deepest) {
+        cannot_be_written("they are nested too deeply");
+    }
+    if (value.isTuple()) {
+        std::vector<c10::IValue> elements;
+        for (const c10::IValue& element : value.toTupleRef().elements()) {
+            elements.push_back(plain(element, depth + 1));
+        }
+        return c10::ivalue::Tuple::create(std::move(elements));
+    }
+    if (value.isList()) {
+        c10::impl::GenericList list(c10::AnyType::get());
+        for (const c10::IValue& element : value.toListRef().vec()) {
+            list.push_back(plain(element, depth + 1));
+        }
+        return list;
+    }
+    if (value.isGenericDict()) {
+        c10::impl::GenericDict dict(c10::AnyType::get(), c10::AnyType::get());
+        for (const auto& entry : value.toGenericDict()) {
+            dict.insert(plain(entry.key(), depth + 1), plain(entry.value(), depth + 1));
+        }
+        return dict;
+    }
+    if (value.isEnum()) {
+        return plain(value.toEnumHolder()->value(), depth + 1);
+    }
+    if (value.isTensor() || value.isNone() || value.isScalar() || value.isString() ||
+        value.isDevice()) {
+        return value;
+    }
+    cannot_be_written("a result is of the type " + base::printable(value.type()->repr_str()));
+}
+
+}  // namespace
 
 // torch::pickle_save tags lists and dicts with their types, by a call that weights_only refuses.
 std::string pickled_outputs(const c10::IValue& outputs) {
@@ -12,7 +67,7 @@ std::string pickled_outputs(const c10::IValue& outputs) {
         [&](const char* data, std::size_t size) { pickle.append(data, size); }, nullptr, nullptr,
         nullptr, nullptr, /*tag_aggregates=*/false);
     pickler.protocol();
-    pickler.pushIValue(outputs);
+    pickler.pushIValue(plain(outputs));
     pickler.stop();
 
     std::string archive;

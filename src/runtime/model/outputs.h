@@ -7,7 +7,8 @@
 
 namespace twinkle::runtime {
 
-// The bytes that torch.save would write. Throws c10::Error for what cannot be pickled.
+// The bytes that torch.save would write: tensors, numbers, texts and None, in lists, tuples and
+// dicts; of an enum its value. Throws Error(malformed) for what such a file cannot hold.
 std::string pickled_outputs(const c10::IValue& outputs);
 
 }  // namespace twinkle::runtime
