@@ -154,6 +154,19 @@ std::string display_path(const fs::path& path) {
     return printable(!relative.empty() && relative.size() < plain.size() ? relative : plain);
 }
 
+namespace {
+
+[[noreturn]] void refuse_other_kind(const fs::path& path, const fs::file_status& status) {
+    throw Error(ErrorCode::malformed, {.what = "a folder of files holds something else",
+                                       .where = display_path(path),
+                                       .why = fs::is_fifo(status)     ? "it is a pipe"
+                                              : fs::is_socket(status) ? "it is a socket"
+                                                                      : "it is a device",
+                                       .hint = "take it away, or put a file in its place"});
+}
+
+}  // namespace
+
 std::vector<std::string> list_files(const fs::path& root) {
     std::error_code error;
     const fs::path real = fs::canonical(root, error);
@@ -172,6 +185,8 @@ std::vector<std::string> list_files(const fs::path& root) {
                                                    : fs::is_regular_file(status);
         if (listed) {
             files.push_back(entry->path().lexically_relative(real).generic_string());
+        } else if (fs::is_fifo(status) || fs::is_socket(status) || fs::is_other(status)) {
+            refuse_other_kind(entry->path(), status);
         }
         entry.increment(error);
         if (error) {

@@ -8,6 +8,7 @@
 #include "kernel/digest.h"
 #include "kernel/dispatch_keys.h"
 #include "kernel/operators.h"
+#include "kernel/package_files.h"
 #include "kernel/variant.h"
 #include "twinkle/error.h"
 
@@ -131,7 +132,7 @@ KernelFolder open_kernel_folder(const fs::path& path) {
 
 BuildFiles read_build_files(const fs::path& folder, bool with_sha512) {
     BuildFiles files;
-    for (const std::string& path : base::list_files(folder)) {
+    for (const std::string& path : package_files(folder)) {
         if (!is_bytecode(path)) {
             read_one_file(folder, path, with_sha512, files);
         }

@@ -1,7 +1,7 @@
 #include "kernel/build_memory.h"
 
-#include "base/file.h"
 #include "base/file_identity.h"
+#include "kernel/package_files.h"
 
 #include <algorithm>
 #include <chrono>
@@ -22,7 +22,7 @@ struct Identities {
 
 Identities identities_of(const fs::path& folder) {
     Identities all;
-    for (const std::string& path : base::list_files(folder)) {
+    for (const std::string& path : package_files(folder)) {
         if (const auto one = base::identity_of(folder / path)) {
             all.texts.push_back(path + "\n" + one->text);
             all.changed = std::max(all.changed, one->changed);

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "kernel/layer_reader.h"
+#include "kernel/package_files.h"
 #include "kernel/package_modules.h"
 #include "kernel/usage.h"
 #include "python/parser.h"
@@ -35,7 +36,7 @@ const LayerSource* LayerList::find(std::string_view name) const {
 PackageSources read_package(const std::filesystem::path& package_dir) {
     PackageSources out;
     std::size_t bytes = 0;
-    for (const auto& file : base::list_files(package_dir)) {
+    for (const auto& file : package_files(package_dir)) {
         if (!file.ends_with(".py")) {
             continue;
         }

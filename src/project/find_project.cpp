@@ -11,14 +11,26 @@ namespace {
 constexpr const char* own_manifest = "twinkle.toml";
 constexpr const char* python_manifest = "pyproject.toml";
 
-bool is_file(const fs::path& path) {
+// Something else under the name of a manifest is not passed over: the manifest is missed then.
+bool is_manifest(const fs::path& path) {
     std::error_code error;
-    return fs::is_regular_file(path, error);
+    const auto status = fs::status(path, error);
+    if (fs::exists(status) && !fs::is_regular_file(status)) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "the manifest is no file",
+                     .where = base::display_path(path),
+                     .why = fs::is_directory(status) ? "it is a folder"
+                            : fs::is_fifo(status)    ? "it is a pipe"
+                                                     : "it is neither a file nor a folder",
+                     .hint = "take it away, or put a file in its place"});
+    }
+    return fs::is_regular_file(status);
 }
 
 // Most Python projects have nothing to do with kernels.
 bool has_our_tables(const fs::path& pyproject) {
-    if (!is_file(pyproject)) {
+    std::error_code error;
+    if (!fs::is_regular_file(pyproject, error)) {
         return false;
     }
     try {
@@ -39,16 +51,16 @@ ProjectFiles own(const fs::path& folder) {
 }
 
 ProjectFiles find_in(const fs::path& path) {
-    if (is_file(path)) {
+    std::error_code error;
+    if (fs::exists(path, error) && !fs::is_directory(path, error) && is_manifest(path)) {
         return {path.parent_path(), path, ""};
     }
-    if (is_file(path / own_manifest)) {
+    if (is_manifest(path / own_manifest)) {
         return own(path);
     }
-    if (is_file(path / python_manifest)) {
+    if (is_manifest(path / python_manifest)) {
         return {path, path / python_manifest, ""};
     }
-    std::error_code error;
     throw Error(ErrorCode::not_found,
                 {.what = "no manifest in the project folder",
                  .where = base::display_path(path),
@@ -78,7 +90,8 @@ std::optional<ProjectFiles> find_project(const std::optional<fs::path>& project,
             }
         }
     };
-    if (const auto folder = upwards([](const fs::path& f) { return is_file(f / own_manifest); })) {
+    if (const auto folder =
+            upwards([](const fs::path& f) { return is_manifest(f / own_manifest); })) {
         return own(*folder);
     }
     if (const auto folder =

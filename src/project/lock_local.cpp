@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "kernel/build.h"
 #include "kernel/digest.h"
+#include "kernel/package_files.h"
 #include "kernel/variant.h"
 #include "project/lock.h"
 #include "project/requests.h"
@@ -20,7 +21,7 @@ namespace {
 LockedVariant lock_folder(const fs::path& folder, std::string name) {
     LockedVariant variant;
     variant.name = std::move(name);
-    for (const std::string& path : base::list_files(folder)) {
+    for (const std::string& path : kernel::package_files(folder)) {
         if (kernel::is_bytecode(path)) {
             continue;
         }

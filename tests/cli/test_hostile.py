@@ -530,3 +530,47 @@ def test_inputs_that_do_not_fit(twinkle, made, models, name):
 def test_no_inputs(twinkle, small):
     refused(twinkle("run", small[0], "--json"), 2)
     refused(twinkle("kernelize", small[0], "--verify", "-o", "fast.pt", "--json"), 2, "--inputs")
+
+
+# What is no file -------------------------------------------------------------------------------------------------
+
+
+def a_folder(path):
+    path.mkdir()
+
+
+@pytest.mark.parametrize("kind, make", [("pipe", os.mkfifo), ("folder", a_folder)])
+@pytest.mark.parametrize("name", ["layers.py", "__init__.py"])
+@pytest.mark.parametrize("command", [["resolve"], ["inspect", "kernel"], ["check", "kernel"], ["lock"]])
+def test_what_stands_for_a_file_of_a_package(twinkle, name, command, kind, make):
+    """It was passed over without a word, and the kernel taken for one without layers."""
+    package = python_kernel(twinkle.folder, "from torch import nn\n\n\nclass RMSNorm(nn.Module):\n"
+                                            "    def forward(self, x):\n        return x\n")
+    (package / name).unlink()
+    make(package / name)
+    refused(twinkle(*command, "--json"), 2, name, kind)
+
+
+@pytest.mark.parametrize("name", ["kernel/deeper/helpers.py", "kernel/notes.txt"])
+def test_a_pipe_anywhere_in_a_package(twinkle, name):
+    python_kernel(twinkle.folder, "from torch import nn\n")
+    (twinkle.folder / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(twinkle.folder / name)
+    refused(twinkle("inspect", "kernel", "--json"), 2, "pipe")
+
+
+@pytest.mark.parametrize("kind, make", [("pipe", os.mkfifo), ("folder", a_folder)])
+@pytest.mark.parametrize("name", ["twinkle.toml", "pyproject.toml"])
+def test_a_manifest_that_is_no_file(twinkle, name, kind, make):
+    make(twinkle.folder / name)
+    refused(twinkle("resolve", "--project", ".", "--json"), 2, name, kind)
+    if name == "twinkle.toml":
+        refused(twinkle("resolve", "--json"), 2, name, kind)
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["kernelize"], ["run"], ["bench", "--inputs", "float32[1]"]])
+def test_a_pipe_as_a_model(twinkle, command):
+    os.mkfifo(twinkle.folder / "pipe")
+    done = twinkle(command[0], "pipe", *command[1:], "--json")
+    assert done.code in (2, 3) and "pipe" in done.error["where"], done.err
+    assert "regular file" in json.dumps(done.error) or "no file" in json.dumps(done.error)
