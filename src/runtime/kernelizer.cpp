@@ -3,11 +3,13 @@
 
 #include "base/text.h"
 #include "runtime/convert/portability.h"
+#include "runtime/kernels/own_system.h"
 #include "runtime/model/model_lock.h"
 #include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/host_attributes.h"
 #include "runtime/rewrite/marker.h"
 #include "runtime/rewrite/past_runs.h"
+#include "runtime/rewrite/program_function.h"
 #include "runtime/rewrite/replacement.h"
 #include "runtime/selection/binding_typos.h"
 #include "runtime/selection/context.h"
@@ -43,6 +45,9 @@ std::string describe(const Choice& choice) {
         return choice.kernel->name + ": " + choice.candidate->layer;
     }
     const FunctionCandidate& one = *choice.implementation;
+    if (one.op.starts_with(program_namespace)) {
+        return "a C++ function of this program";
+    }
     const std::string name = one.op.empty() ? one.function : one.op;
     return choice.kernel != nullptr ? choice.kernel->name + ": " + name
            : one.op.empty()         ? one.file + ": " + name
@@ -82,7 +87,7 @@ Report Kernelizer::run() {
     if (options_.strict) {
         refuse_kept();
     }
-    mark_used_kernels();
+    mark_used_kernels(report);
     if (report.count(SiteStatus::replaced) != 0) {
         forget_runs(model_);
     }
@@ -90,6 +95,9 @@ Report Kernelizer::run() {
 }
 
 void Kernelizer::determine_context() {
+    if (options_.load_kernels) {
+        require_own_system(mapping_);
+    }
     context_.mode = mode_for(model_, options_.mode);
     context_.device = device_for(model_, options_.device, report_.warnings);
     const auto named = options_.load_kernels ? named_capability(options_.device) : std::nullopt;

@@ -163,7 +163,7 @@ private:
     Compilation& compilation_for(const FunctionCandidate& source, const torch::jit::Module& module);
     const MappedKernel* dependency_of(const MappedKernel& kernel, const std::string& repo_id);
     void mark_used_kernel(const MappedKernel& kernel, std::set<std::string>& used);
-    void mark_used_kernels();
+    void mark_used_kernels(Report& report);
 
     torch::jit::Module& model_;
     const Mapping& mapping_;

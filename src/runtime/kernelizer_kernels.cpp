@@ -2,6 +2,7 @@
 // the model.
 #include "runtime/kernelizer.h"
 #include "runtime/rewrite/marker.h"
+#include "runtime/rewrite/program_function.h"
 #include "runtime/selection/modes.h"
 #include "twinkle/error.h"
 
@@ -81,13 +82,27 @@ void Kernelizer::mark_used_kernel(const MappedKernel& kernel, std::set<std::stri
     }
 }
 
-void Kernelizer::mark_used_kernels() {
+void Kernelizer::mark_used_kernels(Report& report) {
     std::set<std::string> used;
+    std::set<std::string> functions;
     for (const Site& site : sites_) {
-        if (site.report.status != SiteStatus::replaced || site.choice->kernel == nullptr) {
+        if (site.report.status != SiteStatus::replaced) {
             continue;
         }
-        mark_used_kernel(*site.choice->kernel, used);
+        const Choice& choice = *site.choice;
+        if (choice.kernel != nullptr) {
+            mark_used_kernel(*choice.kernel, used);
+        } else if (choice.implementation != nullptr &&
+                   natives_.contains(choice.implementation->op)) {
+            functions.insert(choice.pattern != nullptr ? choice.pattern->name
+                                                       : choice.function->full_name());
+        }
+    }
+    for (const std::string& function : functions) {
+        mark_program_function(model_, function);
+        report.warnings.push_back(function +
+                                  " is a C++ function of this program: saved, the model can be "
+                                  "loaded by this process alone");
     }
 }
 

@@ -1,10 +1,12 @@
 #include "twinkle/load.h"
 
+#include "base/file.h"
 #include "runtime/kernels/kernel_finder.h"
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/model_file.h"
 #include "runtime/registry/armed.h"
 #include "runtime/rewrite/marker.h"
+#include "runtime/rewrite/program_function.h"
 #include "twinkle/error.h"
 
 #include <optional>
@@ -24,18 +26,34 @@ void runtime::load_named_kernels(const std::vector<RequiredKernel>& required,
     }
 }
 
+namespace {
+
+// The kernels that this code names, if all of it can run in this program.
+std::vector<RequiredKernel> kernels_for(const std::vector<runtime::CodeFile>& code,
+                                        const std::filesystem::path& model) {
+    for (const runtime::CodeFile& file : code) {
+        const std::string function = runtime::foreign_program_function(file.text);
+        if (!function.empty()) {
+            runtime::refuse_program_function(function, base::display_path(model));
+        }
+    }
+    return runtime::markers_in(code);
+}
+
+}  // namespace
+
 std::vector<RequiredKernel> required_kernels(const std::filesystem::path& model) {
     return runtime::markers_in(runtime::code_of(model));
 }
 
 void load_required_kernels(const std::filesystem::path& model, const LoadOptions& options) {
-    runtime::load_named_kernels(required_kernels(model), model, options);
+    runtime::load_named_kernels(kernels_for(runtime::code_of(model), model), model, options);
 }
 
 void load_required_kernels(const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& model,
                            const LoadOptions& options) {
-    runtime::load_named_kernels(runtime::markers_in(runtime::code_of(model)),
-                                "a model from a stream", options);
+    const std::filesystem::path name = "a model from a stream";
+    runtime::load_named_kernels(kernels_for(runtime::code_of(model), name), name, options);
 }
 
 torch::jit::Module load(const std::filesystem::path& model, const LoadOptions& options) {

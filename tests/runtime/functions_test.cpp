@@ -4,6 +4,11 @@
 #include "twinkle/kernel.h"
 #include "twinkle/twinkle.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "torchscript.h"
@@ -12,6 +17,7 @@
 #include "catch.h"
 
 using namespace twinkle;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -610,4 +616,60 @@ TEST_CASE("without a model, functions are armed for those that come later") {
     const Registry empty;
     kernelize_model(std::nullopt, {.registry = &empty});
     CHECK(output(load(file)) == Approx(26));
+}
+
+namespace {
+
+constexpr const char* model_variable = "TWINKLE_TEST_MODEL";
+
+// What `read` throws; empty: nothing.
+std::string refusal(const std::function<torch::jit::Module()>& read) {
+    try {
+        read();
+        return "";
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a saved model never takes another program's C++ function for its own") {
+    const tests::Folder folder;
+    const fs::path file = folder.path() / "model.pt";
+    Registered one(
+        add_by([](const at::Tensor& x, const at::Tensor& y, int64_t) { return x + y + 1; }));
+    const Report report = one.kernelize();
+    REQUIRE(report.count(SiteStatus::replaced) > 0);
+    CHECK(std::any_of(report.warnings.begin(), report.warnings.end(), [](const auto& warning) {
+        return warning.find("my_pkg.math_ops.add is a C++ function") == 0;
+    }));
+    const double value = output(one.model);
+    one.model.save(file.string());
+    // The process that has registered it may load it again.
+    CHECK(output(torch::jit::load(file.string())) == value);
+    CHECK(output(load(file)) == value);
+    // Another one, which registers a function of that name before it loads the model.
+    ::setenv(model_variable, file.c_str(), 1);
+    const std::string self = fs::read_symlink("/proc/self/exe").string();
+    CHECK(std::system(("'" + self + "' '[another_program]' > '" +
+                       (folder.path() / "said").string() + "' 2>&1")
+                          .c_str()) == 0);
+    ::unsetenv(model_variable);
+}
+
+// Run by the test above, as a program of its own.
+TEST_CASE("another program loads a model that has a C++ function", "[.another_program]") {
+    const char* file = std::getenv(model_variable);
+    if (file == nullptr) {
+        return;
+    }
+    Registered own(
+        add_by([](const at::Tensor& x, const at::Tensor& y, int64_t) { return x + y + 100; }));
+    REQUIRE(own.kernelize().count(SiteStatus::replaced) > 0);
+    const std::string what = "the C++ function my_pkg.math_ops.add of another program";
+    CHECK(refusal([&] { return load(file); }).find(what) != std::string::npos);
+    CHECK(refusal([&] { return torch::jit::load(file); }).find(what) != std::string::npos);
+    std::ifstream in(file, std::ios::binary);
+    CHECK(refusal([&] { return torch::jit::load(in); }).find(what) != std::string::npos);
 }

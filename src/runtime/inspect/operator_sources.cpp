@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "runtime/kernels/declared_operators.h"
+#include "runtime/rewrite/program_function.h"
 #include "twinkle/error.h"
 
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
@@ -104,8 +105,11 @@ std::vector<NeededOperator> OperatorSources::operators(const SavedCode& code) {
             needed.push_back(std::move(op));
             continue;
         }
-        op.because = own ? "this LibTorch does not have it: the model was saved by a newer one"
-                         : "not in LibTorch, and in no kernel that is known here";
+        op.because =
+            own ? "this LibTorch does not have it: the model was saved by a newer one"
+            : op_namespace == program_namespace
+                ? "a C++ function of the program that kernelized the model: no other has it"
+                : "not in LibTorch, and in no kernel that is known here";
         const std::string short_name = name.substr(op_namespace.size() + 2);
         for (const Source& source : sources_of(op_namespace)) {
             if (const auto* found = find_operator(source.kernel, short_name)) {

@@ -2,6 +2,7 @@
 
 #include "runtime/kernels/gpu_code.h"
 #include "runtime/kernels/op_library.h"
+#include "runtime/kernels/own_system.h"
 #include "runtime/kernels/verified_files.h"
 
 #include <mutex>
@@ -36,6 +37,7 @@ std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
     if (const auto found = loaded.by_id.find(build_id); found != loaded.by_id.end()) {
         return found->second;
     }
+    require_own_system(kernel);
     require_gpu_code(kernel);
     VerifiedFiles files = read_verified(kernel);
     open_op_libraries(kernel, std::move(files.libraries));

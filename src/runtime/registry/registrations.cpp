@@ -5,6 +5,7 @@
 #include "project/manifest_sections.h"
 #include "project/modes.h"
 #include "python/parser.h"
+#include "runtime/rewrite/program_function.h"
 #include "target/backend.h"
 #include "twinkle/error.h"
 
@@ -168,7 +169,8 @@ std::string native_name(const FunctionKernel& function) {
     std::string name = function.target_module + "_" + function.func_name;
     std::replace_if(
         name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-    return name + "_" + std::to_string(++count);
+    // Another process must not take the function of its own that has this name for it.
+    return name + "_" + process_token() + "_" + std::to_string(++count);
 }
 
 }  // namespace

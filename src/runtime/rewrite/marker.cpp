@@ -133,7 +133,11 @@ void mark_methods(const torch::jit::Module& module, const std::string& text,
 
 void mark_model(torch::jit::Module& root, const RequiredKernel& kernel) {
     const std::string text = marker_text(kernel);
-    mark_methods(root, text, needed_kernel(text));
+    mark_model(root, text, needed_kernel(text));
+}
+
+void mark_model(torch::jit::Module& root, const std::string& text, const c10::IValue& object) {
+    mark_methods(root, text, object);
 }
 
 }  // namespace twinkle::runtime

@@ -16,6 +16,8 @@ namespace twinkle::runtime {
 // Puts `twinkle::needs_kernel("…", kernel)` at the start of every method of the root, once; of what
 // it holds where it has none. The kernel is an object that loads it (needed_kernel.h).
 void mark_model(torch::jit::Module& root, const RequiredKernel& kernel);
+// The same with another text and object.
+void mark_model(torch::jit::Module& root, const std::string& text, const c10::IValue& object);
 
 std::string marker_text(const RequiredKernel& kernel);
 // Nothing for a text that is no marker. Throws Error(malformed) for one that is damaged.
