@@ -141,21 +141,21 @@ _twinkle() {
             ;;
         kernelize)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --only --exclude --fallback --strict --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --only --exclude --fallback --strict --allow-io --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi
             ;;
         run)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "--inputs -o --output --method --device --kernels -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--inputs -o --output --method --device --kernels --allow-io -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi
             ;;
         bench)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "--inputs --map --mode --device --threads --only --exclude --duration --runs --warmup --svg -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--inputs --map --mode --device --threads --only --exclude --allow-io --duration --runs --warmup --svg -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi
@@ -169,7 +169,7 @@ _twinkle() {
             ;;
         check)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "--model --sarif --for -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--model --allow-io --sarif --for -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -d "$cur"
             fi

@@ -85,6 +85,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l only -r -x -d 
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l exclude -r -x -d 'Not the sites whose names match; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l fallback -r -x -a 'true all false no-layer no-device no-compatible-properties no-compatible-mode cannot-compile cannot-load' -d 'When a site may keep its original: true (default), all (also cannot-load), false, or a list of no-layer, no-device, no-compatible-properties, no-compatible-mode, cannot-compile, cannot-load'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l strict -d 'Fail where a site would keep its original, or its values differ'
+complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l allow-io -d 'Let the model\'s own code read and write files, speak to other processes and use the network (aten::save and the like); without it such a model is refused before anything of it runs'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l strip-debug -d 'Leave out where the model\'s code came from: the Python stacks of a trace, with their paths, and the source of scripted functions'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l dry-run -d 'Report, but write no model'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l report -r -F -d 'Also write the report, as JSON'
@@ -95,6 +96,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from run' -s o -l output -r -F -d
 complete -c twinkle -n '__fish_seen_subcommand_from run' -l method -r -x -d 'The method to call (default: forward)'
 complete -c twinkle -n '__fish_seen_subcommand_from run' -l device -r -x -a 'cpu cuda' -d 'Where to run (default: where the model\'s parameters are)'
 complete -c twinkle -n '__fish_seen_subcommand_from run' -l kernels -r -x -a '(__fish_complete_directories)' -d 'Look for the model\'s kernels there first; may be repeated'
+complete -c twinkle -n '__fish_seen_subcommand_from run' -l allow-io -d 'Let the model\'s own code read and write files, speak to other processes and use the network (aten::save and the like); without it such a model is refused before anything of it runs'
 complete -c twinkle -n '__fish_seen_subcommand_from run' -F
 
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l inputs -r -F -d 'Inputs of the model: a file that torch.save wrote, or "int64[1,128]:0..32000;float16[1,128,512]" to make them'
@@ -104,6 +106,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from bench' -l device -r -x -a 'c
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l threads -r -x -d 'Threads of LibTorch (default: what it chooses: OMP_NUM_THREADS, or one a core)'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l only -r -x -d 'Only the sites whose names match; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l exclude -r -x -d 'Not the sites whose names match; may be repeated'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l allow-io -d 'Let the model\'s own code read and write files, speak to other processes and use the network (aten::save and the like); without it such a model is refused before anything of it runs'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l duration -r -x -d 'How long to measure (default: 10): half for the whole models, half for the sites; at least 6 runs of everything'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l runs -r -x -d 'Measure so many runs of everything, however long they take'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l warmup -r -x -d 'Runs of everything before it is measured (default: 3)'
@@ -119,6 +122,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l kernels -r -x -a
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -F
 
 complete -c twinkle -n '__fish_seen_subcommand_from check' -l model -r -F -d 'Check layers and functions against this model, too'
+complete -c twinkle -n '__fish_seen_subcommand_from check' -l allow-io -d 'Let the model\'s own code read and write files, speak to other processes and use the network (aten::save and the like); without it such a model is refused before anything of it runs'
 complete -c twinkle -n '__fish_seen_subcommand_from check' -l sarif -r -F -d 'Write the findings as SARIF 2.1.0, too'
 complete -c twinkle -n '__fish_seen_subcommand_from check' -l for -r -x -a 'hub here' -d 'hub: for every machine; here: for this one alone'
 complete -c twinkle -n '__fish_seen_subcommand_from check' -x -a '(__fish_complete_directories)'

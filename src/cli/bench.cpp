@@ -136,6 +136,7 @@ Command bench_command() {
                              "one a core)"},
                     only_option(),
                     exclude_option(),
+                    allow_io_option(),
                     {.names = "--duration",
                      .value = "SECONDS",
                      .help = "How long to measure (default: 10): half for the whole models, half "

@@ -9,6 +9,7 @@
 #include "cli/check_model.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/kernelize_options.h"
 #include "cli/output_file.h"
 #include "cli/sarif.h"
 #include "operations/check_kernel.h"
@@ -98,11 +99,11 @@ private:
 };
 
 // Layers and functions that do not fit what they are bound to, as violations of their own.
-Json add_model_fits(const std::string& kernel, const std::string& model,
+Json add_model_fits(const std::string& kernel, const std::string& model, bool allow_io,
                     operations::CheckReport& report, Console& console) {
     Json fits = Json::array();
     FitCount all;
-    for (const LayerFit& fit : check_model(kernel, model, console)) {
+    for (const LayerFit& fit : check_model(kernel, model, allow_io, console)) {
         all.add(fit);
         const char* kind = fit.is_function ? "function" : "layer";
         fits.push_back({{"kind", kind},
@@ -150,7 +151,7 @@ int run(const Arguments& arguments, Console& console) {
     auto report = operations::check_kernel(path, audience(arguments));
     Json fits;
     if (const auto model = arguments.text("model")) {
-        fits = add_model_fits(path, *model, report, console);
+        fits = add_model_fits(path, *model, arguments.flag("allow-io"), report, console);
     }
     if (file) {
         base::write_file_atomically(*file, sarif(report, path).dump(2) + "\n");
@@ -207,6 +208,7 @@ Command check_command() {
                      .value = "MODEL",
                      .help = "Check layers and functions against this model, too",
                      .kind = ValueKind::file},
+                    allow_io_option(),
                     {.names = "--sarif",
                      .value = "FILE",
                      .help = "Write the findings as SARIF 2.1.0, too",

@@ -179,7 +179,8 @@ void add_fits(const LayerFit& of, const Json& one, std::vector<LayerFit>& fits) 
 
 }  // namespace
 
-std::vector<LayerFit> check_model(const fs::path& kernel, const fs::path& model, Console& console) {
+std::vector<LayerFit> check_model(const fs::path& kernel, const fs::path& model, bool allow_io,
+                                  Console& console) {
     const auto file = existing_file(model.string(), "model");
     const auto worker = find_worker(console);
     const auto build = kernel::read_build(build_of(kernel));
@@ -195,6 +196,7 @@ std::vector<LayerFit> check_model(const fs::path& kernel, const fs::path& model,
     request["model"] = file.string();
     request["map"] = base::parse_json(mapping.to_json(), "mapping");
     request["kernel_dirs"] = kernel_folders({});
+    request["allow_io"] = allow_io;
     const auto result = run_worker(worker, request, console);
 
     std::vector<LayerFit> fits;

@@ -27,8 +27,10 @@ struct LayerFit {
     std::vector<std::string> lost;  // attributes that the layer reads and the model has lost
 };
 
-// `kernel` is a build, a repository (its build for this machine, else its first) or a package.
+// `allow_io` as --allow-io. `kernel` is a build, a repository (its build for this machine, else its
+// first) or a package.
 std::vector<LayerFit> check_model(const std::filesystem::path& kernel,
-                                  const std::filesystem::path& model, Console& console);
+                                  const std::filesystem::path& model, bool allow_io,
+                                  Console& console);
 
 }  // namespace twinkle::cli

@@ -1,6 +1,7 @@
 // twinkle kernelize: a saved model in, a model with kernels and a report out.
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/kernelize_options.h"
 #include "cli/kernelize_report.h"
@@ -75,6 +76,28 @@ void add_choices(base::Json& request, const Arguments& arguments) {
     }
 }
 
+// Of a model that no kernel took anything of.
+void say_what_would_help(const base::Json& request, const base::Json& report,
+                         const std::string& model, Console& console) {
+    if (report.value("replaced", std::size_t(0)) != 0) {
+        return;
+    }
+    if (report.value("sites", base::Json::array()).empty()) {
+        console.note(
+            "no class, function or formula of the model is bound to a kernel: twinkle "
+            "inspect " +
+            base::printable(model) + " lists what it has, and what kernels could take");
+    }
+    if (request["map"].value("patterns", base::Json::array()).empty()) {
+        console.note(
+            "with presets = [\"transformers\", \"patterns\"] formulas are found, too, "
+            "whatever the model's classes are called");
+    }
+    if (request["inputs"].is_null()) {
+        console.note("with --inputs functions are found that a trace has inlined");
+    }
+}
+
 int run(const Arguments& arguments, Console& console) {
     auto request = new_request("kernelize", console);
     add_choices(request, arguments);
@@ -83,6 +106,7 @@ int run(const Arguments& arguments, Console& console) {
     add_mapping(request, arguments, console, arguments.text("target"));
 
     auto report = run_worker(worker, request, console);
+    say_what_would_help(request, report, *arguments.text("MODEL"), console);
     if (console.json()) {
         console.result("kernelize", std::move(report));
     } else {
@@ -145,6 +169,7 @@ Command kernelize_command() {
              {.names = "--strict",
               .value = "",
               .help = "Fail where a site would keep its original, or its values differ"},
+             allow_io_option(),
              {.names = "--strip-debug",
               .value = "",
               .help = "Leave out where the model's code came from: the Python stacks of a trace, "

@@ -144,7 +144,17 @@ Option exclude_option() {
             .repeatable = true};
 }
 
+Option allow_io_option() {
+    return {.names = "--allow-io",
+            .value = "",
+            .help =
+                "Let the model's own code read and write files, speak to other processes and use "
+                "the network (aten::save and the like); without it such a model is refused before "
+                "anything of it runs"};
+}
+
 void add_choice_of_sites(base::Json& request, const Arguments& arguments) {
+    request["allow_io"] = arguments.flag("allow-io");
     request["only"] = arguments.list("only");
     request["exclude"] = arguments.list("exclude");
     if (const auto mode = arguments.text("mode")) {

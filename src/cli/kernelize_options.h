@@ -18,8 +18,9 @@ Option dtype_option();
 Option inputs_option();
 Option only_option();
 Option exclude_option();
+Option allow_io_option();
 
-// --only, --exclude, --mode and --device into a request.
+// --only, --exclude, --mode, --device and --allow-io into a request.
 void add_choice_of_sites(base::Json& request, const Arguments& arguments);
 
 void say_warnings(const base::Json& report, Console& console);

@@ -203,7 +203,12 @@ std::string need_sections(const Json& inspection, std::size_t columns, bool colo
                      {path.empty() ? "no" : path, path.empty() ? Style::red : Style::green},
                      {shown_text(one, "because")}});
     }
-    return section("operators that are not LibTorch's own", operators, columns, color) +
+    Table io({{"operator"}, {"what it does", Table::Align::left, Table::Fit::wrap}});
+    for (const auto& one : list_of(inspection, "io")) {
+        io.add({{shown_text(one, "name"), Style::red}, {shown_text(one, "does")}});
+    }
+    return section("files, other processes and the network", io, columns, color) +
+           section("operators that are not LibTorch's own", operators, columns, color) +
            section("kernels that the model names", kernels, columns, color);
 }
 

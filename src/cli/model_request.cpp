@@ -60,6 +60,7 @@ base::Json new_request(const std::string& command, const Console& console) {
             {"strict", false},
             {"dry_run", false},
             {"strip_debug", false},
+            {"allow_io", false},
             {"report", nullptr},
             {"warnings", base::Json::array()},
             {"method", "forward"},

@@ -26,6 +26,7 @@ int run(const Arguments& arguments, Console& console) {
     }
     request["method"] = arguments.text("method").value_or("forward");
     request["kernel_dirs"] = kernel_folders(arguments.list("kernels"));
+    request["allow_io"] = arguments.flag("allow-io");
 
     auto result = run_worker(find_worker(console), request, console);
     if (console.json()) {
@@ -73,7 +74,8 @@ Command run_command() {
                      .value = "DIR",
                      .help = "Look for the model's kernels there first; may be repeated",
                      .kind = ValueKind::folder,
-                     .repeatable = true}},
+                     .repeatable = true},
+                    allow_io_option()},
         .examples = {{"Run a kernelized model",
                       "twinkle run fast.pt --inputs inputs.pt -o outputs.pt"},
                      {"On inputs made up from a fixed seed",

@@ -58,7 +58,7 @@ void load_required_kernels(const std::shared_ptr<caffe2::serialize::ReadAdapterI
 
 torch::jit::Module load(const std::filesystem::path& model, const LoadOptions& options) {
     load_required_kernels(model, options);
-    torch::jit::Module loaded = runtime::open_model(model, options.device);
+    torch::jit::Module loaded = runtime::open_model(model, {.device = options.device});
     const auto report = runtime::apply_armed(loaded);
     if (report && options.explain) {
         for (const SiteReport& site : report->sites) {

@@ -12,6 +12,7 @@
 #include "runtime/source/kernel_package.h"
 #include "twinkle/error.h"
 #include "worker/commands.h"
+#include "worker/opened_model.h"
 
 #include <algorithm>
 #include <map>
@@ -78,6 +79,10 @@ bool concerns(const Mapping& mapping, const std::set<std::string>& classes) {
     });
 }
 
+torch::jit::Module open_again(const Request& request) {
+    return runtime::open_model(request.model, {.allow_io = request.allow_io});
+}
+
 }  // namespace
 
 // The layers and functions of a mapping against the classes and functions of a model, as kernelize
@@ -93,10 +98,9 @@ Json check_command(const Request& request, const Channel& channel) {
             runtime::declare_operators(*op.kernel);
         }
     }
-    channel.stage("load-model", base::display_path(request.model));
     std::set<std::string> classes;
     std::set<std::string> called;
-    const torch::jit::Module untouched = runtime::open_model(request.model);
+    const torch::jit::Module untouched = open_to_use(request, channel);
     for (const auto& instance : runtime::instances_of(untouched)) {
         classes.insert(instance.class_name);
     }
@@ -109,7 +113,7 @@ Json check_command(const Request& request, const Channel& channel) {
         channel.stage("compile", name);
         Json found = Json::array();
         if (concerns(alone, classes)) {
-            torch::jit::Module model = runtime::open_model(request.model);
+            torch::jit::Module model = open_again(request);
             for (auto& one : runtime::examine_bindings(model, alone, options).classes) {
                 if (classes.contains(one.value("class", ""))) {  // not the kernel's functions
                     found.push_back(std::move(one));
@@ -123,7 +127,7 @@ Json check_command(const Request& request, const Channel& channel) {
         channel.stage("compile", name);
         Json found = Json::array();
         if (concerns(name, alone, called)) {
-            torch::jit::Module model = runtime::open_model(request.model);
+            torch::jit::Module model = open_again(request);
             options.function = name;
             found = runtime::examine_bindings(model, alone, options).classes;
         }

@@ -6,10 +6,12 @@
 #include "runtime/inspect/saved_code.h"
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/model/inputs.h"
+#include "runtime/model/io_operators.h"
 #include "runtime/model/model_file.h"
 #include "runtime/rewrite/class_name.h"
 #include "runtime/rewrite/marker.h"
 #include "worker/commands.h"
+#include "worker/opened_model.h"
 
 #include <torch/custom_class.h>
 
@@ -47,6 +49,7 @@ private:
     void describe(torch::jit::Module& model);
     void describe_unloaded();
     void bindings(torch::jit::Module& model);
+    std::vector<runtime::IoUse> io_in_text() const;
 
     const Request& request_;
     const Channel& channel_;
@@ -102,11 +105,12 @@ std::optional<torch::jit::Module> Inspection::load() {
             }
         }
     }
-    channel_.stage("load-model", base::display_path(request_.model));
     try {
-        return runtime::open_model(request_.model);
+        return open_to_look(request_, channel_);
     } catch (const Error& error) {
-        if (declared.empty() && error.code() != ErrorCode::not_found) {
+        const bool says_enough =
+            error.code() == ErrorCode::not_found || error.code() == ErrorCode::refused;
+        if (declared.empty() && !says_enough) {
             throw;
         }
         // What a library registers need not be what its strings say.
@@ -187,6 +191,22 @@ void Inspection::describe_unloaded() {
     }
 }
 
+// Of a model that is not loaded: as its code is written by PyTorch.
+std::vector<runtime::IoUse> Inspection::io_in_text() const {
+    std::vector<runtime::IoUse> uses;
+    for (const auto& [name, calls] : code_.operators) {
+        if (const auto does = runtime::io_of_operator(name)) {
+            uses.push_back({base::printable(name), *does});
+        }
+    }
+    for (const auto& [name, count] : code_.foreign_classes) {
+        if (const auto does = runtime::io_of_class(name)) {
+            uses.push_back({"torch.classes." + base::printable(name), *does});
+        }
+    }
+    return uses;
+}
+
 void Inspection::bindings(torch::jit::Module& model) {
     result_["bindings"] = Json::array();
     if (!mapping_) {
@@ -222,6 +242,10 @@ Json Inspection::run() {
     auto model = load();
     result_["loaded"] = model.has_value();
     result_["because"] = model ? Json() : Json(base::printable(not_loaded_));
+    result_["io"] = Json::array();
+    for (const auto& use : model ? runtime::io_of(*model) : io_in_text()) {
+        result_["io"].push_back({{"name", use.name}, {"does", use.does}});
+    }
     if (model) {
         describe(*model);
         bindings(*model);

@@ -3,10 +3,13 @@
 #include "base/file.h"
 #include "runtime/convert/dtype_conversion.h"
 #include "runtime/convert/portability.h"
+#include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/model/no_kernel_loading.h"
 #include "runtime/patterns/pattern_calls.h"
 #include "runtime/selection/modes.h"
 #include "target/machine.h"
+#include "worker/opened_model.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
 
@@ -108,13 +111,17 @@ void Kernelizing::probe(const MappedKernel& kernel) {
 
 Kernelized Kernelizing::kernelize() {
     channel_.stage("load-model", base::display_path(request_.model));
-    if (!options_.load_kernels) {
-        return twinkle::kernelize(request_.model, mapping_, options_);
+    std::optional<runtime::NoKernelLoading> nothing_loaded;
+    if (options_.load_kernels) {
+        LoadOptions options;
+        options.kernel_dirs = request_.kernel_dirs;
+        options.explain = [&](const std::string& attempt) { channel_.trace(attempt); };
+        load_required_kernels(request_.model, options);
+    } else {
+        runtime::declare_required(required_kernels(request_.model), mapping_);
+        nothing_loaded.emplace();
     }
-    LoadOptions options;
-    options.kernel_dirs = request_.kernel_dirs;
-    options.explain = [&](const std::string& attempt) { channel_.trace(attempt); };
-    Kernelized made{load(request_.model, options), {}};
+    Kernelized made{open_to_use(request_, channel_), {}};
     made.report = twinkle::kernelize(made.model, mapping_, options_);
     return made;
 }

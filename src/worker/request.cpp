@@ -71,6 +71,7 @@ Request Request::parse(const std::string& source) {
     request.strict = json.value("strict", false);
     request.dry_run = json.value("dry_run", false);
     request.strip_debug = json.value("strip_debug", false);
+    request.allow_io = json.value("allow_io", false);
     return request;
 }
 

@@ -37,6 +37,7 @@ struct Request {
     bool strict = false;
     bool dry_run = false;
     bool strip_debug = false;
+    bool allow_io = false;  // code of the model may reach files, processes and the network
 
     // Throws Error(malformed): a command line of another version speaks to this worker.
     static Request parse(const std::string& text);

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/inputs.h"
+#include "runtime/model/io_operators.h"
 #include "runtime/model/model_file.h"
 #include "runtime/model/moved_model.h"
 #include "runtime/model/outputs.h"
@@ -108,7 +109,10 @@ Json run_command(const Request& request, const Channel& channel) {
     }
     runtime::load_named_kernels(required, request.model, options);
     channel.stage("load-model", base::display_path(request.model));
-    torch::jit::Module model = runtime::open_model(request.model);
+    torch::jit::Module model = runtime::open_model(request.model, {.allow_io = request.allow_io});
+    if (!request.allow_io) {
+        runtime::require_no_io(model, request.model);
+    }
     runtime::Inputs inputs;
     if (request.inputs) {
         inputs = runtime::read_inputs(*request.inputs);

@@ -4,6 +4,7 @@
     FOLDER/models/      TorchScript that must work: other families, shared classes, tied weights, frozen …
     FOLDER/traced/      the models of transformers, traced in three dtypes, with inputs and what double precision gives
     FOLDER/not_models/  files that are something else, or broken
+    FOLDER/stateful/    models that run code when they are loaded, or touch files
     FOLDER/inputs/      what --inputs accepts, and what it must refuse
 
 script/test calls it before the tests, which look in build/<preset>/tests/models. Nothing is made again
@@ -36,7 +37,7 @@ def main() -> None:
     if written.exists() and written.read_text() == stamp():
         return
     shutil.rmtree(folder, ignore_errors=True)
-    for part in ("models", "traced", "not_models", "inputs"):
+    for part in ("models", "traced", "not_models", "stateful", "inputs"):
         (folder / part).mkdir(parents=True)
 
     os.environ["HF_HUB_OFFLINE"] = "1"
@@ -51,6 +52,7 @@ def main() -> None:
     import inputs
     import not_torchscript
     import scripted
+    import stateful
     import torchscript
     import transformers_traced
 
@@ -58,6 +60,7 @@ def main() -> None:
     torchscript.make(folder / "models")
     scripted.make(folder / "models", torchscript.save)
     transformers_traced.make(folder / "traced")
+    stateful.make(folder / "stateful")
     not_torchscript.make(folder / "not_models", folder / "models")
     written.write_text(stamp())
 

@@ -3,6 +3,7 @@
 #include "runtime/model/sound_code.h"
 #include "runtime/model/sound_pickle.h"
 #include "runtime/model/sound_tensors.h"
+#include "runtime/model/zip_directory.h"
 #include "runtime/scripted.h"
 
 // After LibTorch.
@@ -118,4 +119,25 @@ TEST_CASE("tensors that reach out of their memory are found, wherever they are")
         other.setattr("list", c10::List<at::Tensor>({torch::ones({1}), tensor}));
         CHECK(unsound_tensor(other));
     }
+}
+
+TEST_CASE("archives that would unpack to more than they are large are refused") {
+    const auto stored = [](const std::string& name, std::uint64_t size) {
+        return ZipEntry{name, true, size, size};
+    };
+    const auto packed = [](const std::string& name, std::uint64_t size) {
+        return ZipEntry{name, false, 10, size};
+    };
+    CHECK_FALSE(unsound_sizes({stored("m/data/0", 600), stored("m/data.pkl", 300)}, 1000));
+    CHECK_FALSE(unsound_sizes({packed("m/code/a.py", 1000000), stored("m/data/0", 600)}, 1000));
+    CHECK_FALSE(unsound_sizes({packed("m/data/0", 1000000)}, 1000));
+    // Two records over the same bytes.
+    CHECK(unsound_sizes({stored("m/data/0", 600), stored("m/data/1", 600)}, 1000));
+    CHECK(unsound_sizes({ZipEntry{"m/data/0", true, 10, 3ull << 30}}, 1000));
+    CHECK(unsound_sizes({packed("m/data/0", 3ull << 30)}, 1000));
+    CHECK(unsound_sizes({packed("m/data/0", ~0ull), packed("m/data/1", ~0ull)}, 1000));
+    CHECK(unsound_sizes({packed("m/code/a.py", 3ull << 30)}, 1000));
+    CHECK(unsound_sizes({packed("m/version", 3ull << 30)}, 1000));
+    CHECK(unsound_sizes({stored("m/" + times("a", 600), 1)}, 1000));
+    CHECK(unsound_sizes({stored(std::string("m/a\0b", 5), 1)}, 1000));
 }

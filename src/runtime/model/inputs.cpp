@@ -1,5 +1,7 @@
 #include "runtime/model/inputs.h"
 #include "runtime/format.h"
+#include "runtime/model/sound_archive.h"
+#include "runtime/model/zip_directory.h"
 
 #include "base/file.h"
 #include "base/text.h"
@@ -12,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 
 namespace twinkle::runtime {
 
@@ -126,8 +129,27 @@ Inputs from_value(const c10::IValue& value, const std::string& where) {
     return inputs;
 }
 
+// What would take more memory than the file is large, or is no pickle of tensors.
+void require_sound(const std::string& path, std::uint64_t bytes) {
+    std::optional<std::string> problem;
+    try {
+        const auto entries = zip_directory(path);
+        problem = entries ? unsound_sizes(*entries, bytes) : "it is no zip archive that is whole";
+        if (!problem) {
+            caffe2::serialize::PyTorchStreamReader archive(path);
+            problem = unsound_data(archive, bytes);
+        }
+    } catch (const std::exception&) {
+        problem = "it is not what torch.save writes for tensors, tuples, lists and dicts";
+    }
+    if (problem) {
+        malformed(base::display_path(path), *problem);
+    }
+}
+
 Inputs from_file(const std::string& path) {
     const std::string bytes = base::read_file(path, "inputs", max_input_bytes);
+    require_sound(path, bytes.size());
     try {
         return from_value(torch::jit::pickle_load({bytes.begin(), bytes.end()}), path);
     } catch (const Error&) {

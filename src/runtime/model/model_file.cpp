@@ -4,6 +4,8 @@
 #include "runtime/model/other_file.h"
 #include "runtime/model/sound_archive.h"
 #include "runtime/model/sound_tensors.h"
+#include "runtime/model/zip_directory.h"
+#include "runtime/rewrite/program_function.h"
 
 #include "base/file.h"
 #include "base/io_error.h"
@@ -12,6 +14,7 @@
 
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/serialization/export.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <cctype>
@@ -58,11 +61,29 @@ bool has_record(const std::vector<std::string>& records, std::string_view suffix
                        [&](const std::string& name) { return name.ends_with(suffix); });
 }
 
+[[noreturn]] void unsound(const std::filesystem::path& file, const std::string& why) {
+    throw Error(ErrorCode::malformed, {.what = "the model cannot be loaded",
+                                       .where = base::display_path(file),
+                                       .why = why,
+                                       .hint = "copy or save it again"});
+}
+
+// LibTorch's reader unpacks records as soon as it is made.
 std::unique_ptr<caffe2::serialize::PyTorchStreamReader> open_archive(
     const std::filesystem::path& file) {
+    if (const auto entries = zip_directory(file)) {
+        if (const auto problem = unsound_sizes(*entries, std::filesystem::file_size(file))) {
+            unsound(file, *problem);
+        }
+    }
     try {
         return std::make_unique<caffe2::serialize::PyTorchStreamReader>(file.string());
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
+        if (std::string_view(error.what()).find("supported version") != std::string_view::npos) {
+            malformed(file,
+                      "it was saved by a much newer or older PyTorch than LibTorch " TORCH_VERSION,
+                      "load and save it with a PyTorch of this version");
+        }
         const std::string why = describe_zip(file);
         malformed(
             file, why,
@@ -135,22 +156,62 @@ std::string first_line(const std::string& text) {
     return base::printable(line.substr(0, 300));
 }
 
+struct Misfit {
+    std::string_view sign;  // in what LibTorch says
+    const char* why;
+    bool of_code = false;  // then its words say more: which operator, which line
+};
+
+// What LibTorch's texts mean. Code that does not compile is named first: its texts quote the code.
+Misfit misfit_in(const std::string& text) {
+    static constexpr Misfit signs[] = {
+        {"Arguments for call", "its code calls an operator as this LibTorch does not have it",
+         true},
+        {"Unknown type name", "its code names a class that is not there", true},
+        {"nonexistent attribute", "its code names an attribute that is not there", true},
+        {"undefined value", "its code names something that is not there", true},
+        {"has no attribute", "its code names something that is not there", true},
+        {"Serialized   File", "its code does not compile", true},
+        {"PytorchStreamReader", "a record of its archive is damaged or missing"},
+        {"file not found", "a record of its archive is damaged or missing"},
+        {"CUDA", "it holds tensors for a GPU that is not there"},
+        {"ClassType", "it holds an object of a class that its code does not have"},
+        {"__setstate__", "an object of it was not restored: its state and its code do not fit"},
+        {"storage", "a tensor of it does not fit its data"},
+    };
+    for (const Misfit& one : signs) {
+        if (text.find(one.sign) != std::string::npos) {
+            return one;
+        }
+    }
+    return {"", "its values are not of the types that its code says"};
+}
+
 [[noreturn]] void explain(const std::filesystem::path& file, const std::string& text) {
     constexpr std::string_view unknown = "Unknown builtin op: ";
     if (const auto at = text.find(unknown); at != std::string::npos) {
         const auto begin = at + unknown.size();
         const std::string op = text.substr(begin, text.find_first_of(".\n ", begin) - begin);
+        if (op.starts_with(program_namespace)) {
+            refuse_program_function(op, base::display_path(file));
+        }
         throw Error(ErrorCode::not_found,
                     {.what = "the model needs the operator " + base::printable(op),
                      .where = base::display_path(file),
                      .why = "LibTorch does not have it, and no kernel that is loaded defines it",
                      .hint = "name the folder of its kernel with --kernels or TWINKLE_KERNELS"});
     }
-    throw Error(ErrorCode::malformed,
-                {.what = "the model cannot be loaded",
-                 .where = base::display_path(file),
-                 .why = first_line(text),
-                 .hint = "save it again with the LibTorch that is used here"});
+    const Misfit misfit = misfit_in(text);
+    throw Error(
+        ErrorCode::malformed,
+        {.what = "the model cannot be loaded",
+         .where = base::display_path(file),
+         .why = misfit.of_code ? std::string(misfit.why) + ": " + first_line(text) : misfit.why,
+         .hint = misfit.of_code
+                     ? "it was saved by another PyTorch, or changed: load and save it with "
+                       "PyTorch " TORCH_VERSION
+                     : "it is damaged or was changed: copy it again, or save it again with "
+                       "torch.jit.save"});
 }
 
 }  // namespace
@@ -175,6 +236,10 @@ void require_torchscript(const std::filesystem::path& file) {
     if (records.size() > max_records) {
         malformed(file, "its archive has too many records", "");
     }
+    if (archive->hasRecord("model.json")) {  // LibTorch would go another way to find the code
+        malformed(file, "it has the format of PyTorch before 1.3",
+                  "load and save it with a newer PyTorch");
+    }
     if (has_record(records, "archive_format") || has_record(records, "models/model.json") ||
         has_record(records, "serialized_exported_program.json")) {
         malformed(file, "it is a .pt2 file (torch.export): another format of models", how_to_save);
@@ -189,22 +254,14 @@ void require_torchscript(const std::filesystem::path& file) {
 
 namespace {
 
-[[noreturn]] void unsound(const std::filesystem::path& file, const std::string& why) {
-    throw Error(ErrorCode::malformed, {.what = "the model cannot be loaded",
-                                       .where = base::display_path(file),
-                                       .why = why,
-                                       .hint = "copy or save it again"});
-}
-
-// Refuses what LibTorch would crash or choke on. Whether it can be read where the code came from:
-// not needed for anything but messages, and for telling a trace.
-bool require_sound(const std::filesystem::path& file) {
+// Refuses what LibTorch would crash or choke on.
+Soundness require_sound(const std::filesystem::path& file) {
     try {
-        const Soundness found = examine_archive(*open_archive(file));
+        Soundness found = examine_archive(*open_archive(file), std::filesystem::file_size(file));
         if (found.problem) {
             unsound(file, *found.problem);
         }
-        return found.readable_origin;
+        return found;
     } catch (const c10::Error&) {
         malformed(file, "its zip archive is damaged or cut short", "copy or download it again");
     }
@@ -212,16 +269,45 @@ bool require_sound(const std::filesystem::path& file) {
 
 }  // namespace
 
-torch::jit::Module open_model(const std::filesystem::path& file, torch::Device device) {
+namespace {
+
+void require_harmless(const std::filesystem::path& file, const Soundness& found) {
+    if (found.reaches_out) {
+        throw Error(
+            ErrorCode::refused,
+            {.what = "reading the model would run code that can do more than compute",
+             .where = base::display_path(file),
+             .why = *found.reaches_out,
+             .hint = "nothing of it has run; --allow-io allows it, if you trust the model"});
+    }
+}
+
+// Origins are not needed for anything but messages, and for telling a trace.
+torch::jit::Module read_model(const std::filesystem::path& file, torch::Device device,
+                              bool readable_origin) {
+    torch::jit::ExtraFilesMap none;
+    auto model = torch::jit::load(file.string(), device, none, readable_origin);
+    if (readable_origin && !origins_can_be_read(model)) {
+        model = torch::jit::load(file.string(), device, none, /*load_debug_files=*/false);
+    }
+    return model;
+}
+
+}  // namespace
+
+torch::jit::Module open_model(const std::filesystem::path& file, const Opening& opening) {
     require_torchscript(file);
     const NoKernelLoading as_asked;
-    const bool readable_origin = require_sound(file);
+    const Soundness found = require_sound(file);
+    if (!opening.allow_io) {
+        require_harmless(file, found);
+    }
+    const auto read = [&] { return read_model(file, opening.device, found.readable_origin); };
+    if (found.runs_code && opening.try_first) {
+        opening.try_first([&] { read(); });
+    }
     try {
-        torch::jit::ExtraFilesMap none;
-        auto model = torch::jit::load(file.string(), device, none, readable_origin);
-        if (readable_origin && !origins_can_be_read(model)) {
-            model = torch::jit::load(file.string(), device, none, /*load_debug_files=*/false);
-        }
+        torch::jit::Module model = read();
         if (const auto problem = unsound_tensor(model)) {
             unsound(file, *problem);
         }

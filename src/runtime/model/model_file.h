@@ -5,6 +5,7 @@
 #include <torch/script.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,19 @@ namespace twinkle::runtime {
 // archive).
 void require_torchscript(const std::filesystem::path& file);
 
-// torch::jit::load, with its failures as Error(malformed), or Error(not_found) for an operator that
-// no loaded kernel defines.
-torch::jit::Module open_model(const std::filesystem::path& file,
-                              torch::Device device = torch::kCPU);
+struct Opening {
+    torch::Device device = torch::kCPU;
+    // Code that reading the model runs may reach files, other processes and the network.
+    bool allow_io = false;
+    // Called where reading the model runs code of it, with what reads it: to try that where it can
+    // hang or crash, before it is done here. None: it is done here at once.
+    std::function<void(const std::function<void()>& read)> try_first{};
+};
+
+// torch::jit::load, with its failures as Error(malformed), Error(not_found) for an operator that
+// no loaded kernel defines, or Error(refused) for a model that would do more than compute while it
+// is read.
+torch::jit::Module open_model(const std::filesystem::path& file, const Opening& opening = {});
 
 // A part of the code that is saved in an archive.
 struct CodeFile {

@@ -1,11 +1,11 @@
 #include "runtime/model/other_file.h"
 
 #include "base/text.h"
+#include "runtime/model/zip_directory.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <vector>
@@ -37,46 +37,6 @@ Number little_endian(std::string_view bytes, std::size_t at) {
         std::memcpy(&value, bytes.data() + at, sizeof value);
     }
     return value;
-}
-
-std::string bytes_at(std::ifstream& in, std::uint64_t offset, std::uint64_t size) {
-    std::string bytes(size, '\0');
-    in.clear();
-    in.seekg(static_cast<std::streamoff>(offset));
-    in.read(bytes.data(), static_cast<std::streamsize>(size));
-    bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
-    return bytes;
-}
-
-// The first names in the central directory of a zip archive; none if it has none that is whole.
-std::vector<std::string> zip_names(const std::filesystem::path& file) {
-    constexpr std::uint64_t longest_end = 22 + 65535;
-    constexpr std::uint64_t longest_directory = 1u << 20;
-    std::error_code ignored;
-    const std::uint64_t size = std::filesystem::file_size(file, ignored);
-    std::ifstream in(file, std::ios::binary);
-    const std::uint64_t tail_size = std::min(size, longest_end);
-    const std::string tail = bytes_at(in, size - tail_size, tail_size);
-    const auto end = tail.rfind("PK\x05\x06");
-    if (end == std::string::npos) {
-        return {};
-    }
-    const std::uint64_t length = little_endian<std::uint32_t>(tail, end + 12);
-    const std::uint64_t offset = little_endian<std::uint32_t>(tail, end + 16);
-    const std::string directory = bytes_at(in, offset, std::min(length, longest_directory));
-    std::vector<std::string> names;
-    for (std::size_t at = 0; at < directory.size() &&
-                             std::string_view(directory).substr(at).starts_with("PK\x01\x02");) {
-        const std::size_t name = little_endian<std::uint16_t>(directory, at + 28);
-        const std::size_t extra = little_endian<std::uint16_t>(directory, at + 30);
-        const std::size_t comment = little_endian<std::uint16_t>(directory, at + 32);
-        if (at + 46 + name > directory.size()) {
-            break;
-        }
-        names.push_back(directory.substr(at + 46, name));
-        at += 46 + name + extra + comment;
-    }
-    return names;
 }
 
 // The classes and functions that a pickle would look up, in its order: "collections.OrderedDict".
@@ -203,7 +163,10 @@ std::string describe_file(std::string_view first_bytes, std::uintmax_t size) {
 }
 
 std::string describe_zip(const std::filesystem::path& file) {
-    const auto names = zip_names(file);
+    std::vector<std::string> names;
+    for (const ZipEntry& entry : zip_directory(file).value_or(std::vector<ZipEntry>())) {
+        names.push_back(entry.name);
+    }
     const bool of_pytorch = std::any_of(names.begin(), names.end(), [](const std::string& name) {
         return name.ends_with("/data.pkl") || name.ends_with("/constants.pkl");
     });

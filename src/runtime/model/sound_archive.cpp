@@ -2,51 +2,145 @@
 
 #include "base/text.h"
 #include "runtime/model/graph_walk.h"
+#include "runtime/model/io_operators.h"
+#include "runtime/model/load_time_code.h"
 #include "runtime/model/sound_code.h"
 #include "runtime/model/sound_pickle.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <algorithm>
+#include <cctype>
 #include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace twinkle::runtime {
 
 namespace {
 
-std::optional<std::string> missing_storage(caffe2::serialize::PyTorchStreamReader& archive,
-                                           const std::string& folder,
-                                           const std::vector<PickledStorage>& storages) {
+using Reader = caffe2::serialize::PyTorchStreamReader;
+
+// A record that is kept as long as its text is looked at.
+class Record {
+public:
+    Record(Reader& archive, const std::string& name) : data_(archive.getRecord(name)) {}
+    std::string_view text() const {
+        return {static_cast<const char*>(std::get<0>(data_).get()), std::get<1>(data_)};
+    }
+
+private:
+    std::tuple<at::DataPtr, std::size_t> data_;
+};
+
+// LibTorch reads the record again for each storage, however often one is named.
+std::optional<std::string> unsound_storages(Reader& archive, const std::string& folder,
+                                            const std::vector<PickledStorage>& storages,
+                                            std::uint64_t most) {
+    std::uint64_t total = 0;
     for (const PickledStorage& storage : storages) {
         const std::string record = folder + "/" + storage.key;
-        if (!archive.hasRecord(record) || archive.getRecordSize(record) < storage.bytes) {
+        const std::uint64_t size = archive.hasRecord(record) ? archive.getRecordSize(record) : 0;
+        if (size < storage.bytes || !archive.hasRecord(record)) {
             return base::printable(record) + " is missing or shorter than it should be";
+        }
+        total += size;
+        if (total > most) {
+            return "it has the same weights over and over";
         }
     }
     return std::nullopt;
 }
 
+// Weights that compression has made smaller are limited by unsound_sizes.
+constexpr std::uint64_t compressed_weights = 64u << 20;
+
+std::optional<std::string> unsound_values(Reader& archive, const std::string& name,
+                                          std::uint64_t bytes, std::vector<std::string>* globals) {
+    std::vector<PickledStorage> storages;
+    const Record record(archive, name);
+    if (const auto problem = unsound_pickle(record.text(), &storages, globals)) {
+        return name + ": " + *problem;
+    }
+    return unsound_storages(archive, name.substr(0, name.find('.')), storages,
+                            2 * bytes + compressed_weights);
+}
+
+std::string lower(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+}
+
+// Objects of classes that are not TorchScript are made by code of a library.
+std::optional<std::string> unfit_class(const std::vector<std::string>& globals) {
+    constexpr std::string_view foreign = "__torch__.torch.classes.";
+    for (const std::string& name : globals) {
+        if (name.starts_with(foreign)) {
+            const std::string type = name.substr(foreign.size());
+            if (const auto does = io_of_class(type)) {
+                return "it holds an object of torch.classes." + base::printable(type) + ", which " +
+                       *does;
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+// The module of a record as LibTorch looks for it: "code/__torch__/pkg/mod.py".
+std::string module_of(std::string name) {
+    name = name.substr(std::string_view("code/").size());
+    name = name.substr(0, name.rfind(".py"));
+    std::replace(name.begin(), name.end(), '/', '.');
+    return name;
+}
+
+void examine_code(const std::vector<std::pair<std::string, Record>>& code, Soundness& found) {
+    std::vector<SavedSource> sources;
+    for (const auto& [name, record] : code) {
+        found.problem = unsound_code(record.text());
+        if (found.problem) {
+            return;
+        }
+        sources.push_back({module_of(name), record.text()});
+    }
+    try {
+        const LoadTimeCode run = load_time_code(sources);
+        found.runs_code = run.runs;
+        found.reaches_out = run.problem;
+    } catch (const std::exception&) {
+        found.problem = "its code is not what TorchScript writes";
+    }
+}
+
 }  // namespace
 
-Soundness examine_archive(caffe2::serialize::PyTorchStreamReader& archive) {
+std::optional<std::string> unsound_data(Reader& archive, std::uint64_t bytes) {
+    return unsound_values(archive, "data.pkl", bytes, nullptr);
+}
+
+// Names of records are compared as LibTorch does, which ignores case and need not see ".py".
+Soundness examine_archive(Reader& archive, std::uint64_t bytes) {
     Soundness found;
+    std::vector<std::pair<std::string, Record>> code;
+    std::vector<std::string> globals;
     for (const std::string& name : archive.getAllRecords()) {
-        const bool debug = name.ends_with(".debug_pkl");
-        const bool code = name.ends_with(".py") && name.starts_with("code/");
-        if (found.problem || (!code && !debug && name != "data.pkl" && name != "constants.pkl")) {
-            continue;
+        const std::string known = lower(name);
+        if (known.starts_with("code/") && known.ends_with(".debug_pkl")) {
+            found.readable_origin =
+                found.readable_origin && !unsound_pickle(Record(archive, name).text());
+        } else if (known.starts_with("code/")) {
+            code.emplace_back(name, Record(archive, name));
+        } else if ((known == "data.pkl" || known == "constants.pkl") && !found.problem) {
+            found.problem = unsound_values(archive, known, bytes, &globals);
         }
-        const auto [data, size] = archive.getRecord(name);
-        const std::string_view content(static_cast<const char*>(data.get()), size);
-        std::vector<PickledStorage> storages;
-        const auto problem =
-            code ? unsound_code(content) : unsound_pickle(content, debug ? nullptr : &storages);
-        if (debug) {
-            found.readable_origin = found.readable_origin && !problem;
-        } else if (problem) {
-            found.problem = (code ? "" : name + ": ") + *problem;
-        } else {
-            found.problem = missing_storage(archive, name.substr(0, name.find('.')), storages);
-        }
+    }
+    if (!found.problem) {
+        examine_code(code, found);
+    }
+    if (!found.reaches_out) {
+        found.reaches_out = unfit_class(globals);
     }
     return found;
 }

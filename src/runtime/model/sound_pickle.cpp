@@ -32,8 +32,9 @@ std::uint64_t element_size(std::string_view storage) {
 // Values are numbers here. What holds what is kept of them, and what a number or a text is.
 class Walk {
 public:
-    Walk(std::string_view data, std::vector<PickledStorage>* storages)
-        : rest_(data), most_memos_(data.size()), storages_(storages) {}
+    Walk(std::string_view data, std::vector<PickledStorage>* storages,
+         std::vector<std::string>* globals)
+        : rest_(data), most_memos_(data.size()), storages_(storages), globals_(globals) {}
 
     void run() {
         while (step()) {
@@ -95,8 +96,16 @@ private:
     }
 
     void push_global() {
-        take_line();
-        push_text(take_line());
+        const std::string_view module = take_line();
+        const std::string_view name = take_line();
+        if (module.find('\0') != std::string_view::npos ||
+            name.find('\0') != std::string_view::npos) {
+            throw Unsound("a name of it is none");
+        }
+        if (globals_ != nullptr) {
+            globals_->push_back(std::string(module) + "." + std::string(name));
+        }
+        push_text(name);
     }
 
     // ("storage", type, key, device, number of elements)
@@ -263,6 +272,7 @@ private:
     std::string_view rest_;
     std::size_t most_memos_;
     std::vector<PickledStorage>* storages_;
+    std::vector<std::string>* globals_;
     std::unordered_map<std::size_t, std::uint64_t> numbers_;
     std::unordered_map<std::size_t, std::string_view> texts_;
     std::vector<Value> stack_;
@@ -274,9 +284,10 @@ private:
 }  // namespace
 
 std::optional<std::string> unsound_pickle(std::string_view data,
-                                          std::vector<PickledStorage>* storages) {
+                                          std::vector<PickledStorage>* storages,
+                                          std::vector<std::string>* globals) {
     try {
-        Walk(data, storages).run();
+        Walk(data, storages, globals).run();
         return std::nullopt;
     } catch (const Unsound& problem) {
         return problem.what();

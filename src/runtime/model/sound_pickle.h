@@ -14,11 +14,13 @@ namespace twinkle::runtime {
 // operands, lengths and numbers beyond the data, values that hold themselves, values nested more
 // deeply than any sane ones. Nothing: the pickle can be read. Time and memory are linear.
 // What it finds of storages goes to `storages`; without, a pickle that should have none is quicker.
+// The names of classes and functions go to `globals` ("__torch__.pkg.Net").
 struct PickledStorage {
     std::string key;          // the name of its record
     std::uint64_t bytes = 0;  // that LibTorch will read from it
 };
 std::optional<std::string> unsound_pickle(std::string_view data,
-                                          std::vector<PickledStorage>* storages = nullptr);
+                                          std::vector<PickledStorage>* storages = nullptr,
+                                          std::vector<std::string>* globals = nullptr);
 
 }  // namespace twinkle::runtime

@@ -21,7 +21,9 @@ namespace {
 
 // Devices that its code names give way as in the model that is compared.
 torch::jit::Module open(const VerificationContext& context) {
-    torch::jit::Module model = open_model(context.original, context.device.value_or(at::kCPU));
+    // What was kernelized has been opened, and allowed, before.
+    torch::jit::Module model = open_model(
+        context.original, {.device = context.device.value_or(at::kCPU), .allow_io = true});
     if (context.device) {
         release_devices(model, *context.device);
     }
