@@ -7,8 +7,8 @@ import sys
 
 import pytest
 from conftest import Twinkle
-from kernels_for_tests import (EXAMPLES, MLP, NORM, RMS_NORM, RUNTIMES, models, needs_runtime, outcome, python_kernel,
-                               sha256)
+from kernels_for_tests import (EXAMPLES, MLP, NORM, RMS_NORM, RUNTIMES, made_models, models, needs_runtime, outcome,
+                               python_kernel, sha256)
 
 torch = pytest.importorskip("torch")
 pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -489,3 +489,24 @@ def test_a_device_that_is_not_here(twinkle):
     done = twinkle("run", EXAMPLES / "traced.pt", "--inputs", EXAMPLES / "inputs.pt", "--device", "cuda", "--json")
     assert done.code == 6
     assert "cuda" in done.error["what"] and "frame" not in done.error["why"]
+
+
+def test_a_model_that_gets_nothing_is_told_what_would_help(twinkle):
+    model = made_models() / "stateful/saves_nothing.pt"
+    done = twinkle("kernelize", model, "--device", "cpu", "-o", "fast.pt")
+    assert done.code == 0 and "twinkle inspect" in done.err and "--inputs" in done.err
+    (twinkle.folder / "twinkle.toml").write_text('presets = ["transformers"]\n')
+    done = twinkle("kernelize", model, "--device", "cpu", "-o", "fast.pt")
+    assert done.code == 0 and '"patterns"' in done.err
+
+
+@pytest.mark.parametrize("key, other, word", [("cpu", "riscv64", "processor"), ("os", "darwin", "system")])
+def test_a_mapping_for_another_machine(twinkle, models, key, other, word):
+    assert twinkle("resolve", "-o", "twinkle.map.json").code == 0
+    mapping = json.loads((twinkle.folder / "twinkle.map.json").read_text())
+    mapping["target"][key] = other
+    (twinkle.folder / "twinkle.map.json").write_text(json.dumps(mapping))
+    before = outcome(twinkle.folder)
+    done = twinkle("kernelize", models / "two_of_a_kind.pt", "--map", "twinkle.map.json", "-o", "fast.pt", "--json")
+    assert done.code == 6 and word in done.error["what"] and other in done.error["why"], done.err
+    assert "--target" in done.error["hint"] and outcome(twinkle.folder) == before
