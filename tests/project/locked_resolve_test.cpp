@@ -80,14 +80,14 @@ bool mentions(const std::vector<std::string>& lines, std::string_view words) {
 
 TEST_CASE("the locked commit is used, not what the branch is now") {
     LockedWorld world;
-    world.options.locked = true;
+    world.options.lock = LockDemand::there;
     const Resolution resolution = world.resolve(manifest);
     REQUIRE(resolution.mapping.kernels.size() == 1);
     CHECK(resolution.mapping.kernels[0].commit == old_commit);
     CHECK(resolution.mapping.kernels[0].name == "o/norm@1");
     CHECK(resolution.warnings.empty());
     fs::remove(world.folder / "project/twinkle.lock");
-    world.options.locked = false;
+    world.options.lock = LockDemand::none;
     CHECK(world.resolve(manifest).mapping.kernels[0].commit == new_commit);
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("a lock that does not fit is a warning, with --locked exit 7") {
     const std::string more = manifest + "mine = { path = \"k\" }\n";
     test::write_build(world.folder, "project/k", "a-norm", "cpu");
     CHECK(mentions(world.resolve(more).warnings, "the local kernel mine is not locked"));
-    world.options.locked = true;
+    world.options.lock = LockDemand::there;
     CHECK(world.fails(more)->code() == ErrorCode::out_of_date);
     CHECK(world.fails("[kernels]\n\"o/norm\" = 2\n")->code() == ErrorCode::out_of_date);
     fs::remove(world.folder / "project/twinkle.lock");
@@ -178,7 +178,7 @@ TEST_CASE("local kernels are held against the lock") {
     lock.set(lock_local_kernel(request("k"), world.folder / "project"));
     lock.set(lock_local_kernel(request("plain"), world.folder / "project"));
     world.folder.write("project/twinkle.lock", lock_toml(lock));
-    world.options.locked = true;
+    world.options.lock = LockDemand::there;
     CHECK(world.resolve(text).mapping.kernels.size() == 2);
     world.folder.write("project/plain/__init__.py", "x = 1\n");
     const auto changed = world.fails(text);
