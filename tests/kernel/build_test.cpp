@@ -110,7 +110,8 @@ TEST_CASE("builds are listed in order of preference, each with its reason") {
     CHECK(choices[0].preferred);
     CHECK(choices[1].name == "torch210-cpu-x86_64-linux");
     CHECK(choices[1].device == "cpu");
-    CHECK(choices[1].preferred);
+    CHECK(choices[1].for_cpu);
+    CHECK_FALSE(choices[1].accepted);
     CHECK(choices[2].reason == "it is for CUDA 12.8, the target has 13.0");
     CHECK(choices[3].reason == "its name is not that of a build variant");
 

@@ -181,10 +181,14 @@ TEST_CASE("local kernels are held against the lock") {
     world.options.lock = LockDemand::there;
     CHECK(world.resolve(text).mapping.kernels.size() == 2);
     world.folder.write("project/plain/__init__.py", "x = 1\n");
-    const auto changed = world.fails(text);
-    REQUIRE(changed);
-    CHECK(changed->code() == ErrorCode::verification);
-    CHECK(changed->details().hint.find("twinkle lock") != std::string::npos);
+    for (const auto demand : {LockDemand::there, LockDemand::none}) {
+        world.options.lock = demand;
+        const auto changed = world.fails(text);
+        REQUIRE(changed);
+        CHECK(changed->code() == (demand == LockDemand::none ? ErrorCode::verification
+                                                             : ErrorCode::out_of_date));
+        CHECK(changed->details().hint.find("twinkle lock") != std::string::npos);
+    }
 }
 
 TEST_CASE("kernels.lock pins commits where there is no other lock") {
