@@ -185,8 +185,8 @@ TEST_CASE("local kernels are held against the lock") {
         world.options.lock = demand;
         const auto changed = world.fails(text);
         REQUIRE(changed);
-        CHECK(changed->code() == (demand == LockDemand::none ? ErrorCode::verification
-                                                             : ErrorCode::out_of_date));
+        CHECK(changed->code() ==
+              (demand == LockDemand::none ? ErrorCode::verification : ErrorCode::out_of_date));
         CHECK(changed->details().hint.find("twinkle lock") != std::string::npos);
     }
 }
