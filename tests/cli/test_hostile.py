@@ -390,10 +390,11 @@ def test_a_full_disk(twinkle, mapping):
 def test_a_full_disk_keeps_what_was_there(twinkle, mapping):
     disk = twinkle.folder / "disk"
     disk.mkdir()
-    script = f'echo precious > "{disk}/fast.pt"; ' + kernelize_to(
+    # As a model begins: another kind of file would not be overwritten anyhow.
+    script = f"printf 'PK\\003\\004precious\\n' > '{disk}/fast.pt'; " + kernelize_to(
         disk, EXAMPLES / "traced.pt", mapping, f'cat "{disk}/fast.pt" >&2; ')
     done = mounted("-o size=512k", disk, script)
-    assert done.code == 1 and done.err.endswith("}\nfast.pt\nprecious\n"), done.err
+    assert done.code == 1 and done.err.endswith("}\nfast.pt\nPK\3\4precious\n"), done.err
 
 
 def test_a_full_disk_for_outputs(twinkle, mapping):
