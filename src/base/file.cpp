@@ -185,7 +185,7 @@ std::vector<std::string> list_files(const fs::path& root) {
                                                    : fs::is_regular_file(status);
         if (listed) {
             files.push_back(entry->path().lexically_relative(real).generic_string());
-        } else if (fs::is_fifo(status) || fs::is_socket(status) || fs::is_other(status)) {
+        } else if (fs::is_other(status)) {
             refuse_other_kind(entry->path(), status);
         }
         entry.increment(error);

@@ -33,8 +33,9 @@ void add_files(base::Json& request, const Arguments& arguments, const Console& c
         sources.push_back(existing_file(*map, "mapping"));
     }
     if (const auto target = arguments.text("target")) {
-        const auto file = target_file(console, *target);
-        sources.insert(sources.end(), file ? 1 : 0, file.value_or(""));
+        if (const auto file = target_file(console, *target)) {
+            sources.push_back(*file);
+        }
     }
     if (const auto inputs = arguments.text("inputs")) {
         request["inputs"] = inputs_argument(*inputs);
@@ -98,7 +99,7 @@ void say_what_would_help(const base::Json& request, const base::Json& report,
     }
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_kernelize(const Arguments& arguments, Console& console) {
     auto request = new_request("kernelize", console);
     add_choices(request, arguments);
     add_files(request, arguments, console);
@@ -187,7 +188,7 @@ Command kernelize_command() {
               "twinkle kernelize model.pt --dry-run --only 'model.layers.*.mlp'"},
              {"In half precision, for a GPU server, on a machine without one",
               "twinkle kernelize model.pt --target server.json --dtype bfloat16 -o server.pt"}},
-        .run = run};
+        .run = run_kernelize};
 }
 
 }  // namespace twinkle::cli

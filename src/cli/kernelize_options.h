@@ -1,6 +1,6 @@
 #pragma once
-// The options that kernelize and bench share, and the values of --mode, --device and --fallback as
-// the worker expects them.
+// Options that commands on models share, and the values of --mode, --device and --fallback as the
+// worker expects them.
 
 #include <string>
 #include <vector>

@@ -6,7 +6,7 @@
 #include "project/local_kernels.h"
 #include "project/lock.h"
 #include "runtime/direct/kernel_state.h"
-#include "runtime/registry/own_target.h"
+#include "runtime/kernels/own_target.h"
 #include "runtime/registry/registered_kernels.h"
 #include "target/backend.h"
 #include "target/machine.h"

@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "kernel/variant.h"
-#include "runtime/registry/own_target.h"
+#include "runtime/kernels/own_target.h"
 #include "twinkle/error.h"
 
 namespace twinkle::runtime {

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "runtime/model/graph_walk.h"
+#include "runtime/model/text_operators.h"
 #include "twinkle/error.h"
 
 #include <torch/csrc/jit/runtime/operator.h>
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 
 namespace twinkle::runtime {
 
@@ -72,155 +72,6 @@ constexpr std::array<std::string_view, 12> computing_namespaces = {
     "mkldnn", "onednn", "mkl",   "sparse",    "prepacked",  "mkldnn_prepacked"};
 constexpr std::array<std::string_view, 7> computing_classes = {
     "quantized", "rnn", "sparse", "mkldnn", "xnnpack", "vulkan", "twinkle"};
-
-// A path is a text. Operators of LibTorch that take one and are known to compute only.
-const std::set<std::string_view>& text_operators() {
-    static const auto& names = *new std::set<std::string_view>{"Delete",
-                                                               "Float",
-                                                               "Int",
-                                                               "__contains__",
-                                                               "__getitem__",
-                                                               "__interpolate",
-                                                               "__upsample",
-                                                               "_assert_async",
-                                                               "_assert_scalar",
-                                                               "_convolution_mode",
-                                                               "_functional_assert_async",
-                                                               "_functional_assert_scalar",
-                                                               "_linalg_check_errors",
-                                                               "_linalg_eigh",
-                                                               "_linalg_svd",
-                                                               "_set_item",
-                                                               "add",
-                                                               "any",
-                                                               "append",
-                                                               "capitalize",
-                                                               "center",
-                                                               "clear",
-                                                               "conv1d",
-                                                               "conv2d",
-                                                               "conv3d",
-                                                               "copy",
-                                                               "count",
-                                                               "device",
-                                                               "dict",
-                                                               "div",
-                                                               "div_",
-                                                               "divide",
-                                                               "divide_",
-                                                               "einsum",
-                                                               "endswith",
-                                                               "eq",
-                                                               "expandtabs",
-                                                               "extend",
-                                                               "fft_fft",
-                                                               "fft_fft2",
-                                                               "fft_fftn",
-                                                               "fft_hfft",
-                                                               "fft_hfft2",
-                                                               "fft_hfftn",
-                                                               "fft_ifft",
-                                                               "fft_ifft2",
-                                                               "fft_ifftn",
-                                                               "fft_ihfft",
-                                                               "fft_ihfft2",
-                                                               "fft_ihfftn",
-                                                               "fft_irfft",
-                                                               "fft_irfft2",
-                                                               "fft_irfftn",
-                                                               "fft_rfft",
-                                                               "fft_rfft2",
-                                                               "fft_rfftn",
-                                                               "find",
-                                                               "format",
-                                                               "ge",
-                                                               "gelu",
-                                                               "gelu_",
-                                                               "get",
-                                                               "get_autocast_dtype",
-                                                               "gt",
-                                                               "hash",
-                                                               "index",
-                                                               "index_reduce",
-                                                               "index_reduce_",
-                                                               "insert",
-                                                               "isalnum",
-                                                               "isalpha",
-                                                               "isdecimal",
-                                                               "isdigit",
-                                                               "isidentifier",
-                                                               "islower",
-                                                               "isnumeric",
-                                                               "isprintable",
-                                                               "isspace",
-                                                               "istitle",
-                                                               "isupper",
-                                                               "items",
-                                                               "join",
-                                                               "keys",
-                                                               "le",
-                                                               "len",
-                                                               "linalg_cond",
-                                                               "linalg_eigh",
-                                                               "linalg_eigvalsh",
-                                                               "linalg_lstsq",
-                                                               "linalg_matrix_norm",
-                                                               "linalg_norm",
-                                                               "linalg_qr",
-                                                               "linalg_svd",
-                                                               "linalg_svdvals",
-                                                               "list",
-                                                               "ljust",
-                                                               "lower",
-                                                               "lstrip",
-                                                               "lt",
-                                                               "meshgrid",
-                                                               "mul",
-                                                               "nanquantile",
-                                                               "ne",
-                                                               "norm",
-                                                               "ord",
-                                                               "pad",
-                                                               "pad_sequence",
-                                                               "partition",
-                                                               "percentFormat",
-                                                               "pop",
-                                                               "popitem",
-                                                               "quantile",
-                                                               "remove",
-                                                               "replace",
-                                                               "reverse",
-                                                               "rfind",
-                                                               "rindex",
-                                                               "rjust",
-                                                               "rpartition",
-                                                               "rsplit",
-                                                               "rstrip",
-                                                               "scatter",
-                                                               "scatter_",
-                                                               "scatter_reduce",
-                                                               "scatter_reduce_",
-                                                               "searchsorted",
-                                                               "segment_reduce",
-                                                               "setdefault",
-                                                               "slice",
-                                                               "sort",
-                                                               "sorted",
-                                                               "split",
-                                                               "splitlines",
-                                                               "startswith",
-                                                               "stft",
-                                                               "str",
-                                                               "strip",
-                                                               "swapcase",
-                                                               "title",
-                                                               "update",
-                                                               "upper",
-                                                               "values",
-                                                               "warn",
-                                                               "zfill"};
-    return names;
-}
 
 std::optional<std::string> found_in(const auto& table, std::string_view name,
                                     std::string_view separator) {
@@ -284,7 +135,7 @@ std::optional<std::string> unfit_for_loading(std::string_view name) {
     if (!contains(computing_namespaces, space)) {
         return "which is not LibTorch's own";
     }
-    if (space == "aten" && !text_operators().contains(name.substr(space.size() + 2)) &&
+    if (space == "aten" && !takes_text_to_compute(name.substr(space.size() + 2)) &&
         takes_text(name)) {
         return "which takes a text and may use it as a path";
     }
@@ -332,12 +183,11 @@ std::string io_text(const std::vector<IoUse>& uses) {
 void require_no_io(const jit::Module& model, const std::filesystem::path& file) {
     const auto uses = io_of(model);
     if (!uses.empty()) {
-        throw Error(
-            ErrorCode::refused,
-            {.what = "the model's code reaches files, other processes or the network",
-             .where = base::display_path(file),
-             .why = "it calls " + io_text(uses),
-             .hint = "nothing of it has run; --allow-io allows it, if you trust the model"});
+        throw Error(ErrorCode::refused,
+                    {.what = "the model's code reaches files, other processes or the network",
+                     .where = base::display_path(file),
+                     .why = "it calls " + io_text(uses),
+                     .hint = "it was not run; --allow-io allows it, if you trust the model"});
     }
 }
 

@@ -273,12 +273,11 @@ namespace {
 
 void require_harmless(const std::filesystem::path& file, const Soundness& found) {
     if (found.reaches_out) {
-        throw Error(
-            ErrorCode::refused,
-            {.what = "reading the model would run code that can do more than compute",
-             .where = base::display_path(file),
-             .why = *found.reaches_out,
-             .hint = "nothing of it has run; --allow-io allows it, if you trust the model"});
+        throw Error(ErrorCode::refused,
+                    {.what = "reading the model would run code that can do more than compute",
+                     .where = base::display_path(file),
+                     .why = *found.reaches_out,
+                     .hint = "it was not run; --allow-io allows it, if you trust the model"});
     }
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/model/other_file.h"
 
 #include "base/text.h"
+#include "runtime/model/little_endian.h"
 #include "runtime/model/zip_directory.h"
 
 #include <algorithm>
@@ -29,15 +30,6 @@ constexpr std::array<Magic, 6> magics = {{
     {"\x89HDF", "it is an HDF5 file, no zip archive: weights without code"},
     {"\x93NUMPY", "it is a NumPy array, no zip archive"},
 }};
-
-template <typename Number>
-Number little_endian(std::string_view bytes, std::size_t at) {
-    Number value = 0;
-    if (at + sizeof value <= bytes.size()) {
-        std::memcpy(&value, bytes.data() + at, sizeof value);
-    }
-    return value;
-}
 
 // The classes and functions that a pickle would look up, in its order: "collections.OrderedDict".
 // Stops at what it does not know.

@@ -67,12 +67,6 @@ std::optional<std::string> unsound_values(Reader& archive, const std::string& na
                             2 * bytes + compressed_weights);
 }
 
-std::string lower(std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text;
-}
-
 // Objects of classes that are not TorchScript are made by code of a library.
 std::optional<std::string> unfit_class(const std::vector<std::string>& globals) {
     constexpr std::string_view foreign = "__torch__.torch.classes.";
@@ -126,7 +120,7 @@ Soundness examine_archive(Reader& archive, std::uint64_t bytes) {
     std::vector<std::pair<std::string, Record>> code;
     std::vector<std::string> globals;
     for (const std::string& name : archive.getAllRecords()) {
-        const std::string known = lower(name);
+        const std::string known = folded_name(name);
         if (known.starts_with("code/") && known.ends_with(".debug_pkl")) {
             found.readable_origin =
                 found.readable_origin && !unsound_pickle(Record(archive, name).text());

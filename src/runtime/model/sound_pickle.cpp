@@ -12,7 +12,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-constexpr std::size_t deepest = 500;
+constexpr std::size_t deepest_value = 500;
 
 struct Unsound : std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -263,7 +263,7 @@ private:
             if (!way.empty()) {
                 way.back().below = std::max(way.back().below, found);
             }
-            if (found > deepest) {
+            if (found > deepest_value) {
                 throw Unsound("its values are nested more deeply than any sane ones");
             }
         }

@@ -2,10 +2,10 @@
 
 #include "base/quantity.h"
 #include "base/text.h"
+#include "runtime/model/little_endian.h"
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <fstream>
 
 namespace twinkle::runtime {
@@ -23,15 +23,6 @@ constexpr std::uint64_t in_zip64 = 0xffffffff;
 constexpr std::size_t longest_name = 500;
 constexpr std::uint64_t most_code = 256u << 20;
 constexpr std::uint64_t most_compressed = 64u << 20;
-
-template <typename Number>
-Number number_at(std::string_view bytes, std::size_t at) {
-    Number value = 0;
-    if (at + sizeof value <= bytes.size()) {
-        std::memcpy(&value, bytes.data() + at, sizeof value);
-    }
-    return value;
-}
 
 std::string bytes_at(std::ifstream& in, std::uint64_t offset, std::uint64_t size) {
     std::string bytes(size, '\0');
@@ -53,7 +44,7 @@ std::optional<Place> large_directory(std::ifstream& in, std::uint64_t end, std::
         return std::nullopt;
     }
     const std::string locator = bytes_at(in, end - locator_size, locator_size);
-    const auto at = number_at<std::uint64_t>(locator, 8);
+    const auto at = little_endian<std::uint64_t>(locator, 8);
     if (!locator.starts_with("PK\x06\x07") || size < zip64_end_size || at > size - zip64_end_size) {
         return std::nullopt;
     }
@@ -61,7 +52,8 @@ std::optional<Place> large_directory(std::ifstream& in, std::uint64_t end, std::
     if (!record.starts_with("PK\x06\x06")) {
         return std::nullopt;
     }
-    return Place{number_at<std::uint64_t>(record, 48), number_at<std::uint64_t>(record, 40)};
+    return Place{little_endian<std::uint64_t>(record, 48),
+                 little_endian<std::uint64_t>(record, 40)};
 }
 
 std::optional<Place> directory_place(std::ifstream& in, std::uint64_t size) {
@@ -77,21 +69,21 @@ std::optional<Place> directory_place(std::ifstream& in, std::uint64_t size) {
     if (const auto large = large_directory(in, size - tail_size + end, size)) {
         return large;
     }
-    return Place{number_at<std::uint32_t>(tail, end + 16),
-                 number_at<std::uint32_t>(tail, end + 12)};
+    return Place{little_endian<std::uint32_t>(tail, end + 16),
+                 little_endian<std::uint32_t>(tail, end + 12)};
 }
 
 // The sizes that do not fit into 32 bits stand in the extra field 1, in this order.
 void read_large_sizes(std::string_view extra, ZipEntry& entry) {
     while (extra.size() >= 4) {
-        const auto id = number_at<std::uint16_t>(extra, 0);
-        const std::size_t size = number_at<std::uint16_t>(extra, 2);
+        const auto id = little_endian<std::uint16_t>(extra, 0);
+        const std::size_t size = little_endian<std::uint16_t>(extra, 2);
         extra.remove_prefix(4);
         if (id == 1) {
             std::size_t at = 0;
             for (std::uint64_t* field : {&entry.size, &entry.packed}) {
                 if (*field == in_zip64) {
-                    *field = number_at<std::uint64_t>(extra.substr(0, size), at);
+                    *field = little_endian<std::uint64_t>(extra.substr(0, size), at);
                     at += 8;
                 }
             }
@@ -101,18 +93,18 @@ void read_large_sizes(std::string_view extra, ZipEntry& entry) {
     }
 }
 
-std::string lower(std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text;
-}
-
 // Saved code and its origins are what PyTorch compresses. Its reader ignores case.
 bool is_code(const std::string& name) {
-    return lower(name.substr(std::min(name.find('/'), name.size()))).starts_with("/code/");
+    return folded_name(name.substr(std::min(name.find('/'), name.size()))).starts_with("/code/");
 }
 
 }  // namespace
+
+std::string folded_name(std::string name) {
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return name;
+}
 
 std::optional<std::vector<ZipEntry>> zip_directory(const std::filesystem::path& file) {
     std::error_code error;
@@ -126,16 +118,16 @@ std::optional<std::vector<ZipEntry>> zip_directory(const std::filesystem::path& 
     const std::string directory = bytes_at(in, place->offset, place->size);
     std::vector<ZipEntry> entries;
     for (std::string_view rest = directory; rest.starts_with("PK\x01\x02");) {
-        const std::size_t name = number_at<std::uint16_t>(rest, 28);
-        const std::size_t extra = number_at<std::uint16_t>(rest, 30);
-        const std::size_t comment = number_at<std::uint16_t>(rest, 32);
+        const std::size_t name = little_endian<std::uint16_t>(rest, 28);
+        const std::size_t extra = little_endian<std::uint16_t>(rest, 30);
+        const std::size_t comment = little_endian<std::uint16_t>(rest, 32);
         if (46 + name + extra + comment > rest.size()) {
             return std::nullopt;
         }
         ZipEntry entry{.name = std::string(rest.substr(46, name)),
-                       .stored = number_at<std::uint16_t>(rest, 10) == 0,
-                       .packed = number_at<std::uint32_t>(rest, 20),
-                       .size = number_at<std::uint32_t>(rest, 24)};
+                       .stored = little_endian<std::uint16_t>(rest, 10) == 0,
+                       .packed = little_endian<std::uint32_t>(rest, 20),
+                       .size = little_endian<std::uint32_t>(rest, 24)};
         read_large_sizes(rest.substr(46 + name, extra), entry);
         entries.push_back(std::move(entry));
         rest.remove_prefix(46 + name + extra + comment);

@@ -21,6 +21,9 @@ struct ZipEntry {
 // Nothing: there is no list that is whole. It is looked for where LibTorch's reader looks.
 std::optional<std::vector<ZipEntry>> zip_directory(const std::filesystem::path& file);
 
+// A record's name as LibTorch's reader compares names: it ignores case.
+std::string folded_name(std::string name);
+
 // Why an archive of PyTorch is not to be unpacked: what is not code is stored as it is, so that it
 // cannot be larger than the file. Nothing: it can be.
 std::optional<std::string> unsound_sizes(const std::vector<ZipEntry>& entries,

@@ -6,7 +6,7 @@
 #include "project/manifest_sections.h"
 #include "project/requests.h"
 #include "runtime/kernels/own_place.h"
-#include "runtime/registry/own_target.h"
+#include "runtime/kernels/own_target.h"
 #include "target/machine.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include "runtime/registry/registered_mapping.h"
 
 #include "runtime/kernels/own_place.h"
+#include "runtime/kernels/own_target.h"
 #include "runtime/registry/layer_shapes.h"
-#include "runtime/registry/own_target.h"
 #include "runtime/registry/registered_kernels.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "runtime/registry/own_target.h"
+#include "runtime/kernels/own_target.h"
 
 #include <torch/version.h>
 
