@@ -120,4 +120,11 @@ std::string toml_string(std::string_view text) {
     return result + '"';
 }
 
+std::string toml_key(const std::string& name) {
+    const bool bare = !name.empty() && name.find_first_not_of(
+                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                           "0123456789_-") == std::string::npos;
+    return bare ? name : toml_string(name);
+}
+
 }  // namespace twinkle::base

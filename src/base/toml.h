@@ -15,4 +15,7 @@ Node parse_toml_document(std::string_view text, std::string_view origin);
 // As a basic string, with its quotation marks.
 std::string toml_string(std::string_view text);
 
+// As a key: bare where TOML allows it, else as a basic string.
+std::string toml_key(const std::string& name);
+
 }  // namespace twinkle::base

@@ -8,7 +8,7 @@ namespace twinkle::binary {
 namespace {
 
 constexpr std::uint64_t most_symbols = 1u << 19;
-constexpr std::uint64_t longest_names = 32u << 20;
+constexpr std::uint64_t longest_symbol_names = 32u << 20;
 constexpr std::uint64_t longest_string = 4096;
 constexpr int most_versions = 1 << 15;  // an index has 15 bits
 constexpr std::uint64_t most_buckets = 1u << 22;
@@ -44,9 +44,9 @@ private:
     std::string read_names() const {
         const auto where = place(DT_STRTAB);
         const auto size = layout_.dynamic_value(DT_STRSZ);
-        return where && size
-                   ? source_.bytes(where->offset, std::min(*size, where->size), longest_names)
-                   : std::string();
+        return where && size ? source_.bytes(where->offset, std::min(*size, where->size),
+                                             longest_symbol_names)
+                             : std::string();
     }
 
     // A list of records, each with a list of its own; offsets only ever go forward, so it ends.

@@ -38,7 +38,7 @@ _twinkle_files() {
 complete -F _twinkle twinkle
 )";
 
-std::string action(ValueKind kind, const std::vector<std::string>& choices) {
+std::string bash_action(ValueKind kind, const std::vector<std::string>& choices) {
     switch (kind) {
         case ValueKind::file: return "_twinkle_files -f \"$cur\"";
         case ValueKind::folder: return "_twinkle_files -d \"$cur\"";
@@ -61,8 +61,8 @@ std::string value_cases(const std::vector<Option>& options, const std::string& p
         for (const auto& spelling : option.spellings()) {
             patterns.push_back(prefix + spelling);
         }
-        text += margin + base::join(patterns, " | ") + ") " + action(option.kind, option.choices) +
-                "; return ;;\n";
+        text += margin + base::join(patterns, " | ") + ") " +
+                bash_action(option.kind, option.choices) + "; return ;;\n";
     }
     return text;
 }
@@ -94,19 +94,19 @@ std::string bash_completion(const std::vector<Command>& commands) {
         const auto more = spellings(globals);
         options.insert(options.end(), more.begin(), more.end());
         words += "        " + command.name + ")\n            if [[ $cur == -* ]]; then\n" +
-                 "                " + action(ValueKind::choice, options) + "\n            else\n" +
-                 "                " +
+                 "                " + bash_action(ValueKind::choice, options) +
+                 "\n            else\n" + "                " +
                  (command.arguments.empty()
                       ? ":"
-                      : action(command.arguments[0].kind, command.arguments[0].choices)) +
+                      : bash_action(command.arguments[0].kind, command.arguments[0].choices)) +
                  "\n            fi\n            ;;\n";
     }
     auto first = names;
     const auto more = spellings(globals);
     first.insert(first.end(), more.begin(), more.end());
     return head + std::string("    case $command:$prev in\n") + values + "    esac\n" +
-           "    case $command in\n        \"\") " + action(ValueKind::choice, first) + " ;;\n" +
-           words + "    esac\n" + tail;
+           "    case $command in\n        \"\") " + bash_action(ValueKind::choice, first) +
+           " ;;\n" + words + "    esac\n" + tail;
 }
 
 }  // namespace twinkle::cli

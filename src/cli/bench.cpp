@@ -17,7 +17,7 @@ namespace twinkle::cli {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr double longest = 24 * 3600;
+constexpr double longest_duration = 24 * 3600;
 constexpr unsigned most_threads = 4096;
 constexpr unsigned most_runs = 10000;
 
@@ -72,13 +72,13 @@ void draw(const base::Json& report, const std::string& model, const fs::path& fi
     base::write_file_atomically(file, drawing);
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_bench(const Arguments& arguments, Console& console) {
     auto request = new_request("bench", console);
     request["fallback"] = fallback_words("true");
     add_choice_of_sites(request, arguments);
     add_number(request, arguments, "threads", "threads", 1u, most_threads,
                "a number of threads, 1 to 4096");
-    add_number(request, arguments, "duration", "duration", 1e-3, longest,
+    add_number(request, arguments, "duration", "duration", 1e-3, longest_duration,
                "a number of seconds, up to a day");
     add_number(request, arguments, "runs", "runs", 1u, most_runs, "a number of runs, 1 to 10000");
     add_number(request, arguments, "warmup", "warm_up", 0u, most_runs,
@@ -157,7 +157,7 @@ Command bench_command() {
                       "twinkle bench model.pt --inputs \"int64[1,512]:0..32000\" --threads 4"},
                      {"The figures, for a script",
                       "twinkle bench model.pt --inputs inputs.pt --json | jq .speedups"}},
-        .run = run};
+        .run = run_bench};
 }
 
 }  // namespace twinkle::cli

@@ -33,7 +33,7 @@ Table::Cell speedup_cell(const Json& speedup) {
                                                             : Style::plain};
 }
 
-Table site_table(const Json& report, Notes* notes, const std::string& implied) {
+Table site_times(const Json& report, Notes* notes, const std::string& implied) {
     const auto right = Table::Align::right;
     Table table({{"site", Table::Align::left, Table::Fit::tail},
                  {"status"},
@@ -151,7 +151,7 @@ std::string machine_text(const Json& report) {
 }
 
 std::string bench_tables(const Json& report, std::size_t columns, bool color) {
-    return sites_text(report, site_table, columns, color) + models_text(report, columns, color) +
+    return sites_text(report, site_times, columns, color) + models_text(report, columns, color) +
            "\n" + machine_text(report) + "\n";
 }
 

@@ -136,7 +136,7 @@ std::vector<std::filesystem::path> projects(operations::Workplace& place,
     return folders;
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_cache(const Arguments& arguments, Console& console) {
     HubCommand command(console);
     auto& place = command.place();
     const auto action = *arguments.text("ACTION");
@@ -196,7 +196,7 @@ Command cache_command() {
         .examples = {{"What is in the cache, and how large it is", "twinkle cache list"},
                      {"Only what two projects need stays",
                       "twinkle cache prune ~/serving ~/training --dry-run"}},
-        .run = run};
+        .run = run_cache};
 }
 
 }  // namespace twinkle::cli

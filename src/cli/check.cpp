@@ -136,7 +136,7 @@ Json add_model_fits(const std::string& kernel, const std::string& model, bool al
     return fits;
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_check(const Arguments& arguments, Console& console) {
     const std::string path = *arguments.text("PATH");
     const auto file = arguments.text("sarif");
     if (file == "-") {
@@ -223,7 +223,7 @@ Command check_command() {
                      {"In CI, with findings beside the source",
                       "twinkle check . --sarif twinkle.sarif"},
                      {"Do the layers fit my model?", "twinkle check build --model model.pt"}},
-        .run = run};
+        .run = run_check};
 }
 
 }  // namespace twinkle::cli

@@ -7,7 +7,7 @@
 namespace twinkle::cli {
 namespace {
 
-int run(const Arguments& arguments, Console& console) {
+int run_completions(const Arguments& arguments, Console& console) {
     const auto shell = *arguments.text("SHELL");
     const auto all = commands();
     if (shell != "bash" && shell != "zsh" && shell != "fish") {
@@ -43,7 +43,7 @@ Command completions_command() {
             .examples = {{"Complete in this bash", "source <(twinkle completions bash)"},
                          {"Complete in every fish",
                           "twinkle completions fish > ~/.config/fish/completions/twinkle.fish"}},
-            .run = run};
+            .run = run_completions};
 }
 
 }  // namespace twinkle::cli

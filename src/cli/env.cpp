@@ -99,7 +99,7 @@ std::string text(const Json& facts, Console& console) {
     return document_text(flat, console.result_columns(), console.result_color());
 }
 
-int run(const Arguments&, Console& console) {
+int run_env(const Arguments&, Console& console) {
     auto document = facts(console.globals().offline);
     if (console.json()) {
         console.result("env", std::move(document));
@@ -126,7 +126,7 @@ Command env_command() {
                      {"Choose kernels here for that machine",
                       "ssh server twinkle env --json > server.json && twinkle resolve --target "
                       "server.json"}},
-        .run = run};
+        .run = run_env};
 }
 
 }  // namespace twinkle::cli

@@ -46,7 +46,7 @@ void say_what_was_done(const operations::FetchReport& report, Console& console) 
                       : ""));
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_fetch(const Arguments& arguments, Console& console) {
     HubCommand command(console, arguments.text("lockfile"));
     operations::FetchOptions options;
     for (const auto& text : arguments.list("SPEC")) {
@@ -110,7 +110,7 @@ Command fetch_command() {
                       "twinkle fetch kernels-community/activation"},
                      {"For the machines of two targets of the manifest",
                       "twinkle fetch --target prod --target test"}},
-        .run = run};
+        .run = run_fetch};
 }
 
 }  // namespace twinkle::cli

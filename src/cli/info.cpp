@@ -7,15 +7,12 @@
 #include "cli/console.h"
 #include "cli/document.h"
 #include "cli/hub_command.h"
+#include "cli/json_fields.h"
 
 namespace twinkle::cli {
 namespace {
 
 using base::Json;
-
-Json text_or_null(const std::string& text) {
-    return text.empty() ? Json() : Json(text);
-}
 
 Json git_json(const std::optional<kernel::GitState>& state) {
     return state ? Json{{"commit", state->commit}, {"dirty", state->dirty}} : Json();
@@ -126,7 +123,7 @@ std::string info_text(const operations::KernelInfo& info, Console& console) {
     return document_text(shown, console.result_columns(), console.result_color());
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_info(const Arguments& arguments, Console& console) {
     HubCommand command(console);
     const auto text = *arguments.text("PATH|SPEC");
     const auto info =
@@ -159,7 +156,7 @@ Command info_command() {
             .examples = {{"A kernel of the Hub", "twinkle info kernels-community/activation"},
                          {"Its licence, for a script",
                           "twinkle info kernels-community/activation@1 --json | jq -r .license"}},
-            .run = run};
+            .run = run_info};
 }
 
 }  // namespace twinkle::cli

@@ -76,7 +76,7 @@ fs::path manifest_file(const Console& console, bool force) {
     return file;
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_init(const Arguments& arguments, Console& console) {
     const fs::path file = manifest_file(console, arguments.flag("force"));
     const auto model = arguments.text("MODEL");
     std::vector<project::ClassFound> classes;
@@ -136,7 +136,7 @@ Command init_command() {
                      .help = "Overwrite a manifest that is there"}},
         .examples = {{"A manifest to start from", "twinkle init"},
                      {"With the classes of a model", "twinkle init model.pt"}},
-        .run = run};
+        .run = run_init};
 }
 
 }  // namespace twinkle::cli

@@ -84,7 +84,7 @@ void show_kernel(const operations::KernelView& view, bool symbols, bool load, Co
     }
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_inspect(const Arguments& arguments, Console& console) {
     const std::string text = *arguments.text("PATH|SPEC|MODEL");
     const Subject subject = subject_of(text);
     const bool symbols = arguments.flag("symbols");
@@ -160,7 +160,7 @@ Command inspect_command() {
                      {"How one class computes", "twinkle inspect model.pt --graph LlamaRMSNorm"},
                      {"The kernels that a kernelized model needs",
                       "twinkle inspect fast.pt --json | jq .kernels"}},
-        .run = run};
+        .run = run_inspect};
 }
 
 }  // namespace twinkle::cli

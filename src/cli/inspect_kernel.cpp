@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "binary/demangle.h"
 #include "binary/limited_api.h"
+#include "cli/json_fields.h"
 
 namespace twinkle::cli {
 namespace {
@@ -22,10 +23,6 @@ const char* kind_name(ParameterKind kind) {
         case ParameterKind::var_keyword: return "var-keyword";
     }
     return "";
-}
-
-Json text_or_null(const std::string& text) {
-    return text.empty() ? Json() : Json(text);
 }
 
 Json parameters_json(const std::vector<Parameter>& parameters) {

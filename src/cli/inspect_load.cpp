@@ -12,14 +12,6 @@ using base::Json;
 using base::Style;
 using base::Table;
 
-std::string joined(const Json& texts) {
-    std::vector<std::string> parts;
-    for (const auto& text : texts) {
-        parts.push_back(text.is_string() ? text.get<std::string>() : "");
-    }
-    return base::join(parts, ", ");
-}
-
 }  // namespace
 
 Json load_kernel_apart(const std::filesystem::path& kernel, Console& console) {
@@ -50,9 +42,9 @@ std::string load_report(const Json& loaded, std::size_t columns, bool color) {
                      {"schema as registered", Table::Align::left, Table::Fit::wrap}});
     for (const auto& op : loaded.value("operators", Json::array())) {
         operators.add({{text_of(op, "name")},
-                       {joined(op.value("keys", Json::array()))},
-                       {joined(op.value("mutates", Json::array()))},
-                       {joined(op.value("aliases", Json::array()))},
+                       {joined_texts(op.value("keys", Json::array()))},
+                       {joined_texts(op.value("mutates", Json::array()))},
+                       {joined_texts(op.value("aliases", Json::array()))},
                        {text_of(op, "schema")}});
     }
     if (!operators.empty()) {

@@ -11,18 +11,18 @@ namespace {
 
 // A signal handler can reach nothing but globals; they stay in this file.
 std::atomic<int> target{0};
-std::atomic<int> count{0};
+std::atomic<int> interrupts_seen{0};
 std::atomic<bool> say_json{false};
 std::atomic<bool> raises_flag{false};
 std::atomic<bool> stop_flag{false};
 
-constexpr std::string_view words = "\nerror: interrupted\n";
+constexpr std::string_view plain_words = "\nerror: interrupted\n";
 constexpr std::string_view json_words =
     "{\"error\": {\"code\": \"interrupted\", \"hint\": \"\", \"what\": \"interrupted\", "
     "\"where\": \"\", \"why\": \"\"}}\n";
 
 void on_interrupt(int) {
-    const int earlier = count.fetch_add(1);
+    const int earlier = interrupts_seen.fetch_add(1);
     if (const int pid = target.load(); pid > 0) {
         kill(pid, earlier == 0 ? SIGINT : SIGKILL);
         return;
@@ -31,7 +31,7 @@ void on_interrupt(int) {
         stop_flag = true;
         return;
     }
-    const auto text = say_json ? json_words : words;
+    const auto text = say_json ? json_words : plain_words;
     [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
     _exit(130);
 }
@@ -63,7 +63,7 @@ void install_interrupt_handler(bool json) {
 }
 
 bool interrupted() {
-    return count.load() > 0;
+    return interrupts_seen.load() > 0;
 }
 
 InterruptTarget::InterruptTarget(int pid) {

@@ -28,7 +28,7 @@ operations::LockOptions lock_options(const Arguments& arguments) {
     return options;
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_lock(const Arguments& arguments, Console& console) {
     HubCommand command(console, arguments.text("lockfile"));
     if (arguments.flag("check") && arguments.flag("upgrade")) {
         throw Error(ErrorCode::malformed, {.what = "--check and --upgrade exclude each other",
@@ -85,7 +85,7 @@ Command lock_command() {
                      {"In CI: does the lock fit the manifest?", "twinkle lock --check"},
                      {"Take the newest commit of one kernel",
                       "twinkle lock --upgrade kernels-community/activation"}},
-        .run = run};
+        .run = run_lock};
 }
 
 }  // namespace twinkle::cli

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/quantity.h"
 #include "cli/hub_command.h"
+#include "cli/json_fields.h"
 
 namespace twinkle::cli {
 namespace {
@@ -24,10 +25,6 @@ std::string kind_name(LockChange::Kind kind) {
     return kind == LockChange::Kind::added     ? "added"
            : kind == LockChange::Kind::changed ? "changed"
                                                : "removed";
-}
-
-base::Json text_or_null(const std::string& text) {
-    return text.empty() ? base::Json() : base::Json(text);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ std::vector<std::pair<std::string, std::string>> generated_files(const std::vect
     return files;
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_man(const Arguments& arguments, Console& console) {
     const auto all = commands();
     if (const auto root = arguments.text("generate")) {
         for (const auto& [name, contents] : generated_files(all)) {
@@ -73,7 +73,7 @@ Command man_command() {
                                  "DIR/completions instead",
                          .kind = ValueKind::folder}},
             .examples = {{"Read the page of kernelize", "twinkle man kernelize | man -l -"}},
-            .run = run,
+            .run = run_man,
             .hidden = true};
 }
 

@@ -19,29 +19,9 @@ using base::Json;
 using base::Style;
 using base::Table;
 
-std::uint64_t number_of(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
-}
-
-const Json& list_of(const Json& object, const char* key) {
-    static const Json none = Json::array();
-    const auto found = object.find(key);
-    return found != object.end() && found->is_array() ? *found : none;
-}
-
 bool is_true(const Json& object, const char* key) {
     const auto found = object.find(key);
     return found != object.end() && found->is_boolean() && found->get<bool>();
-}
-
-std::string joined(const Json& texts) {
-    std::vector<std::string> parts;
-    for (const auto& text : texts) {
-        parts.push_back(text.is_string() ? base::printable(text.get_ref<const std::string&>())
-                                         : "");
-    }
-    return base::join(parts, ", ");
 }
 
 std::string count_text(const Json& object, const char* key) {
@@ -60,10 +40,10 @@ std::string section(const std::string& title, const Table& table, std::size_t co
 // The kernel of a class in a few words: "twinkle-pack: RMSNorm", "preset: RMSNorm", or why not.
 Table::Cell binding_cell(const Json& binding) {
     const auto kernel = shown_text(binding, "kernel");
-    const auto layers = joined(list_of(binding, "layers"));
+    const auto layers = joined_texts(list_of(binding, "layers"));
     const auto by = shown_text(binding, "by");
     const auto& kept = list_of(binding, "kept");
-    const auto fits = number_of(binding, "fits");
+    const auto fits = count_in(binding, "fits");
     if (by == "preset") {
         return {layers + ", with the preset", Style::yellow};
     }
@@ -73,8 +53,8 @@ Table::Cell binding_cell(const Json& binding) {
             Style::yellow};
     }
     std::string text = kernel.empty() ? layers : kernel;
-    if (fits < number_of(binding, "sites")) {
-        text += fmt::format(" ({} of {})", fits, number_of(binding, "sites"));
+    if (fits < count_in(binding, "sites")) {
+        text += fmt::format(" ({} of {})", fits, count_in(binding, "sites"));
     }
     return by == "name" ? Table::Cell(text + " has its name", Style::yellow)
                         : Table::Cell(text, Style::green);
@@ -172,7 +152,7 @@ std::string function_sections(const Json& inspection, std::size_t columns, bool 
         traced.add({{shown_text(one, "name")},
                     {count_text(one, "calls")},
                     {shown_text(one, "file")},
-                    {joined(list_of(one, "classes"))}});
+                    {joined_texts(list_of(one, "classes"))}});
     }
     return section("functions", functions, columns, color) +
            section("functions that were traced through", traced, columns, color);
@@ -218,11 +198,11 @@ std::string facts(const Json& inspection) {
     const auto type = shown_text(inspection, "class");
     text += type.empty() ? "\n" : ", " + type + "\n";
     if (inspection.contains("parameters")) {
-        text += fmt::format("{} parameters, {} of tensors ({}){}\n",
-                            number_of(inspection, "parameters"),
-                            base::human_bytes(number_of(inspection, "tensor_bytes")),
-                            joined(list_of(inspection, "dtypes")),
-                            is_true(inspection, "training") ? ", in training mode" : "");
+        text +=
+            fmt::format("{} parameters, {} of tensors ({}){}\n", count_in(inspection, "parameters"),
+                        base::human_bytes(count_in(inspection, "tensor_bytes")),
+                        joined_texts(list_of(inspection, "dtypes")),
+                        is_true(inspection, "training") ? ", in training mode" : "");
     }
     const auto because = shown_text(inspection, "because");
     if (!because.empty()) {
@@ -236,12 +216,12 @@ std::string next_steps(const Json& inspection) {
     std::vector<project::FunctionFound> functions;
     for (const auto& binding : list_of(inspection, "bindings")) {
         const auto kernel = shown_text(binding, "kernel");
-        if (shown_text(binding, "by") != "name" || number_of(binding, "fits") == 0) {
+        if (shown_text(binding, "by") != "name" || count_in(binding, "fits") == 0) {
             continue;
         }
         if (shown_text(binding, "kind") == "function") {
             functions.push_back(
-                {shown_text(binding, "class"), kernel, number_of(binding, "fits"), false});
+                {shown_text(binding, "class"), kernel, count_in(binding, "fits"), false});
         } else {
             text += fmt::format("[layers.{}]\nclasses = [\"{}\"]\n",
                                 kernel.substr(kernel.rfind(' ') + 1), shown_text(binding, "class"));

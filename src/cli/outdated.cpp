@@ -46,7 +46,7 @@ void print_table(const std::vector<OutdatedKernel>& kernels, Console& console) {
     console.result(table);
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_outdated(const Arguments& arguments, Console& console) {
     HubCommand command(console, arguments.text("lockfile"));
     const auto kernels = operations::outdated(command.place(), arguments.list("target"));
     if (console.json()) {
@@ -83,7 +83,7 @@ Command outdated_command() {
         .examples = {{"What could be upgraded", "twinkle outdated"},
                      {"How many kernels, for a script",
                       "twinkle outdated --json | jq '.outdated | length'"}},
-        .run = run};
+        .run = run_outdated};
 }
 
 }  // namespace twinkle::cli

@@ -49,12 +49,6 @@ std::string short_name(const std::string& name) {
     return name.substr(name.rfind('.') + 1);
 }
 
-const Json& list_of(const Json& report, const char* key) {
-    static const Json none = Json::array();
-    const auto found = report.find(key);
-    return found != report.end() && found->is_array() ? *found : none;
-}
-
 std::string shown_site(const Json& site) {
     const auto name = shown_text(site, "site");
     return name.empty() ? "(the model)" : name;

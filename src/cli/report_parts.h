@@ -11,11 +11,11 @@
 #include "base/json.h"
 #include "base/table.h"
 #include "base/terminal.h"
+#include "cli/json_fields.h"
 
 namespace twinkle::cli {
 
 std::optional<double> number_of(const base::Json& object, const char* key);
-const base::Json& list_of(const base::Json& report, const char* key);  // empty if there is none
 inline const base::Json& sites_of(const base::Json& report) {
     return list_of(report, "sites");
 }

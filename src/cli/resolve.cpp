@@ -42,7 +42,7 @@ void print_table(const std::vector<Decision>& decisions, Console& console) {
                 {.what = std::move(what), .where = {}, .why = {}, .hint = "leave one of them out"});
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_resolve(const Arguments& arguments, Console& console) {
     const auto bundle = arguments.text("bundle");
     if (bundle && arguments.text("output")) {
         fail_both("--bundle and -o both say where to write: the mapping of a bundle is inside it");
@@ -134,7 +134,7 @@ Command resolve_command() {
              {"A folder to copy to a machine without network",
               "twinkle resolve --target prod --bundle deploy/kernels"},
              {"The reasons, for a script", "twinkle resolve --json | jq '.decisions[]'"}},
-        .run = run};
+        .run = run_resolve};
 }
 
 }  // namespace twinkle::cli

@@ -10,7 +10,7 @@
 namespace twinkle::cli {
 namespace {
 
-int run(const Arguments& arguments, Console& console) {
+int run_model(const Arguments& arguments, Console& console) {
     auto request = new_request("run", console);
     request["model"] = existing_file(*arguments.text("MODEL"), "model").string();
     std::vector<std::filesystem::path> sources = {request["model"].get<std::string>()};
@@ -80,7 +80,7 @@ Command run_command() {
                       "twinkle run fast.pt --inputs inputs.pt -o outputs.pt"},
                      {"On inputs made up from a fixed seed",
                       "twinkle run model.pt --inputs \"int64[1,128]:0..32000\" -o outputs.pt"}},
-        .run = run};
+        .run = run_model};
 }
 
 }  // namespace twinkle::cli

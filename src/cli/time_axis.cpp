@@ -10,8 +10,8 @@ namespace twinkle::cli {
 namespace {
 
 // What is less (zero among it) or more is drawn as these.
-constexpr double shortest = 1e-3;
-constexpr double longest = 1e12;  // 12 days
+constexpr double shortest_time = 1e-3;
+constexpr double longest_time = 1e12;  // 12 days
 constexpr std::array<double, 3> round_numbers = {1, 2, 5};
 
 // Every 1, 2 and 5 times a power of ten within the limits.
@@ -36,7 +36,7 @@ std::string drawn_time(double us) {
 }
 
 double TimeAxis::place(double us) const {
-    return logarithmic_ ? std::log10(std::max(us, shortest)) : us;
+    return logarithmic_ ? std::log10(std::max(us, shortest_time)) : us;
 }
 
 double TimeAxis::at(double us) const {
@@ -49,7 +49,7 @@ void TimeAxis::add_tick(double us) {
 }
 
 TimeAxis TimeAxis::linear(double most, double left, double right) {
-    most = std::clamp(most, shortest, longest);
+    most = std::clamp(most, shortest_time, longest_time);
     TimeAxis axis(false, left, right);
     const auto steps = round_times(most / 10, most);
     const double step =
@@ -63,8 +63,8 @@ TimeAxis TimeAxis::linear(double most, double left, double right) {
 }
 
 TimeAxis TimeAxis::logarithmic(double least, double most, double left, double right) {
-    least = std::clamp(least, shortest, longest);
-    most = std::clamp(most, least, longest);
+    least = std::clamp(least, shortest_time, longest_time);
+    most = std::clamp(most, least, longest_time);
     TimeAxis axis(true, left, right);
     const auto times = round_times(least / 10, most * 10);
     auto first = std::upper_bound(times.begin(), times.end(), least) - 1;

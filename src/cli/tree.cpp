@@ -41,7 +41,7 @@ void add_lines(const TreeNode& node, const std::string& indent, std::string& tex
     }
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_tree(const Arguments& arguments, Console& console) {
     HubCommand command(console, arguments.text("lockfile"));
     const auto tree = operations::dependency_tree(command.place());
     if (console.json()) {
@@ -73,7 +73,7 @@ Command tree_command() {
             .arguments = {},
             .options = {lockfile_option()},
             .examples = {{"The tree of the project in this folder", "twinkle tree"}},
-            .run = run};
+            .run = run_tree};
 }
 
 }  // namespace twinkle::cli

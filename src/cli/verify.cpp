@@ -123,7 +123,7 @@ operations::VerifyOptions verify_options(const Arguments& arguments) {
     return options;
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_verify(const Arguments& arguments, Console& console) {
     HubCommand command(console, arguments.text("lockfile"));
     const auto builds = operations::verify(command.place(), verify_options(arguments));
     for (const auto& build : builds) {
@@ -180,7 +180,7 @@ Command verify_command() {
                              "changed since they were verified with this option"}},
         .examples = {{"Everything that is locked", "twinkle verify"},
                      {"A build in a folder", "twinkle verify build/torch-universal"}},
-        .run = run};
+        .run = run_verify};
 }
 
 }  // namespace twinkle::cli

@@ -75,7 +75,7 @@ base::Json to_json(const sigstore::Verified& verified) {
             {"log_index", verified.log_index}};
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_verify_blob(const Arguments& arguments, Console& console) {
     const auto artifact = *arguments.text("ARTIFACT");
     sigstore::Verified verified;
     try {
@@ -134,7 +134,7 @@ Command verify_blob_command() {
               "https://github.com/org/name/.github/workflows/release.yml@refs/tags/v1"},
              {"One that is signed with a key of your own",
               "twinkle verify-blob model.pt --bundle model.pt.sigstore.json --key cosign.pub"}},
-        .run = run};
+        .run = run_verify_blob};
 }
 
 }  // namespace twinkle::cli

@@ -91,7 +91,7 @@ bool any(const std::vector<operations::VersionListing>& listings, bool VariantCh
                          : "build the kernel for it, or choose another --target"});
 }
 
-int run(const Arguments& arguments, Console& console) {
+int run_versions(const Arguments& arguments, Console& console) {
     HubCommand command(console);
     auto& place = command.place();
     const auto text = *arguments.text("PATH|SPEC");
@@ -142,7 +142,7 @@ Command versions_command() {
               "twinkle versions kernels/activation --target torch=2.11,backend=cu130,arch=9.0"},
              {"In CI: is there a build of version 1 for that server?",
               "twinkle versions kernels-community/activation@1 --target server.json"}},
-        .run = run};
+        .run = run_versions};
 }
 
 }  // namespace twinkle::cli

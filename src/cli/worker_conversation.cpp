@@ -5,6 +5,7 @@
 
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cli/json_fields.h"
 
 namespace twinkle::cli {
 namespace {
@@ -13,17 +14,12 @@ constexpr std::size_t longest_event = 64u << 20;  // the report of a model with 
 constexpr std::size_t longest_speech = 4096;
 constexpr std::size_t longest_text = 4096;  // of a name or a sentence that is shown
 
-std::string text_of(const base::Json& object, const char* key) {
+std::string short_text(const base::Json& object, const char* key) {
     const auto found = object.find(key);
     if (found == object.end() || !found->is_string()) {
         return {};
     }
     return found->get_ref<const std::string&>().substr(0, longest_text);
-}
-
-std::uint64_t number_of(const base::Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
 }
 
 std::string stage_words(const std::string& stage) {
@@ -96,19 +92,19 @@ void WorkerConversation::event_line(std::string_view line) {
 }
 
 void WorkerConversation::event(const base::Json& message) {
-    const auto kind = text_of(message, "event");
+    const auto kind = short_text(message, "event");
     if (kind == "stage") {
-        stage_ = text_of(message, "stage");
-        what_ = base::printable(text_of(message, "what"));
+        stage_ = short_text(message, "stage");
+        what_ = base::printable(short_text(message, "what"));
         const auto line = stage_words(stage_) + (what_.empty() ? "" : " " + what_);
         console_.detail(line);
         console_.progress().show(line);
     } else if (kind == "progress") {
-        console_.progress().show(text_of(message, "what"), number_of(message, "done"),
-                                 number_of(message, "total"));
+        console_.progress().show(short_text(message, "what"), count_in(message, "done"),
+                                 count_in(message, "total"));
     } else if (kind == "log") {
-        const auto level = text_of(message, "level");
-        const auto text = text_of(message, "text");
+        const auto level = short_text(message, "level");
+        const auto text = short_text(message, "text");
         level == "warning" ? console_.warn(text)
         : level == "info"  ? console_.note(text)
         : level == "trace" ? console_.trace(text)
@@ -118,11 +114,11 @@ void WorkerConversation::event(const base::Json& message) {
         result_ = *result;
     } else if (const auto error = message.find("error");
                error != message.end() && error->is_object()) {
-        error_.emplace(code_of(text_of(*error, "code")),
-                       ErrorDetails{.what = text_of(*error, "what"),
-                                    .where = text_of(*error, "where"),
-                                    .why = text_of(*error, "why"),
-                                    .hint = text_of(*error, "hint")});
+        error_.emplace(code_of(short_text(*error, "code")),
+                       ErrorDetails{.what = short_text(*error, "what"),
+                                    .where = short_text(*error, "where"),
+                                    .why = short_text(*error, "why"),
+                                    .hint = short_text(*error, "hint")});
     } else {
         not_the_protocol("a message that is no event, result or error");
     }

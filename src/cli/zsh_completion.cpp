@@ -19,7 +19,7 @@ std::string zsh_text(std::string_view text) {
     return result;
 }
 
-std::string action(ValueKind kind, const std::vector<std::string>& choices) {
+std::string zsh_action(ValueKind kind, const std::vector<std::string>& choices) {
     switch (kind) {
         case ValueKind::file: return "_files";
         case ValueKind::folder: return "_files -/";
@@ -34,7 +34,7 @@ std::string value(const Option& option, bool long_form) {
         return {};
     }
     return std::string(long_form ? "=" : "") + "[" + zsh_text(option.help) +
-           "]:" + zsh_text(option.value) + ":" + action(option.kind, option.choices);
+           "]:" + zsh_text(option.value) + ":" + zsh_action(option.kind, option.choices);
 }
 
 // One specification a spelling; the spellings of an option exclude each other.
@@ -71,7 +71,7 @@ std::string zsh_completion(const std::vector<Command>& commands) {
                      std::string(argument.repeatable ? "*:"
                                  : argument.required ? ":"
                                                      : "::") +
-                     zsh_text(argument.name) + ":" + action(argument.kind, argument.choices) +
+                     zsh_text(argument.name) + ":" + zsh_action(argument.kind, argument.choices) +
                      "' \\\n";
         }
         cases += "                && return\n            ;;\n";

@@ -19,7 +19,7 @@ namespace twinkle::hub {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 // Each has a lock and a file open. More than the Hub answers at once, so that it never waits; but
 // who has just begun does not know how fast it is, and what it takes, other processes cannot.
@@ -104,8 +104,8 @@ public:
 private:
     struct Waiting {
         WantedBlob blob;
-        Clock::time_point since = Clock::now();
-        Clock::time_point tried = since;
+        SteadyClock::time_point since = SteadyClock::now();
+        SteadyClock::time_point tried = since;
         bool mentioned = false;
     };
 
@@ -185,7 +185,7 @@ private:
 
     // Looks for blobs that others have finished, or left.
     void poll() {
-        const auto now = Clock::now();
+        const auto now = SteadyClock::now();
         if (now - polled_ < poll_interval_) {
             return;
         }
@@ -204,7 +204,7 @@ private:
     }
 
     // True: it need not be waited for any more.
-    bool settle(Waiting& entry, Clock::time_point now) {
+    bool settle(Waiting& entry, SteadyClock::time_point now) {
         if (take_from_cache(entry.blob)) {
             return true;
         }
@@ -233,7 +233,7 @@ private:
     std::size_t active_large_ = 0;
     std::size_t finished_ = 0;
     bool filling_ = false;
-    Clock::time_point polled_ = Clock::now();
+    SteadyClock::time_point polled_ = SteadyClock::now();
     milliseconds poll_interval_ = shortest_poll;
 };
 

@@ -17,13 +17,13 @@ namespace twinkle::hub {
 namespace {
 
 constexpr std::size_t longest_token = 4096;
-constexpr std::string_view blank = " \t\r\n\v\f";
+constexpr std::string_view white_space = " \t\r\n\v\f";
 
 std::string trimmed(std::string_view text) {
-    const auto first = text.find_first_not_of(blank);
+    const auto first = text.find_first_not_of(white_space);
     return first == std::string_view::npos
                ? std::string()
-               : std::string(text.substr(first, text.find_last_not_of(blank) - first + 1));
+               : std::string(text.substr(first, text.find_last_not_of(white_space) - first + 1));
 }
 
 class Environment {
@@ -120,10 +120,10 @@ std::chrono::seconds seconds_of(const Environment& environment, const char* name
 // The text is wiped; nothing of it may be in the message.
 Secret checked_token(std::string text, const std::string& where) {
     const std::string_view view = text;
-    const auto first = view.find_first_not_of(blank);
+    const auto first = view.find_first_not_of(white_space);
     const auto token = first == std::string_view::npos
                            ? std::string_view()
-                           : view.substr(first, view.find_last_not_of(blank) - first + 1);
+                           : view.substr(first, view.find_last_not_of(white_space) - first + 1);
     const bool sane =
         std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < 0x7f; });
     const bool fits = token.size() <= longest_token;

@@ -14,7 +14,6 @@ namespace fs = std::filesystem;
 namespace twinkle::kernel {
 namespace {
 
-using base::Node;
 using base::TableReader;
 
 constexpr std::string_view file_name = "build.toml";
@@ -23,12 +22,12 @@ class ProjectReader {
 public:
     explicit ProjectReader(Findings& findings) : findings_(findings) {}
 
-    BuildToml read(const Node& root) {
+    BuildToml read(const base::Node& root) {
         TableReader reader(root, file_name, "build.toml");
         BuildToml project;
         read_general(reader.require("general"), project);
         for (const char* framework : {"torch", "torch-noarch", "tvm-ffi"}) {
-            if (const Node* section = reader.find(framework)) {
+            if (const base::Node* section = reader.find(framework)) {
                 project.framework = framework;
                 read_framework(*section, project);
             }
@@ -36,7 +35,7 @@ public:
         if (project.framework.empty()) {
             add(0, "there is no [torch], [torch-noarch] or [tvm-ffi]");
         }
-        if (const Node* kernels = reader.find("kernel")) {
+        if (const base::Node* kernels = reader.find("kernel")) {
             for (const base::Member& member : reader.as_table(*kernels, "kernel").members) {
                 read_kernel(member, project);
             }
@@ -50,7 +49,7 @@ private:
             {"project/build-toml", severity, std::move(text), std::string(file_name), line});
     }
 
-    void read_general(const Node& node, BuildToml& project) {
+    void read_general(const base::Node& node, BuildToml& project) {
         TableReader reader(node, file_name, "[general]");
         project.name = reader.required_string("name");
         project.edition = reader.integer("edition", 0, 1000).value_or(0);
@@ -80,29 +79,29 @@ private:
         }
         project.python_depends = reader.strings("python-depends");
         for (const char* backend : {"cuda", "neuron", "tpu", "xpu"}) {
-            if (const Node* section = reader.find(backend)) {
+            if (const base::Node* section = reader.find(backend)) {
                 TableReader own(*section, file_name, "a backend's section");
                 for (std::string& name : own.strings("python-depends")) {
                     project.python_depends.push_back(std::move(name));
                 }
             }
         }
-        if (const Node* hub = reader.find("hub")) {
+        if (const base::Node* hub = reader.find("hub")) {
             TableReader own(*hub, file_name, "[general.hub]");
             project.repo_id = own.string("repo-id").value_or("");
         }
     }
 
-    void read_framework(const Node& node, BuildToml& project) {
+    void read_framework(const base::Node& node, BuildToml& project) {
         TableReader reader(node, file_name, "[" + project.framework + "]");
         project.sources = reader.strings("src");
-        const Node* stable = reader.find("stable-abi");
-        if (stable != nullptr && stable->kind == Node::Kind::table) {
+        const base::Node* stable = reader.find("stable-abi");
+        if (stable != nullptr && stable->kind == base::Node::Kind::table) {
             for (const base::Member& member : stable->members) {
                 project.stable_abi.emplace_back(member.key,
                                                 reader.as_string(member.value, member.key));
             }
-        } else if (stable != nullptr && stable->kind == Node::Kind::string) {
+        } else if (stable != nullptr && stable->kind == base::Node::Kind::string) {
             project.stable_abi.emplace_back("", stable->text);
         }
         if (project.framework == "torch-noarch") {
@@ -189,7 +188,7 @@ std::string BuildToml::package_name() const {
 std::optional<BuildToml> read_build_toml(const fs::path& file, Findings& findings) {
     try {
         const std::string text = base::read_file(file, "build.toml", 1u << 20);
-        const Node root = base::parse_toml_document(text, std::string(file_name));
+        const base::Node root = base::parse_toml_document(text, std::string(file_name));
         return ProjectReader(findings).read(root);
     } catch (const Error& error) {
         if (error.code() != ErrorCode::malformed) {

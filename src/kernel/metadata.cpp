@@ -9,7 +9,6 @@
 namespace twinkle::kernel {
 namespace {
 
-using base::Node;
 using base::TableReader;
 
 constexpr std::string_view lower = "abcdefghijklmnopqrstuvwxyz";
@@ -42,7 +41,7 @@ class MetadataReader {
 public:
     explicit MetadataReader(std::string_view origin) : origin_(origin) {}
 
-    Metadata read(const Node& root) {
+    Metadata read(const base::Node& root) {
         TableReader reader(root, origin_, "the metadata of a kernel");
         Metadata metadata;
         metadata.id = checked(reader, "id", "an identifier", [](std::string_view id) {
@@ -55,21 +54,21 @@ public:
         metadata.python_depends =
             reader.as_strings(reader.require("python-depends"), "python-depends");
         read_backend(reader.require("backend"), metadata);
-        if (const Node* digest = reader.find("digest")) {
+        if (const base::Node* digest = reader.find("digest")) {
             metadata.digest = read_digest(*digest);
         }
         if (reader.find("kernels-minver") != nullptr) {
             metadata.kernels_minver =
                 checked(reader, "kernels-minver", "three numbers (as in 0.17.0)", is_three_numbers);
         }
-        if (const Node* list = reader.find("kernel-depends")) {
-            for (const Node& item : reader.as_array(*list, "kernel-depends").items) {
+        if (const base::Node* list = reader.find("kernel-depends")) {
+            for (const base::Node& item : reader.as_array(*list, "kernel-depends").items) {
                 metadata.kernel_depends.push_back(read_dependency(item));
             }
         }
         metadata.upstream = reader.string("upstream").value_or("");
         metadata.source = reader.string("source").value_or("");
-        if (const Node* provenance = reader.find("provenance")) {
+        if (const base::Node* provenance = reader.find("provenance")) {
             metadata.provenance = read_provenance(*provenance);
         }
         return metadata;
@@ -79,7 +78,7 @@ private:
     template <typename Check>
     std::string checked(TableReader& reader, std::string_view key, std::string_view wanted,
                         Check&& check) {
-        const Node& value = reader.require(key);
+        const base::Node& value = reader.require(key);
         std::string text = reader.as_string(value, key);
         if (!check(text)) {
             reader.fail(value, "\"" + std::string(key) + "\" is not " + std::string(wanted));
@@ -87,9 +86,9 @@ private:
         return text;
     }
 
-    void read_backend(const Node& node, Metadata& metadata) {
+    void read_backend(const base::Node& node, Metadata& metadata) {
         TableReader reader(node, origin_, "the backend of a kernel");
-        const Node& type = reader.require("type");
+        const base::Node& type = reader.require("type");
         const auto kind = target::parse_backend_type(reader.as_string(type, "type"));
         if (!kind) {
             reader.fail(type, "\"type\" is no backend",
@@ -99,20 +98,20 @@ private:
         metadata.archs = reader.strings("archs");
     }
 
-    Digest read_digest(const Node& node) {
+    Digest read_digest(const base::Node& node) {
         TableReader reader(node, origin_, "the digest of a kernel");
         Digest digest;
         digest.algorithm = checked(reader, "algorithm", "sha256 or sha512", [](std::string_view a) {
             return a == "sha256" || a == "sha512";
         });
-        const Node& files = reader.as_table(reader.require("files"), "files");
+        const base::Node& files = reader.as_table(reader.require("files"), "files");
         for (const base::Member& member : files.members) {
             digest.files.emplace(member.key, reader.as_string(member.value, member.key));
         }
         return digest;
     }
 
-    KernelDependency read_dependency(const Node& node) {
+    KernelDependency read_dependency(const base::Node& node) {
         TableReader reader(node, origin_, "a dependency of a kernel");
         KernelDependency dependency;
         dependency.repo_id = reader.required_string("repo-id");
@@ -128,14 +127,14 @@ private:
         return dependency;
     }
 
-    std::optional<GitState> read_git(const Node& node, std::string_view what) {
+    std::optional<GitState> read_git(const base::Node& node, std::string_view what) {
         TableReader reader(node, origin_, what);
-        const Node* commit = reader.find("commit");
-        const Node* sha = reader.find("sha");
+        const base::Node* commit = reader.find("commit");
+        const base::Node* sha = reader.find("sha");
         if (commit != nullptr && sha != nullptr) {
             reader.fail(*sha, "\"commit\" and \"sha\" are both given");
         }
-        const Node* value = commit != nullptr ? commit : sha;
+        const base::Node* value = commit != nullptr ? commit : sha;
         const auto dirty = reader.boolean("dirty");
         if (value == nullptr) {
             return std::nullopt;
@@ -150,14 +149,14 @@ private:
         return state;
     }
 
-    Provenance read_provenance(const Node& node) {
+    Provenance read_provenance(const base::Node& node) {
         TableReader reader(node, origin_, "the provenance of a kernel");
         Provenance provenance;
-        const Node& builder = reader.require("kernel-builder");
+        const base::Node& builder = reader.require("kernel-builder");
         provenance.builder = read_git(builder, "the provenance of the builder");
         TableReader fields(builder, origin_, "the provenance of the builder");
         provenance.builder_version = fields.required_string("version");
-        if (const Node* kernel = reader.find("kernel")) {
+        if (const base::Node* kernel = reader.find("kernel")) {
             provenance.kernel = read_git(*kernel, "the provenance of the kernel");
             if (!provenance.kernel) {
                 reader.fail(*kernel, "the commit is missing");

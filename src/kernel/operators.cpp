@@ -10,10 +10,6 @@
 namespace twinkle::kernel {
 namespace {
 
-bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 // The names behind "ops." in the sources.
 std::set<std::string> called_names(const PackageSources& sources) {
     constexpr std::string_view marker = "ops.";

@@ -19,9 +19,6 @@ bool is_word_start(char c) {
 bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
-bool is_word(char c) {
-    return is_word_start(c) || is_digit(c);
-}
 
 // Recognizes; every method returns false as soon as the text cannot be a schema.
 class SchemaParser {
@@ -283,6 +280,10 @@ private:
 };
 
 }  // namespace
+
+bool is_word(char c) {
+    return is_word_start(c) || is_digit(c);
+}
 
 std::optional<OperatorSchema> parse_schema(std::string_view text) {
     return text.size() > longest_schema ? std::nullopt : SchemaParser(text).parse();

@@ -10,6 +10,9 @@ namespace twinkle::kernel {
 
 inline constexpr std::size_t longest_schema = 8192;
 
+// A character of an identifier.
+bool is_word(char c);
+
 struct OperatorSchema {
     std::string op_namespace;          // empty where the text has none
     std::string name;                  // with overload: "add.out"

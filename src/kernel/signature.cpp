@@ -16,7 +16,6 @@ namespace fs = std::filesystem;
 namespace twinkle::kernel {
 namespace {
 
-using sigstore::Reason;
 using sigstore::Refusal;
 
 // Who may sign kernels: workflows on GitHub, by the certificate that GitHub's tokens bring.
@@ -50,14 +49,14 @@ bool is_trusted(const sigstore::Signer& signer) {
            });
 }
 
-SignatureState state_of(Reason reason) {
+SignatureState state_of(sigstore::Reason reason) {
     switch (reason) {
-        case Reason::malformed:
-        case Reason::unsupported: return SignatureState::bundle_malformed;
-        case Reason::root_too_old: return SignatureState::root_too_old;
-        case Reason::signed_by_other: return SignatureState::signed_by_other;
-        case Reason::content_differs: return SignatureState::metadata_differs;
-        case Reason::invalid: break;
+        case sigstore::Reason::malformed:
+        case sigstore::Reason::unsupported: return SignatureState::bundle_malformed;
+        case sigstore::Reason::root_too_old: return SignatureState::root_too_old;
+        case sigstore::Reason::signed_by_other: return SignatureState::signed_by_other;
+        case sigstore::Reason::content_differs: return SignatureState::metadata_differs;
+        case sigstore::Reason::invalid: break;
     }
     return SignatureState::signature_invalid;
 }
@@ -105,7 +104,7 @@ bool verify_metadata(const std::string& bundle, const std::string& metadata,
         note_signer(signer, verdict);
         if (!is_trusted(signer)) {
             throw Refusal(
-                Reason::signed_by_other,
+                sigstore::Reason::signed_by_other,
                 "signed by " + verdict.workflow +
                     (verdict.source_repository.empty() ? "" : " of " + verdict.source_repository));
         }
@@ -113,7 +112,7 @@ bool verify_metadata(const std::string& bundle, const std::string& metadata,
     try {
         const auto parsed = sigstore::parse_bundle(bundle, origin);
         if (!std::holds_alternative<sigstore::MessageSignature>(parsed.content)) {
-            throw Refusal(Reason::unsupported,
+            throw Refusal(sigstore::Reason::unsupported,
                           "it is over a statement, and not over the bytes of metadata.json");
         }
         const auto verified =

@@ -10,7 +10,7 @@ namespace {
 
 // As src/runtime/python_stub has them.
 constexpr std::array<std::string_view, 1> stub{"PyModule_Create2"};
-constexpr std::size_t most_named = 3;
+constexpr std::size_t most_packages_named = 3;
 
 bool uses_pybind11(const binary::Library& library) {
     return std::any_of(library.symbols.symbols.begin(), library.symbols.symbols.end(),
@@ -51,10 +51,10 @@ void add_python_needs(PythonNeeds& needs, const std::string& path, const binary:
     }
     std::sort(missing.begin(), missing.end());
     const std::size_t count = missing.size();
-    missing.resize(std::min(count, most_named));
+    missing.resize(std::min(count, most_packages_named));
     std::string text = "its library calls CPython: " + base::join(missing, ", ");
-    if (count > most_named) {
-        text += " and " + std::to_string(count - most_named) + " more";
+    if (count > most_packages_named) {
+        text += " and " + std::to_string(count - most_packages_named) + " more";
     }
     if (uses_pybind11(library)) {
         text += " (pybind11)";

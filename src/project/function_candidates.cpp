@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::string_view pack_namespace = "twinkle_pack";
 
-std::string short_place(const std::string& where) {
-    return where.substr(where.rfind('/') + 1);
-}
-
 class FunctionAdder {
 public:
     FunctionAdder(const Manifest& manifest, const LayerRules& rules, KernelLocator& locator,
@@ -73,7 +69,7 @@ private:
         }
         decision_.because = found.empty()
                                 ? "nothing fits the target: " + reasons()
-                                : "bound in " + short_place(binding.where) + decision_.because;
+                                : "bound in " + file_of_place(binding.where) + decision_.because;
         for (const std::string& doubt : doubts_) {
             decision_.because += "; " + doubt + ", so that the original stays";
         }

@@ -14,10 +14,6 @@ namespace {
 using kernel::LayerSource;
 
 // Without folders, so that the mapping does not depend on where it was made.
-std::string short_place(const std::string& where) {
-    return where.substr(where.rfind('/') + 1);
-}
-
 bool has_capabilities(std::string_view device) {
     return device == "cuda" || device == "rocm";
 }
@@ -119,7 +115,7 @@ public:
                          .hint = "leave --strict out to go on without it"});
         }
         if (decision.chosen) {
-            decision.because = "bound in " + short_place(binding.where);
+            decision.because = "bound in " + file_of_place(binding.where);
             for (const std::string& doubt : doubts_) {
                 decision.because += "; " + doubt + ", so that the original stays";
             }

@@ -27,13 +27,6 @@ struct Meaning {
     bool operator==(const Meaning&) const = default;
 };
 
-std::string key_text(const std::string& name) {
-    const bool bare = !name.empty() && name.find_first_not_of(
-                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                           "0123456789_-") == std::string::npos;
-    return bare ? name : base::toml_string(name);
-}
-
 // "version = 1": as a key of a table.
 std::string field_text(const Pin& pin, const std::string& path) {
     return !path.empty()            ? "path = " + base::toml_string(path)
@@ -152,13 +145,13 @@ private:
     std::string prefix(const TomlPath& from) const {
         std::string result;
         for (std::size_t i = from.size(); i < table_.size(); ++i) {
-            result += key_text(table_[i]) + ".";
+            result += base::toml_key(table_[i]) + ".";
         }
         return result;
     }
 
     void insert_new(const std::string& value) {
-        const std::string member = key_text(name_) + " = " + value;
+        const std::string member = base::toml_key(name_) + " = " + value;
         const TomlSection* const section = places_.table_section;
         if (section != nullptr && section->entries.empty()) {
             changes_.insert_line(section->header.end, member);

@@ -10,8 +10,6 @@ namespace {
 using base::Node;
 using base::TableReader;
 
-constexpr std::string_view word = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-
 }  // namespace
 
 Pin read_version(TableReader& reader, const Node& value) {
@@ -102,7 +100,7 @@ RepositoryKeys read_repository(TableReader& reader, const DocumentPlace& place) 
             reader.fail(*package, "\"package_name\" belongs to a \"repo_path\"");
         }
         if (keys.package_name.empty() ||
-            keys.package_name.find_first_not_of(word) != std::string::npos) {
+            keys.package_name.find_first_not_of(word_characters) != std::string::npos) {
             reader.fail(*package, "\"package_name\" is no name of a Python package");
         }
     }

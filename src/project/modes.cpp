@@ -34,4 +34,8 @@ const char* excluding_flag(std::string_view bound, std::string_view asked, bool 
                                                    : nullptr;
 }
 
+std::string file_of_place(const std::string& where) {
+    return where.substr(where.rfind('/') + 1);
+}
+
 }  // namespace twinkle::project

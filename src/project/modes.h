@@ -19,4 +19,7 @@ const char* excluding_flag(std::string_view bound, std::string_view asked, bool 
 inline constexpr std::string_view layer_mode_names =
     "inference, training, inference+compile, training+compile, fallback";
 
+// Reasons name the file of a binding alone: "/a/b/twinkle.toml: [layers.X]" is "twinkle.toml: …".
+std::string file_of_place(const std::string& where);
+
 }  // namespace twinkle::project

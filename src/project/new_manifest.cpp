@@ -64,13 +64,6 @@ constexpr const char* targets =
 )";
 
 // Bare where it can be.
-std::string key_text(const std::string& key) {
-    const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](unsigned char c) {
-        return std::isalnum(c) || c == '_' || c == '-';
-    });
-    return bare ? key : base::toml_string(key);
-}
-
 std::string times(std::size_t count, const char* what = "instance") {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
@@ -146,8 +139,8 @@ std::string proposed(const std::vector<ClassFound>& classes) {
             names.push_back(base::toml_string(one->class_name));
             instances += one->instances;
         }
-        text += "# [layers." + key_text(layer) + "]   # " + times(instances) + "\n# classes = [" +
-                base::join(names, ", ") + "]\n";
+        text += "# [layers." + base::toml_key(layer) + "]   # " + times(instances) +
+                "\n# classes = [" + base::join(names, ", ") + "]\n";
     }
     return text;
 }
@@ -165,7 +158,7 @@ std::string function_tables(const std::vector<FunctionFound>& functions) {
             std::count_if(functions.begin(), functions.end(),
                           [&](const FunctionFound& other) { return own_name(other) == name; }) > 1;
         const auto module_end = found.name.size() - std::min(found.name.size(), name.size() + 1);
-        text += (several ? "[[functions." : "[functions.") + key_text(name) +
+        text += (several ? "[[functions." : "[functions.") + base::toml_key(name) +
                 (several ? "]]" : "]") + "   # " + times(found.calls, "call") +
                 "\ntarget_module = " + base::toml_string(found.name.substr(0, module_end)) + "\n" +
                 source_lines(found.kernel.substr(0, found.kernel.rfind(": ")), name);

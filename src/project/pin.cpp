@@ -5,11 +5,7 @@
 #include "base/text.h"
 
 namespace twinkle::project {
-namespace {
-
-constexpr std::string_view word = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-
-}  // namespace
+namespace {}  // namespace
 
 std::string Pin::text() const {
     return version ? std::to_string(*version) : !specifier.empty() ? specifier : revision;
@@ -40,7 +36,8 @@ bool is_revision(std::string_view text) {
 
 bool is_specifier(std::string_view text) {
     return !text.empty() && text.size() < 200 &&
-           text.find_first_not_of(std::string(word) + ".*<>=!~, +-") == std::string_view::npos;
+           text.find_first_not_of(std::string(word_characters) + ".*<>=!~, +-") ==
+               std::string_view::npos;
 }
 
 }  // namespace twinkle::project

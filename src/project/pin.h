@@ -9,6 +9,10 @@
 
 namespace twinkle::project {
 
+// What names of packages, and parts of versions, are made of.
+inline constexpr std::string_view word_characters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
 // One of them, or none.
 struct Pin {
     std::optional<int> version{};  // branch v<int>

@@ -5,13 +5,10 @@
 #include <ctime>
 
 #include "sigstore/openssl.h"
+#include "sigstore/x509.h"
 
 namespace twinkle::sigstore {
 namespace {
-
-X509* raw(const Certificate& certificate) {
-    return static_cast<X509*>(certificate.x509());
-}
 
 std::optional<Time> time_of(const ASN1_TIME* time) {
     std::tm fields{};

@@ -6,15 +6,12 @@
 
 #include "sigstore/openssl.h"
 #include "sigstore/refusal.h"
+#include "sigstore/x509.h"
 
 namespace twinkle::sigstore {
 namespace {
 
 constexpr int security_level = 2;  // 112 bits: no SHA-1, no RSA below 2048
-
-X509* raw(const Certificate& certificate) {
-    return static_cast<X509*>(certificate.x509());
-}
 
 std::string spki_of(const X509* certificate) {
     return to_der<const X509_PUBKEY>(X509_get_X509_PUBKEY(certificate), &i2d_X509_PUBKEY);

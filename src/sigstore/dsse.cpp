@@ -8,7 +8,7 @@
 namespace twinkle::sigstore {
 namespace {
 
-constexpr base::JsonLimits limits{.bytes = 32u << 20, .depth = 64};
+constexpr base::JsonLimits statement_limits{.bytes = 32u << 20, .depth = 64};
 
 [[noreturn]] void unsupported(std::string why) {
     throw Refusal(Reason::unsupported, "what is signed is " + std::move(why));
@@ -20,7 +20,7 @@ base::Json read_statement(const Envelope& envelope) {
     }
     base::Json statement;
     try {
-        statement = base::parse_json(envelope.payload, "the signed statement", limits);
+        statement = base::parse_json(envelope.payload, "the signed statement", statement_limits);
     } catch (const Error& error) {
         unsupported("no JSON: " + error.details().why);
     }

@@ -8,17 +8,17 @@
 namespace twinkle::sigstore {
 namespace {
 
-constexpr base::JsonLimits limits{.bytes = 32u << 20, .depth = 64};
+constexpr base::JsonLimits body_limits{.bytes = 32u << 20, .depth = 64};
 using base::Json;
 
-[[noreturn]] void malformed(std::string_view why) {
+[[noreturn]] void malformed_body(std::string_view why) {
     throw Refusal(Reason::malformed, "the body of its log entry " + std::string(why));
 }
 
 const Json& member(const Json& object, const char* key) {
     const auto found = object.is_object() ? object.find(key) : object.end();
     if (!object.is_object() || found == object.end()) {
-        malformed(std::string("has no ") + key);
+        malformed_body(std::string("has no ") + key);
     }
     return *found;
 }
@@ -26,7 +26,7 @@ const Json& member(const Json& object, const char* key) {
 const std::string& text(const Json& object, const char* key) {
     const auto& value = member(object, key);
     if (!value.is_string()) {
-        malformed(std::string("has a malformed ") + key);
+        malformed_body(std::string("has a malformed ") + key);
     }
     return value.get_ref<const std::string&>();
 }
@@ -34,7 +34,7 @@ const std::string& text(const Json& object, const char* key) {
 const Json& list(const Json& object, const char* key) {
     const auto& value = member(object, key);
     if (!value.is_array()) {
-        malformed(std::string("has a malformed ") + key);
+        malformed_body(std::string("has a malformed ") + key);
     }
     return value;
 }
@@ -42,7 +42,7 @@ const Json& list(const Json& object, const char* key) {
 std::string decode(const std::string& value) {
     auto bytes = base::from_base64(value);
     if (!bytes) {
-        malformed("has something that is no base64");
+        malformed_body("has something that is no base64");
     }
     return std::move(*bytes);
 }
@@ -52,7 +52,7 @@ Digest read_digest(const Json& object) {
     const auto algorithm = hash_from_name(text(object, "algorithm"));
     auto bytes = base::from_hex(text(object, "value"));
     if (!algorithm || !bytes) {
-        malformed("has a malformed hash");
+        malformed_body("has a malformed hash");
     }
     return {*algorithm, std::move(*bytes)};
 }
@@ -61,7 +61,7 @@ Digest read_digest(const Json& object) {
 Digest read_v2_digest(const Json& object) {
     const auto algorithm = hash_from_proto(text(object, "algorithm"));
     if (!algorithm) {
-        malformed("has a malformed hash");
+        malformed_body("has a malformed hash");
     }
     return {*algorithm, decode(text(object, "digest"))};
 }
@@ -75,7 +75,7 @@ void read_pem(const std::string& value, LoggedSignature& result) {
         der = pem_block(pem, "PUBLIC KEY");
     }
     if (!der) {
-        malformed("has neither certificate nor key");
+        malformed_body("has neither certificate nor key");
     }
     result.verifier = std::move(*der);
 }
@@ -120,11 +120,11 @@ LoggedSignature read_v2_signature(const Json& signature) {
     const auto& verifier = member(signature, "verifier");
     logged.key_details = text(verifier, "keyDetails");
     if (logged.key_details.empty()) {
-        malformed("does not say of what kind the key is");
+        malformed_body("does not say of what kind the key is");
     }
     logged.certificate = verifier.contains("x509Certificate");
     if (logged.certificate && verifier.contains("publicKey")) {
-        malformed("has both certificate and key");
+        malformed_body("has both certificate and key");
     }
     logged.verifier = decode(
         text(member(verifier, logged.certificate ? "x509Certificate" : "publicKey"), "rawBytes"));
@@ -151,12 +151,12 @@ LogBody read_v2_dsse(const Json& spec) {
 LogBody parse_log_body(const LogEntry& entry) {
     Json document;
     try {
-        document = base::parse_json(entry.body, "the log entry", limits);
+        document = base::parse_json(entry.body, "the log entry", body_limits);
     } catch (const Error& error) {
-        malformed("is no JSON: " + error.details().why);
+        malformed_body("is no JSON: " + error.details().why);
     }
     if (text(document, "kind") != entry.kind || text(document, "apiVersion") != entry.version) {
-        malformed("is of another kind than the entry says");
+        malformed_body("is of another kind than the entry says");
     }
     const auto& spec = member(document, "spec");
     if (entry.version == "0.0.1") {

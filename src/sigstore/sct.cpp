@@ -6,7 +6,7 @@
 namespace twinkle::sigstore {
 namespace {
 
-constexpr std::size_t most_timestamps = 16;
+constexpr std::size_t most_scts = 16;
 constexpr int tls_sha256 = 4;
 
 [[noreturn]] void malformed() {
@@ -130,7 +130,7 @@ std::vector<CertificateTimestamp> parse_timestamp_list(std::string_view list) {
     TlsReader reader(outer.counted());
     std::vector<CertificateTimestamp> timestamps;
     while (!reader.empty()) {
-        if (timestamps.size() == most_timestamps) {
+        if (timestamps.size() == most_scts) {
             malformed();
         }
         timestamps.push_back(read_timestamp(reader.counted()));

@@ -13,7 +13,7 @@ namespace {
 
 using Response = std::unique_ptr<TS_RESP, FreeWith<TS_RESP_free>>;
 
-[[noreturn]] void malformed(std::string_view why) {
+[[noreturn]] void malformed_timestamp(std::string_view why) {
     throw Refusal(Reason::malformed, "a timestamp in it " + std::string(why));
 }
 
@@ -27,7 +27,7 @@ Time read_time(const ASN1_GENERALIZEDTIME* time) {
                              ? time_from_seconds(timegm(&fields))
                              : std::nullopt;
     if (!seconds) {
-        malformed("has no time");
+        malformed_timestamp("has no time");
     }
     return *seconds;
 }
@@ -126,7 +126,7 @@ Timestamp Timestamp::parse(std::string_view bytes) {
     if (!response || to_der<const TS_RESP>(response.get(), &i2d_TS_RESP) != bytes ||
         !granted(response.get()) || TS_RESP_get_token(response.get()) == nullptr ||
         TS_RESP_get_tst_info(response.get()) == nullptr) {
-        malformed("is no granted RFC 3161 response");
+        malformed_timestamp("is no granted RFC 3161 response");
     }
     Timestamp result;
     result.time_ = read_time(TS_TST_INFO_get_time(TS_RESP_get_tst_info(response.get())));

@@ -10,7 +10,7 @@
 namespace twinkle::sigstore {
 namespace {
 
-constexpr base::JsonLimits limits{.bytes = 4u << 20, .depth = 16};
+constexpr base::JsonLimits root_limits{.bytes = 4u << 20, .depth = 16};
 
 Time read_time(ProtoMessage& message, const char* key) {
     const auto time = parse_time(message.text(key));
@@ -178,7 +178,7 @@ std::string TrustedRoot::description() const {
 }
 
 TrustedRoot parse_trusted_root(std::string_view json, std::string_view origin) {
-    const auto document = base::parse_json(json, origin, limits);
+    const auto document = base::parse_json(json, origin, root_limits);
     ProtoMessage message(document, "", [origin](std::string why) {
         throw Error(ErrorCode::malformed, {.what = "the trusted root is malformed",
                                            .where = std::string(origin),
@@ -199,7 +199,7 @@ TrustedRoot parse_trusted_root(std::string_view json, std::string_view origin) {
 }
 
 TrustedRoot read_trusted_root(const std::filesystem::path& file) {
-    return parse_trusted_root(base::read_file(file, "trusted root", limits.bytes),
+    return parse_trusted_root(base::read_file(file, "trusted root", root_limits.bytes),
                               base::display_path(file));
 }
 

@@ -17,7 +17,7 @@ namespace jit = torch::jit;
 
 namespace {
 
-constexpr std::size_t deepest = 64;
+constexpr std::size_t deepest_constant = 64;
 
 // The device that an operator is told by name; none: by a value, or not at all.
 std::optional<c10::Device> named_device(const jit::Node* node, std::size_t input) {
@@ -58,7 +58,7 @@ std::vector<std::string> way_to_weight(const c10::ClassType& type, std::size_t d
             return {type.getAttributeName(i)};
         }
     }
-    for (std::size_t i = 0; i < type.numAttributes() && depth < deepest; ++i) {
+    for (std::size_t i = 0; i < type.numAttributes() && depth < deepest_constant; ++i) {
         const auto inner = type.getAttribute(i)->cast<c10::ClassType>();
         if (inner && inner->is_module()) {
             auto way = way_to_weight(*inner, depth + 1);

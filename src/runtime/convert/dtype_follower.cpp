@@ -18,10 +18,6 @@ constexpr std::size_t most_visits = 4'000'000;
 
 using Kind = Known::Kind;
 
-bool is_tensor_type(const jit::Value* value) {
-    return value->type()->kind() == c10::TypeKind::TensorType;
-}
-
 }  // namespace
 
 DtypeFollower::DtypeFollower(const jit::Module& model, const DtypeSettings& settings,

@@ -14,10 +14,6 @@ namespace {
 
 using Kind = Known::Kind;
 
-bool is_tensor_type(const jit::Value* value) {
-    return value->type()->kind() == c10::TypeKind::TensorType;
-}
-
 bool reduces_all(const jit::Node* node) {
     const auto dim = argument_index(node, "dim");
     static const std::set<std::string_view> reductions = {"sum", "mean", "prod", "max",

@@ -11,6 +11,10 @@
 
 namespace twinkle::runtime {
 
+inline bool is_tensor_type(const torch::jit::Value* value) {
+    return value->type()->kind() == c10::TypeKind::TensorType;
+}
+
 // The inputs that an operator wants in one dtype, or fails: products, convolutions, norms,
 // attention. Empty: it takes a mixture.
 std::vector<std::size_t> operands_of_one_dtype(std::string_view op);

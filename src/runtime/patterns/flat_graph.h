@@ -21,6 +21,10 @@
 
 namespace twinkle::runtime {
 
+inline c10::Symbol symbol(const char* name) {
+    return c10::Symbol::fromQualString(name);
+}
+
 using ValueId = std::int32_t;
 constexpr std::int32_t nothing = -1;
 

@@ -14,10 +14,6 @@ namespace {
 using View = FlatView;
 using Rule = Normal (*)(const jit::Node*, const View&);
 
-c10::Symbol symbol(const char* name) {
-    return c10::Symbol::fromQualString(name);
-}
-
 const c10::Symbol& mul() {
     static const c10::Symbol op = symbol("aten::mul");
     return op;

@@ -25,7 +25,7 @@ enum class Follows {
     joined,
 };
 
-const std::unordered_map<c10::Symbol, Follows>& rules() {
+const std::unordered_map<c10::Symbol, Follows>& dtype_rules() {
     static const auto& all = *[] {
         auto* made = new std::unordered_map<c10::Symbol, Follows>();
         const auto add = [&](Follows follows, std::initializer_list<const char*> names) {
@@ -171,8 +171,8 @@ ScalarType known_dtype(const FlatGraph& graph, const FlatNode& node) {
     if (node.op == items_op()) {
         return of(graph, node.inputs[0]);
     }
-    const auto rule = rules().find(node.op);
-    if (rule == rules().end()) {
+    const auto rule = dtype_rules().find(node.op);
+    if (rule == dtype_rules().end()) {
         return ScalarType::Undefined;
     }
     switch (const std::size_t count = node.inputs.size(); rule->second) {

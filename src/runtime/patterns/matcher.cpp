@@ -14,10 +14,6 @@ namespace jit = torch::jit;
 
 namespace {
 
-c10::Symbol symbol(const char* name) {
-    return c10::Symbol::fromQualString(name);
-}
-
 bool is_commutative(const c10::Symbol& op) {
     static const auto& all = *new std::unordered_set<c10::Symbol>{
         symbol("aten::add"),         symbol("aten::mul"),        symbol("aten::maximum"),

@@ -7,9 +7,9 @@ namespace twinkle::runtime {
 
 namespace {
 
-class Collector {
+class GroupCollector {
 public:
-    explicit Collector(std::vector<TreeObject>& objects) : objects_(objects) {}
+    explicit GroupCollector(std::vector<TreeObject>& objects) : objects_(objects) {}
 
     std::size_t collect(const torch::jit::Module& module) {
         const auto [known, first] = index_.emplace(module._ivalue().get(), objects_.size());
@@ -38,7 +38,7 @@ private:
 }  // namespace
 
 ClassGroups::ClassGroups(const torch::jit::Module& root, const Treatments& treatments) {
-    Collector(objects).collect(root);
+    GroupCollector(objects).collect(root);
     using Key = std::tuple<const void*, std::size_t, std::vector<std::size_t>>;
     std::map<Key, std::size_t> known;
     for (std::size_t i = 0; i < objects.size(); ++i) {

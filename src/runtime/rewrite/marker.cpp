@@ -17,7 +17,7 @@ constexpr std::string_view prefix = "twinkle.kernel/1";
 
 // The kernels are checked when the model is loaded; the call itself does nothing. CONSERVATIVE
 // keeps it through dead code elimination and freezing.
-const torch::jit::RegisterOperators registration({torch::jit::Operator(
+const torch::jit::RegisterOperators operator_registration({torch::jit::Operator(
     "twinkle::needs_kernel(str marker, Any kernel) -> ()",
     [](torch::jit::Stack& stack) { torch::jit::drop(stack, 2); },
     c10::AliasAnalysisKind::CONSERVATIVE)});

@@ -23,7 +23,7 @@ c10::intrusive_ptr<NeededKernel> read(const std::string& marker) {
     return c10::make_intrusive<NeededKernel>(marker);
 }
 
-const auto registration =
+const auto kernel_class_registration =
     torch::class_<NeededKernel>("twinkle", "NeededKernel")
         .def_pickle([](const c10::intrusive_ptr<NeededKernel>& self) { return self->marker; },
                     [](const std::string& marker) { return read(marker); });

@@ -38,9 +38,9 @@ struct Visit {
 
 // Walks the calls until what is known of every method's inputs no longer changes. It only ever
 // becomes less (a tensor, then none), so that this ends.
-class Walk {
+class ParameterWalk {
 public:
-    explicit Walk(std::map<Method, std::vector<at::Tensor>>& passed) : passed_(passed) {}
+    explicit ParameterWalk(std::map<Method, std::vector<at::Tensor>>& passed) : passed_(passed) {}
 
     void from(const jit::Module& root) {
         for (jit::Function* method : root.type()->methods()) {
@@ -139,7 +139,7 @@ private:
 }  // namespace
 
 PassedParameters::PassedParameters(const jit::Module& root) {
-    Walk(passed_).from(root);
+    ParameterWalk(passed_).from(root);
 }
 
 PassedInputs PassedParameters::of(const jit::Module& instance, const std::string& method) const {

@@ -14,12 +14,12 @@ namespace twinkle::runtime {
 namespace {
 
 // "twinkle.function/1 process=0123456789abcdef name=my_pkg.math_ops.add"
-constexpr std::string_view prefix = "twinkle.function/1 process=";
+constexpr std::string_view function_prefix = "twinkle.function/1 process=";
 constexpr std::size_t token_size = 16;
 constexpr std::string_view name_field = " name=";
 
 std::string text_of(const std::string& function) {
-    return std::string(prefix) + process_token() + std::string(name_field) + function;
+    return std::string(function_prefix) + process_token() + std::string(name_field) + function;
 }
 
 struct Parts {
@@ -28,7 +28,7 @@ struct Parts {
 };
 
 Parts parts_of(std::string_view text) {
-    text.remove_prefix(std::min(prefix.size(), text.size()));
+    text.remove_prefix(std::min(function_prefix.size(), text.size()));
     const auto name = text.find(name_field);
     if (name == std::string_view::npos) {
         return {text, "?"};
@@ -56,7 +56,7 @@ c10::intrusive_ptr<ProgramFunction> read(const std::string& text) {
     return c10::make_intrusive<ProgramFunction>(text);
 }
 
-const auto registration =
+const auto function_class_registration =
     torch::class_<ProgramFunction>("twinkle", "ProgramFunction")
         .def_pickle([](const c10::intrusive_ptr<ProgramFunction>& self) { return save(self); },
                     [](const std::string& text) { return read(text); });
@@ -93,8 +93,8 @@ void mark_program_function(torch::jit::Module& root, const std::string& function
 }
 
 std::string foreign_program_function(std::string_view code) {
-    for (auto at = code.find(prefix); at != std::string_view::npos;
-         at = code.find(prefix, at + 1)) {
+    for (auto at = code.find(function_prefix); at != std::string_view::npos;
+         at = code.find(function_prefix, at + 1)) {
         const Parts parts = parts_of(code.substr(at, code.find_first_of("\"\n", at) - at));
         if (parts.token != process_token()) {
             return std::string(parts.function.substr(0, 300));

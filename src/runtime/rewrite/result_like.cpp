@@ -56,14 +56,14 @@ bool harmless(const jit::Block* block) {
 }
 
 constexpr std::size_t most_nodes = 10'000;
-constexpr int deepest_call = 64;
+constexpr int deepest_result = 64;
 
 // How many nodes a function has with all that it calls in their places; no more than is too many.
 std::size_t inlined_size(jit::Function& function,
                          std::unordered_map<const jit::Function*, std::size_t>& known,
                          int depth = 0) {
     auto* compiled = jit::tryToGraphFunction(function);
-    if (compiled == nullptr || depth > deepest_call) {
+    if (compiled == nullptr || depth > deepest_result) {
         return compiled == nullptr ? 1 : most_nodes;
     }
     if (const auto found = known.find(&function); found != known.end()) {

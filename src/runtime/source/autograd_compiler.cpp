@@ -14,7 +14,7 @@ namespace py = twinkle::python;
 
 namespace {
 
-std::string identifier(std::string text) {
+std::string class_identifier(std::string text) {
     std::replace(text.begin(), text.end(), '.', '_');
     return text.empty() ? "package" : text;
 }
@@ -47,8 +47,9 @@ FunctionCompiler::FunctionCompiler(Compilation& compilation, const ClassSource& 
 
 c10::ClassTypePtr FunctionCompiler::context_class() {
     const MethodSource backward = required_method("backward");
-    const c10::QualifiedName name("__torch__.twinkle_kernels." + identifier(source_.module->name) +
-                                  "." + source_.type->name);
+    const c10::QualifiedName name("__torch__.twinkle_kernels." +
+                                  class_identifier(source_.module->name) + "." +
+                                  source_.type->name);
     auto& unit = compilation_.unit();
     const bool taken = unit.get_type(name) != nullptr;
     const auto type = c10::ClassType::create(taken ? unit.mangle(name) : name,
@@ -81,7 +82,8 @@ jit::Function* FunctionCompiler::plain_forward() {
         tree = *plain;
     }
     const c10::QualifiedName prefix("__torch__.twinkle_kernels." +
-                                    identifier(source_.module->name) + "." + source_.type->name);
+                                    class_identifier(source_.module->name) + "." +
+                                    source_.type->name);
     return compilation_.unit()
         .define(prefix, {}, {}, {tree}, {scope_of(forward_)}, nullptr,
                 /*shouldMangle=*/true)

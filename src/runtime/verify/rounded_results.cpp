@@ -26,7 +26,7 @@ at::Tensor rounded(const at::Tensor& tensor, at::ScalarType dtype) {
                      back);
 }
 
-const jit::RegisterOperators registration({jit::Operator(
+const jit::RegisterOperators rounding_registration({jit::Operator(
     "twinkle::rounded(Tensor x, int dtype) -> Tensor",
     [](jit::Stack& stack) {
         const auto dtype = static_cast<at::ScalarType>(jit::pop(stack).toInt());
