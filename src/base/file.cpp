@@ -18,8 +18,12 @@ namespace twinkle::base {
 namespace {
 
 // Opens without waiting on a pipe that nobody writes to.
-UniqueFd open_regular(const fs::path& path, std::string_view what, struct stat& info) {
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+UniqueFd open_file(const fs::path& path) {
+    return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+}
+
+struct stat facts_of(const UniqueFd& fd, const fs::path& path, std::string_view what) {
+    struct stat info{};
     if (!fd || ::fstat(fd.get(), &info) != 0) {
         throw_read_error(what, path, errno);
     }
@@ -30,7 +34,7 @@ UniqueFd open_regular(const fs::path& path, std::string_view what, struct stat& 
                      .why = S_ISDIR(info.st_mode) ? "it is a folder" : "it is not a regular file",
                      .hint = ""});
     }
-    return fd;
+    return info;
 }
 
 std::size_t read_some(int fd, char* buffer, std::size_t size, const fs::path& path,
@@ -91,8 +95,12 @@ bool follow_link(const fs::path& link, const fs::path& root, const std::vector<f
 }  // namespace
 
 std::string read_file(const fs::path& path, std::string_view what, std::uint64_t limit) {
-    struct stat info{};
-    const UniqueFd fd = open_regular(path, what, info);
+    return read_file(open_file(path), path, what, limit);
+}
+
+std::string read_file(UniqueFd fd, const fs::path& path, std::string_view what,
+                      std::uint64_t limit) {
+    const struct stat info = facts_of(fd, path, what);
     std::string contents;
     const auto refuse_size = [&] {
         throw Error(ErrorCode::malformed, {.what = "the " + std::string(what) + " is too large",
@@ -123,8 +131,12 @@ std::string read_file(const fs::path& path, std::string_view what, std::uint64_t
 
 std::uint64_t stream_file(const fs::path& path, std::string_view what,
                           const std::function<void(std::string_view)>& sink) {
-    struct stat info{};
-    const UniqueFd fd = open_regular(path, what, info);
+    return stream_file(open_file(path), path, what, sink);
+}
+
+std::uint64_t stream_file(UniqueFd fd, const fs::path& path, std::string_view what,
+                          const std::function<void(std::string_view)>& sink) {
+    const struct stat info = facts_of(fd, path, what);
     const std::size_t size =
         std::clamp<std::size_t>(static_cast<std::size_t>(info.st_size) + 1, 4096, 1u << 18);
     const auto buffer = std::make_unique<char[]>(size);

@@ -8,16 +8,23 @@
 #include <string_view>
 #include <vector>
 
+#include "base/unique_fd.h"
+
 namespace twinkle::base {
 
 // Reads a whole regular file. Missing: not_found; larger than `limit` bytes: malformed;
 // not readable: failed. `what` names the file's role in messages ("manifest", "mapping", …).
 std::string read_file(const std::filesystem::path& path, std::string_view what,
                       std::uint64_t limit = 64u << 20);
+// The same of an open file, whose name is for messages; not open: errno says why.
+std::string read_file(UniqueFd file, const std::filesystem::path& path, std::string_view what,
+                      std::uint64_t limit);
 
 // Streams a regular file through `sink`, one buffer at a time; returns its size. Errors as
 // read_file.
 std::uint64_t stream_file(const std::filesystem::path& path, std::string_view what,
+                          const std::function<void(std::string_view)>& sink);
+std::uint64_t stream_file(UniqueFd file, const std::filesystem::path& path, std::string_view what,
                           const std::function<void(std::string_view)>& sink);
 
 // Writes through a temporary file in the same folder, fsync and rename: after a crash, a full disk

@@ -19,7 +19,7 @@ std::string io_reason(int error_number) {
         case ENOENT: return "no such file or folder";
         case ENOTDIR: return "a part of the path is not a folder";
         case EISDIR: return "it is a folder";
-        case ELOOP: return "too many symbolic links";
+        case ELOOP: return "a symbolic link is in the way";
         case EFBIG: return "the file would be larger than allowed here";
         default: return std::generic_category().message(error_number);
     }

@@ -22,6 +22,7 @@ public:
     ~UniqueFd() { reset(); }
 
     int get() const { return fd_; }
+    int release() { return std::exchange(fd_, -1); }
     explicit operator bool() const { return fd_ >= 0; }
     void reset() {
         if (fd_ >= 0) {

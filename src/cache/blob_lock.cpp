@@ -7,9 +7,8 @@
 #include <cerrno>
 #include <thread>
 
-#include "base/io_error.h"
+#include "cache/cache_error.h"
 #include "cache/lock_marker.h"
-#include "twinkle/error.h"
 
 namespace fs = std::filesystem;
 
@@ -18,9 +17,9 @@ namespace {
 
 constexpr auto poll_interval = std::chrono::milliseconds(50);
 
-bool is_same_file(int fd, const fs::path& path) {
+bool is_same_file(int fd, const Cache& cache, const fs::path& path) {
     struct stat open{}, named{};
-    return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+    return ::fstat(fd, &open) == 0 && cache.folder().lstat(path, named) == 0 &&
            open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
@@ -30,15 +29,15 @@ struct Opened {
 };
 
 // The folder is made when it turns out to be missing: once for many locks.
-Opened open_lock_file(const fs::path& path) {
-    const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+Opened open_lock_file(const Cache& cache, const fs::path& path) {
+    const base::Folder& folder = cache.folder();
     for (int attempt = 0; attempt < 10; ++attempt) {
-        base::UniqueFd fd(::open(path.c_str(), O_RDWR | flags));
+        base::UniqueFd fd = folder.open(path, O_RDWR | O_NONBLOCK);
         if (fd) {
             return {std::move(fd), false};
         }
         if (errno == EACCES) {  // another user's: reading is enough to lock it
-            fd = base::UniqueFd(::open(path.c_str(), O_RDONLY | flags));
+            fd = folder.open(path, O_RDONLY | O_NONBLOCK);
             if (fd) {
                 return {std::move(fd), false};
             }
@@ -46,22 +45,16 @@ Opened open_lock_file(const fs::path& path) {
         if (errno != ENOENT) {
             break;
         }
-        fd = base::UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | flags, 0664));
+        fd = folder.open(path, O_RDWR | O_CREAT | O_EXCL | O_NONBLOCK, 0664);
         if (fd) {
             ::fchmod(fd.get(), 0664);  // as the Python tools: a group may share a cache
             return {std::move(fd), true};
         }
-        std::error_code error;
-        if (errno == ENOENT) {
-            fs::create_directories(path.parent_path(), error);
-            if (error) {
-                base::throw_write_error(path, error.value());
-            }
-        } else if (errno != EEXIST) {
+        if (errno == ENOENT ? folder.make_folders(path.parent_path()) != 0 : errno != EEXIST) {
             break;
         }
     }
-    base::throw_write_error(path, errno);
+    throw_cache_error(cache, path, errno);
 }
 
 }  // namespace
@@ -70,29 +63,31 @@ std::optional<BlobLock> BlobLock::try_lock(const Cache& cache, std::string_view 
                                            std::string_view etag) {
     const fs::path path = cache.lock_file(repo_id, etag);
     if (!cache.options().flock) {
-        return create_marker(path) ? std::optional(BlobLock({}, path)) : std::nullopt;
+        return create_marker(cache, path) ? std::optional(BlobLock(cache.folder(), path))
+                                          : std::nullopt;
     }
-    Opened lock = open_lock_file(path);
+    Opened lock = open_lock_file(cache, path);
     while (::flock(lock.fd.get(), LOCK_EX | LOCK_NB) != 0) {
         if (errno == EINTR) {
             continue;
         }
         if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) {
             if (lock.created) {
-                ::unlink(path.c_str());
+                cache.folder().unlink(path);
             }
-            return create_marker(path) ? std::optional(BlobLock({}, path)) : std::nullopt;
+            return create_marker(cache, path) ? std::optional(BlobLock(cache.folder(), path))
+                                              : std::nullopt;
         }
         if (errno == EWOULDBLOCK || errno == EACCES) {
             return std::nullopt;
         }
-        base::throw_write_error(path, errno);
+        throw_cache_error(cache, path, errno);
     }
     // Somebody removed the file between open and flock: that lock guards no name.
-    if (!is_same_file(lock.fd.get(), path)) {
+    if (!is_same_file(lock.fd.get(), cache, path)) {
         return std::nullopt;
     }
-    return BlobLock(std::move(lock.fd), {});
+    return BlobLock(std::move(lock.fd));
 }
 
 BlobLock BlobLock::lock(const Cache& cache, std::string_view repo_id, std::string_view etag,
@@ -110,13 +105,13 @@ BlobLock& BlobLock::operator=(BlobLock&& other) noexcept {
     if (this != &other) {
         release();
         fd_ = std::move(other.fd_);
-        marker_ = std::exchange(other.marker_, {});
+        marker_ = std::exchange(other.marker_, std::nullopt);
     }
     return *this;
 }
 
 BlobLock::BlobLock(BlobLock&& other) noexcept
-    : fd_(std::move(other.fd_)), marker_(std::exchange(other.marker_, {})) {}
+    : fd_(std::move(other.fd_)), marker_(std::exchange(other.marker_, std::nullopt)) {}
 
 BlobLock::~BlobLock() {
     release();
@@ -124,21 +119,22 @@ BlobLock::~BlobLock() {
 
 void BlobLock::release() {
     fd_.reset();  // the file stays: removing it would part those who wait for it
-    if (!marker_.empty()) {
-        remove_own_marker(std::exchange(marker_, {}));
+    if (marker_) {
+        remove_own_marker(marker_->folder, marker_->path);
+        marker_.reset();
     }
 }
 
 void BlobLock::refresh() {
-    if (!marker_.empty()) {
-        ::utimensat(AT_FDCWD, marker_.c_str(), nullptr, 0);
+    if (marker_) {
+        marker_->folder.touch(marker_->path);
     }
 }
 
 std::string lock_holder(const Cache& cache, std::string_view repo_id, std::string_view etag) {
     const fs::path path = cache.lock_file(repo_id, etag);
-    std::string holder = marker_holder(path);
-    return holder.empty() ? flock_holder(path) : holder;
+    std::string holder = marker_holder(cache.folder(), path);
+    return holder.empty() ? flock_holder(cache.folder(), path) : holder;
 }
 
 }  // namespace twinkle::cache

@@ -38,12 +38,17 @@ public:
     void refresh();
 
 private:
-    BlobLock(base::UniqueFd fd, std::filesystem::path marker)
-        : fd_(std::move(fd)), marker_(std::move(marker)) {}
+    struct Marker {
+        base::Folder folder;
+        std::filesystem::path path;
+    };
+    explicit BlobLock(base::UniqueFd fd) : fd_(std::move(fd)) {}
+    BlobLock(const base::Folder& folder, std::filesystem::path marker)
+        : marker_({folder, std::move(marker)}) {}
     void release();
 
     base::UniqueFd fd_;
-    std::filesystem::path marker_;  // empty where flock works
+    std::optional<Marker> marker_;  // none where flock works
 };
 
 // Who holds the lock, for people: "process 4711", "process 4711 on host". Empty: not known.

@@ -1,6 +1,9 @@
 #include "cache/content_hash.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+
+#include <cerrno>
 
 #include "base/file.h"
 
@@ -37,10 +40,18 @@ std::string hash_bytes(std::string_view bytes, HashKind kind) {
 
 std::string hash_file_as(const std::filesystem::path& path, HashKind kind,
                          const std::function<void(std::size_t)>& each) {
+    return hash_open_file(base::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)),
+                          path, kind, each);
+}
+
+std::string hash_open_file(base::UniqueFd file, const std::filesystem::path& path, HashKind kind,
+                           const std::function<void(std::size_t)>& each) {
+    const int reason = errno;
     struct stat info{};  // where there is none, stream_file says so
-    const bool known = ::stat(path.c_str(), &info) == 0;
+    const bool known = ::fstat(file.get(), &info) == 0;
     ContentHasher hasher(kind, known ? static_cast<std::uint64_t>(info.st_size) : 0);
-    base::stream_file(path, "file in the cache", [&](std::string_view bytes) {
+    errno = reason;
+    base::stream_file(std::move(file), path, "file in the cache", [&](std::string_view bytes) {
         hasher.update(bytes);
         if (each) {
             each(bytes.size());

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/evp.h"
+#include "base/unique_fd.h"
 
 namespace twinkle::cache {
 
@@ -39,5 +40,8 @@ std::string hash_bytes(std::string_view bytes, HashKind kind);
 // and ends the work by throwing.
 std::string hash_file_as(const std::filesystem::path& path, HashKind kind,
                          const std::function<void(std::size_t bytes)>& each = {});
+// The same of an open file, whose name is for messages.
+std::string hash_open_file(base::UniqueFd file, const std::filesystem::path& path, HashKind kind,
+                           const std::function<void(std::size_t bytes)>& each = {});
 
 }  // namespace twinkle::cache

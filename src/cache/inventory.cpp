@@ -4,75 +4,60 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+#include "cache/shared_blobs.h"
+#include "cache/snapshot.h"
+
 namespace fs = std::filesystem;
 
 namespace twinkle::cache {
 namespace {
 
-// A link in the place of a folder leads to where nothing of the cache is.
-bool is_own_folder(const fs::path& folder) {
-    std::error_code error;
-    return fs::is_directory(fs::symlink_status(folder, error));
-}
-
-// Calls `each` with every entry; a folder that is not there or cannot be read has none.
-template <typename Each>
-void for_entries(const fs::path& folder, Each&& each) {
-    std::error_code error;
-    fs::directory_iterator entry(folder, error), end;
-    while (!error && entry != end) {
-        each(entry->path());
-        entry.increment(error);
-    }
-}
-
-template <typename Each>
-void for_own_entries(const fs::path& folder, Each&& each) {
-    if (is_own_folder(folder)) {
-        for_entries(folder, each);
-    }
-}
-
-// The blob of the repository that a link in a snapshot leads to.
-std::string linked_etag(const fs::path& link, const fs::path& blobs) {
-    std::error_code error;
-    const fs::path target = fs::read_symlink(link, error);
-    const fs::path full = (link.parent_path() / target).lexically_normal();
-    const std::string name = full.filename().string();
-    return !error && full.parent_path() == blobs.lexically_normal() && is_etag(name) ? name : "";
-}
-
-SnapshotFile describe(const fs::path& file, const fs::path& folder, const fs::path& blobs,
-                      bool link) {
-    SnapshotFile described;
-    described.path = file.lexically_relative(folder).generic_string();
-    if (link) {
-        described.etag = linked_etag(file, blobs);
-    }
+SnapshotFile describe(const Cache& cache, const std::string& repo_id, const fs::path& folder,
+                      const base::Folder::Entry& entry) {
+    SnapshotFile file;
+    file.path = entry.path.lexically_relative(folder).generic_string();
     struct stat info{};
-    if (::stat(file.c_str(), &info) == 0) {
-        described.size = static_cast<std::uint64_t>(info.st_size);
-        described.identity = {info.st_dev, info.st_ino};
+    bool there = false;
+    if (!S_ISLNK(entry.kind)) {
+        there = cache.folder().lstat(entry.path, info) == 0;
+    } else if (const auto etag = linked_etag(cache, repo_id, entry.path)) {
+        file.etag = *etag;
+        there = stat_blob(cache, cache.blob(repo_id, *etag), info);
     } else {
-        described.dangling = true;
+        file.flaw = "it links to " +
+                    base::printable(cache.folder().read_link(entry.path).value_or("?")) +
+                    ", not into the blobs of its repository";
+        return file;
     }
-    return described;
+    if (there) {
+        file.size = static_cast<std::uint64_t>(info.st_size);
+        file.identity = {info.st_dev, info.st_ino};
+    } else {
+        file.flaw = "the link leads nowhere";
+    }
+    return file;
 }
 
-std::vector<SnapshotFile> snapshot_files(const fs::path& folder, const fs::path& blobs) {
+std::vector<SnapshotFile> snapshot_files(const Cache& cache, const std::string& repo_id,
+                                         const fs::path& folder) {
     std::vector<SnapshotFile> files;
-    std::error_code error;
-    fs::recursive_directory_iterator entry(folder, error), end;
-    while (!error && entry != end) {
-        const auto status = entry->symlink_status(error);
-        if (fs::is_symlink(status) || fs::is_regular_file(status)) {
-            files.push_back(describe(entry->path(), folder, blobs, fs::is_symlink(status)));
+    cache.folder().walk(folder, [&](const base::Folder::Entry& entry) {
+        if (S_ISLNK(entry.kind) || S_ISREG(entry.kind)) {
+            files.push_back(describe(cache, repo_id, folder, entry));
         }
-        entry.increment(error);
-    }
+    });
     std::sort(files.begin(), files.end(),
               [](const SnapshotFile& a, const SnapshotFile& b) { return a.path < b.path; });
     return files;
+}
+
+BlobFile describe_blob(const Cache& cache, const fs::path& path) {
+    struct stat info{};
+    if (!stat_blob(cache, path, info)) {
+        return {0, {}, "it is a link that leads to no blob"};
+    }
+    return {static_cast<std::uint64_t>(info.st_size), {info.st_dev, info.st_ino}, ""};
 }
 
 bool is_temporary(const std::string& name) {
@@ -85,33 +70,28 @@ Inventory take_inventory(const Cache& cache, const std::string& repo_id) {
     Inventory inventory;
     inventory.repo_id = repo_id;
     const fs::path repository = cache.repository(repo_id);
-    const fs::path blobs = cache.blobs(repo_id);
-    for_own_entries(repository / "snapshots", [&](const fs::path& folder) {
-        const std::string commit = folder.filename().string();
-        if (is_commit(commit) && is_own_folder(folder)) {
-            inventory.snapshots[commit] = snapshot_files(folder, blobs);
+    for (const auto& entry : cache.folder().entries(repository / "snapshots")) {
+        const std::string commit = entry.path.filename().string();
+        if (is_commit(commit) && S_ISDIR(entry.kind)) {
+            inventory.snapshots[commit] = snapshot_files(cache, repo_id, entry.path);
         }
-    });
+    }
     inventory.partial = list_partial_files(cache, repo_id);
-    for_own_entries(blobs, [&](const fs::path& file) {
-        const std::string name = file.filename().string();
-        struct stat info{};
+    for (const auto& entry : cache.folder().entries(cache.blobs(repo_id))) {
+        const std::string name = entry.path.filename().string();
         if (is_etag(name)) {
-            const bool there = ::stat(file.c_str(), &info) == 0;
-            inventory.blobs[name] = {there ? static_cast<std::uint64_t>(info.st_size) : 0,
-                                     {info.st_dev, info.st_ino},
-                                     !there};
+            inventory.blobs[name] = describe_blob(cache, entry.path);
         } else if (is_temporary(name) &&
                    !inventory.partial.contains(name.substr(0, name.find('.')))) {
-            inventory.temporary.push_back(file);
+            inventory.temporary.push_back(entry.path);
         }
-    });
+    }
     for (const char* folder : {"refs", "trees"}) {
-        for_own_entries(repository / folder, [&](const fs::path& file) {
-            if (file.filename().string().ends_with(".tmp")) {
-                inventory.temporary.push_back(file);
+        for (const auto& entry : cache.folder().entries(repository / folder)) {
+            if (entry.path.filename().string().ends_with(".tmp")) {
+                inventory.temporary.push_back(entry.path);
             }
-        });
+        }
     }
     std::sort(inventory.temporary.begin(), inventory.temporary.end());
     return inventory;
@@ -124,13 +104,13 @@ std::set<std::string> shown_blobs(const Inventory& inventory) {
         for (const SnapshotFile& file : shown) {
             if (!file.etag.empty()) {
                 etags.insert(file.etag);
-            } else if (!file.dangling) {
+            } else if (file.flaw.empty()) {
                 files.insert(file.identity);
             }
         }
     }
     for (const auto& [etag, blob] : inventory.blobs) {
-        if (!blob.dangling && files.contains(blob.identity)) {
+        if (blob.flaw.empty() && files.contains(blob.identity)) {
             etags.insert(etag);
         }
     }
@@ -139,15 +119,37 @@ std::set<std::string> shown_blobs(const Inventory& inventory) {
 
 std::vector<std::string> cached_repositories(const Cache& cache) {
     std::vector<std::string> repositories;
-    for_entries(cache.root(), [&](const fs::path& folder) {
-        std::error_code error;
-        auto repo_id = repository_of(folder.filename().string());
-        if (repo_id && fs::is_directory(folder, error)) {
+    for (const auto& entry : cache.folder().entries(cache.root())) {
+        auto repo_id = repository_of(entry.path.filename().string());
+        if (repo_id && S_ISDIR(entry.kind)) {
             repositories.push_back(std::move(*repo_id));
         }
-    });
+    }
     std::sort(repositories.begin(), repositories.end());
     return repositories;
+}
+
+std::vector<fs::path> linked_folders(const Cache& cache) {
+    std::vector<fs::path> links;
+    const auto look = [&](const fs::path& folder, const auto& wanted) {
+        for (const auto& entry : cache.folder().entries(folder)) {
+            if (S_ISLNK(entry.kind) && wanted(entry.path.filename().string())) {
+                links.push_back(entry.path);
+            }
+        }
+    };
+    const auto is_kernel = [](const std::string& name) { return repository_of(name).has_value(); };
+    look(cache.root(), [&](const std::string& name) {
+        return name == ".locks" || name == "blobs" || is_kernel(name);
+    });
+    look(cache.root() / ".locks", is_kernel);
+    for (const std::string& repo_id : cached_repositories(cache)) {
+        const fs::path repository = cache.repository(repo_id);
+        look(repository, [](const std::string&) { return true; });
+        look(repository / "snapshots", is_commit);
+    }
+    std::sort(links.begin(), links.end());
+    return links;
 }
 
 std::string_view variant_of(std::string_view path) {

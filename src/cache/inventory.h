@@ -22,13 +22,13 @@ struct SnapshotFile {
     std::string etag;  // of the blob that it links to; empty: the file itself has the bytes
     std::uint64_t size = 0;
     std::pair<dev_t, ino_t> identity{};  // of the bytes
-    bool dangling = false;
+    std::string flaw;                    // why it shows no bytes of the cache; empty: it does
 };
 
 struct BlobFile {
     std::uint64_t size = 0;
     std::pair<dev_t, ino_t> identity{};
-    bool dangling = false;  // a link into the shared blobs that leads nowhere
+    std::string flaw;  // why it has no bytes; empty: it has
 };
 
 struct Inventory {
@@ -43,6 +43,10 @@ struct Inventory {
 std::set<std::string> shown_blobs(const Inventory& inventory);
 
 Inventory take_inventory(const Cache& cache, const std::string& repo_id);
+
+// Symbolic links in the place of folders of the cache's kernels, sorted. What they lead to is
+// nothing of the cache: it is not read, and nothing of it is removed.
+std::vector<std::filesystem::path> linked_folders(const Cache& cache);
 
 // The kernels in the cache, sorted. A cache that is not there has none.
 std::vector<std::string> cached_repositories(const Cache& cache);

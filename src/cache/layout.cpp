@@ -172,10 +172,20 @@ bool is_safe_path(std::string_view path) {
     return true;
 }
 
-Cache::Cache(fs::path root, CacheOptions options) : root_(std::move(root)), options_(options) {}
+Cache::Cache(fs::path root, CacheOptions options) : folder_(std::move(root)), options_(options) {}
+
+std::optional<fs::path> Cache::link_target(const fs::path& link) const {
+    const fs::path target = folder().read_link(link).value_or("/");
+    if (target.is_absolute()) {
+        return std::nullopt;
+    }
+    const fs::path from = link.lexically_relative(root()).parent_path();
+    fs::path full = (from / target).lexically_normal();
+    return *full.begin() == ".." ? std::nullopt : std::optional(std::move(full));
+}
 
 fs::path Cache::repository(std::string_view repo_id) const {
-    return root_ / repository_folder(repo_id);
+    return root() / repository_folder(repo_id);
 }
 
 fs::path Cache::blobs(std::string_view repo_id) const {
@@ -212,7 +222,7 @@ fs::path Cache::missing_file(std::string_view repo_id, std::string_view commit,
 
 fs::path Cache::lock_file(std::string_view repo_id, std::string_view etag) const {
     std::string name(checked_hash("name of a blob", etag));
-    return root_ / ".locks" / repository_folder(repo_id) / (name + ".lock");
+    return root() / ".locks" / repository_folder(repo_id) / (name + ".lock");
 }
 
 Cache cache_of(const target::Machine& machine) {

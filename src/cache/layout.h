@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/folder.h"
 #include "target/machine.h"
 
 namespace twinkle::cache {
@@ -46,8 +47,14 @@ class Cache {
 public:
     explicit Cache(std::filesystem::path root, CacheOptions options = {});
 
-    const std::filesystem::path& root() const { return root_; }
+    const std::filesystem::path& root() const { return folder_.root(); }
+    // All that reads or writes the cache goes through it.
+    const base::Folder& folder() const { return folder_; }
     const CacheOptions& options() const { return options_; }
+
+    // Where a relative link leads to, from the root on, without looking at what is there. None: it
+    // is no link, or one that leaves the cache.
+    std::optional<std::filesystem::path> link_target(const std::filesystem::path& link) const;
 
     std::filesystem::path repository(std::string_view repo_id) const;
     std::filesystem::path blobs(std::string_view repo_id) const;
@@ -62,7 +69,7 @@ public:
     std::filesystem::path lock_file(std::string_view repo_id, std::string_view etag) const;
 
 private:
-    std::filesystem::path root_;
+    base::Folder folder_;
     CacheOptions options_;
 };
 

@@ -53,10 +53,10 @@ std::vector<CachedRepository> list(const Cache& cache) {
         }
         for (const auto& [etag, paths] : inventory.partial) {
             for (const fs::path& path : paths) {
-                std::error_code error;
-                const std::uint64_t size = fs::file_size(path, error);
+                struct stat info{};
+                const bool there = cache.folder().lstat(path, info) == 0;
                 repository.partial_files += 1;
-                repository.partial_size += error ? 0 : size;
+                repository.partial_size += there ? static_cast<std::uint64_t>(info.st_size) : 0;
             }
         }
         repositories.push_back(std::move(repository));

@@ -14,10 +14,10 @@
 #include <optional>
 
 #include "base/file.h"
-#include "base/io_error.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
+#include "cache/cache_error.h"
 #include "cache/random_name.h"
 #include "twinkle/error.h"
 
@@ -71,9 +71,10 @@ std::optional<Holder> holder_of(const std::string& text) {
     return holder;
 }
 
-std::optional<std::string> read_marker(const fs::path& path) {
+std::optional<std::string> read_marker(const base::Folder& folder, const fs::path& path) {
     try {
-        return base::read_file(path, "lock", largest_marker);
+        return base::read_file(folder.open(path, O_RDONLY | O_NONBLOCK), path, "lock",
+                               largest_marker);
     } catch (const Error&) {
         return std::nullopt;
     }
@@ -94,64 +95,62 @@ bool is_stale(const std::string& text, const struct stat& info) {
 // Two that find the same stale marker must not both think that they removed it, and the second
 // must not remove what the first has put there: the marker is moved aside, looked at once more, and
 // put back if it was another one.
-void break_stale(const fs::path& path) {
+void break_stale(const base::Folder& folder, const fs::path& path) {
     struct stat judged{};
-    const auto text = read_marker(path);
-    if (!text || ::lstat(path.c_str(), &judged) != 0 || !is_stale(*text, judged)) {
+    const auto text = read_marker(folder, path);
+    if (!text || folder.lstat(path, judged) != 0 || !is_stale(*text, judged)) {
         return;
     }
     const fs::path aside = path.string() + "." + random_hex8();
-    if (::rename(path.c_str(), aside.c_str()) != 0) {
+    if (folder.rename(path, aside) != 0) {
         return;
     }
     struct stat taken{};
-    if (::lstat(aside.c_str(), &taken) == 0 && taken.st_ino != judged.st_ino &&
-        ::link(aside.c_str(), path.c_str()) != 0 && errno != EEXIST) {
-        ::rename(aside.c_str(), path.c_str());
+    if (folder.lstat(aside, taken) == 0 && taken.st_ino != judged.st_ino &&
+        folder.link(aside, path) != 0 && errno != EEXIST) {
+        folder.rename(aside, path);
         return;
     }
-    ::unlink(aside.c_str());
+    folder.unlink(aside);
 }
 
 }  // namespace
 
-bool create_marker(const fs::path& path) {
+bool create_marker(const Cache& cache, const fs::path& path) {
+    const base::Folder& folder = cache.folder();
     for (int attempt = 0; attempt < 3; ++attempt) {
-        const base::UniqueFd fd(
-            ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+        const base::UniqueFd fd = folder.open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
         if (fd) {
             const std::string text = fmt::format("{}\n{}\n", ::getpid(), host_name());
             if (const int error = base::write_all(fd.get(), text); error != 0) {
-                ::unlink(path.c_str());
-                base::throw_write_error(path, error);
+                folder.unlink(path);
+                throw_cache_error(cache, path, error);
             }
             return true;
         }
         if (errno == ENOENT) {
-            std::error_code error;
-            fs::create_directories(path.parent_path(), error);
-            if (error) {
-                base::throw_write_error(path, error.value());
+            if (folder.make_folders(path.parent_path()) != 0) {
+                throw_cache_error(cache, path, errno);
             }
         } else if (errno == EEXIST) {
-            break_stale(path);
+            break_stale(folder, path);
         } else {
-            base::throw_write_error(path, errno);
+            throw_cache_error(cache, path, errno);
         }
     }
     return false;
 }
 
-void remove_own_marker(const fs::path& path) {
-    const auto text = read_marker(path);
+void remove_own_marker(const base::Folder& folder, const fs::path& path) {
+    const auto text = read_marker(folder, path);
     const auto holder = text ? holder_of(*text) : std::nullopt;
     if (holder && holder->process == ::getpid() && holder->host == host_name()) {
-        ::unlink(path.c_str());
+        folder.unlink(path);
     }
 }
 
-std::string marker_holder(const fs::path& path) {
-    const auto text = read_marker(path);
+std::string marker_holder(const base::Folder& folder, const fs::path& path) {
+    const auto text = read_marker(folder, path);
     const auto holder = text ? holder_of(*text) : std::nullopt;
     if (!holder) {
         return "";
@@ -162,9 +161,9 @@ std::string marker_holder(const fs::path& path) {
 }
 
 // /proc/locks: "1: FLOCK  ADVISORY  WRITE 4711 fe:00:123456 0 EOF"
-std::string flock_holder(const fs::path& path) {
+std::string flock_holder(const base::Folder& folder, const fs::path& path) {
     struct stat info{};
-    if (::stat(path.c_str(), &info) != 0) {
+    if (folder.lstat(path, info) != 0) {
         return "";
     }
     const std::string file =

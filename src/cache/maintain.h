@@ -52,6 +52,8 @@ struct VerifyReport {
     std::uint64_t blobs = 0;
     std::uint64_t bytes = 0;
     std::vector<DamagedBlob> damaged;  // by repository and etag
+    // Links in the place of folders: what is behind them was not looked at, and stays.
+    std::vector<std::filesystem::path> links;
 };
 
 // Hashes every blob on all cores (`threads` 0) and compares with its name. `repositories` empty:

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/io_error.h"
+#include "cache/cache_error.h"
 #include "cache/partial_record.h"
 #include "cache/random_name.h"
 #include "twinkle/error.h"
@@ -40,14 +41,11 @@ std::string_view etag_of_partial(std::string_view name) {
 
 PartialFiles list_partial_files(const Cache& cache, std::string_view repo_id) {
     PartialFiles files;
-    std::error_code error;
-    fs::directory_iterator entry(cache.blobs(repo_id), error), end;
-    while (!error && entry != end) {
-        const std::string name = entry->path().filename().string();
+    for (const auto& entry : cache.folder().entries(cache.blobs(repo_id))) {
+        const std::string name = entry.path.filename().string();
         if (const auto etag = etag_of_partial(name); !etag.empty()) {
-            files[std::string(etag)].push_back(entry->path());
+            files[std::string(etag)].push_back(entry.path);
         }
-        entry.increment(error);
     }
     return files;
 }
@@ -62,7 +60,7 @@ struct PartialFile::Found {
 PartialFile::PartialFile(const Cache& cache, std::string_view repo_id, std::string_view etag,
                          std::uint64_t size, std::uint64_t segment,
                          const std::vector<fs::path>& candidates)
-    : blob_(cache.blob(repo_id, etag)), size_(size) {
+    : cache_(cache), blob_(cache.blob(repo_id, etag)), size_(size) {
     divide(segment);
     if (!adopt(candidates)) {
         create();
@@ -75,7 +73,7 @@ PartialFile::~PartialFile() {
         return;
     }
     if (written() == 0) {
-        ::unlink(path_.c_str());
+        cache_.folder().unlink(path_);
         return;
     }
     for (std::size_t i = 0; i < segments_.size() && has_record(); ++i) {
@@ -103,7 +101,7 @@ void PartialFile::divide(std::uint64_t segment_size) {
 
 PartialFile::Found PartialFile::examine(const fs::path& path) const {
     Found found;
-    found.fd = base::UniqueFd(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    found.fd = cache_.folder().open(path, O_RDWR | O_NONBLOCK);
     struct stat info{};
     if (!found.fd || ::fstat(found.fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
         return {};
@@ -141,7 +139,7 @@ bool PartialFile::adopt(const std::vector<fs::path>& candidates) {
     }
     // A new name claims the file: where locks do not hold, two cannot both take it.
     fs::path claimed = blob_.string() + "." + random_hex8() + std::string(suffix);
-    if (::rename(best_path.c_str(), claimed.c_str()) != 0) {
+    if (cache_.folder().rename(best_path, claimed) != 0) {
         return false;
     }
     std::erase(others_, best_path);
@@ -161,7 +159,7 @@ bool PartialFile::adopt(const std::vector<fs::path>& candidates) {
     if (has_record()) {
         write_record();
     } else if (::ftruncate(fd_.get(), static_cast<off_t>(best.bytes)) != 0) {
-        base::throw_write_error(path_, errno);
+        throw_cache_error(cache_, path_, errno);
     }
     return true;
 }
@@ -169,14 +167,14 @@ bool PartialFile::adopt(const std::vector<fs::path>& candidates) {
 void PartialFile::create() {
     for (int attempt = 0;; ++attempt) {
         path_ = blob_.string() + "." + random_hex8() + std::string(suffix);
-        fd_ = base::UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+        fd_ = cache_.folder().open(path_, O_RDWR | O_CREAT | O_EXCL, 0666);
         if (fd_) {
             break;
         }
         if (errno != EEXIST || attempt == 100) {
             const int reason = errno;
             path_.clear();
-            base::throw_write_error(blob_, reason);
+            throw_cache_error(cache_, blob_, reason);
         }
     }
     if (has_record()) {
@@ -192,7 +190,7 @@ void PartialFile::write_at(std::uint64_t offset, std::string_view bytes) {
             if (errno == EINTR) {
                 continue;
             }
-            base::throw_write_error(blob_, errno);
+            throw_cache_error(cache_, blob_, errno);
         }
         offset += static_cast<std::uint64_t>(done);
         bytes.remove_prefix(static_cast<std::size_t>(done));
@@ -270,28 +268,26 @@ void PartialFile::restart() {
 
 void PartialFile::finish() {
     if (has_record() && ::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
-        base::throw_write_error(blob_, errno);
+        throw_cache_error(cache_, blob_, errno);
     }
-    if (::rename(path_.c_str(), blob_.c_str()) != 0) {
+    if (cache_.folder().rename(path_, blob_) != 0) {
         // Where locks do not hold, another process may have claimed the name; the bytes are ours
         // still.
-        const std::string open = "/proc/self/fd/" + std::to_string(fd_.get());
         if (errno != ENOENT ||
-            (::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, blob_.c_str(), AT_SYMLINK_FOLLOW) != 0 &&
-             errno != EEXIST)) {
-            base::throw_write_error(blob_, errno);
+            (cache_.folder().link_open(fd_.get(), blob_) != 0 && errno != EEXIST)) {
+            throw_cache_error(cache_, blob_, errno);
         }
     }
-    ::unlink(path_.c_str());  // both names of one file: rename leaves them
+    cache_.folder().unlink(path_);  // both names of one file: rename leaves them
     path_.clear();
     for (const fs::path& other : others_) {
-        ::unlink(other.c_str());
+        cache_.folder().unlink(other);
     }
 }
 
 void PartialFile::discard() {
     if (!path_.empty()) {
-        ::unlink(path_.c_str());
+        cache_.folder().unlink(path_);
         path_.clear();
     }
     fd_.reset();

@@ -73,6 +73,7 @@ private:
     void write_record();
     void record(std::size_t segment);
 
+    const Cache cache_;
     const std::filesystem::path blob_;
     const std::uint64_t size_;
     std::uint64_t segment_size_ = 0;

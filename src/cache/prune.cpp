@@ -1,5 +1,7 @@
+#include <sys/stat.h>
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,7 +17,7 @@ namespace twinkle::cache {
 namespace {
 
 // Temporary files have no lock; a younger one may have a living writer.
-constexpr auto in_use = std::chrono::minutes(10);
+constexpr time_t in_use = 10 * 60;
 
 using Kept = std::map<std::string, std::optional<std::set<std::string>>>;  // commit → variants
 
@@ -52,6 +54,7 @@ class Plan {
 public:
     Plan(const Cache& cache, Inventory inventory, Removal& removal)
         : cache_(cache),
+          folder_(cache.folder()),
           inventory_(std::move(inventory)),
           repository_(cache.repository(inventory_.repo_id)),
           removal_(removal) {}
@@ -89,16 +92,15 @@ public:
                 continue;
             }
             for (const fs::path& path : paths) {
-                std::error_code error;
-                const std::uint64_t size = fs::file_size(path, error);
+                struct stat info{};
+                const bool there = folder_.lstat(path, info) == 0;
                 removal_.files.push_back(path);
-                removal_.bytes += error ? 0 : size;
+                removal_.bytes += there ? static_cast<std::uint64_t>(info.st_size) : 0;
             }
         }
         for (const fs::path& path : inventory_.temporary) {
-            std::error_code error;
-            const auto written = fs::last_write_time(path, error);
-            if (!error && fs::file_time_type::clock::now() - written > in_use) {
+            struct stat info{};
+            if (folder_.lstat(path, info) == 0 && ::time(nullptr) - info.st_mtime > in_use) {
                 removal_.files.push_back(path);
             }
         }
@@ -107,8 +109,7 @@ public:
     // Nothing of it is kept: its empty folders go too.
     void drop_folders() {
         for (const char* name : {"trees", ".no_exist"}) {
-            std::error_code error;
-            if (fs::exists(repository_ / name, error)) {
+            if (folder_.is_folder(repository_ / name)) {
                 removal_.folders.push_back(repository_ / name);
             }
         }
@@ -125,13 +126,12 @@ private:
         for (const SnapshotFile& file : inventory_.snapshots.at(commit)) {
             removal_.bytes += file.etag.empty() && !is_blob(file) ? file.size : 0;
         }
-        std::error_code error;
         if (const fs::path tree = cache_.tree_file(inventory_.repo_id, commit);
-            fs::exists(tree, error)) {
+            folder_.is_file(tree)) {
             removal_.files.push_back(tree);
         }
         if (const fs::path missing = repository_ / ".no_exist" / commit;
-            fs::exists(missing, error)) {
+            folder_.is_folder(missing)) {
             removal_.folders.push_back(missing);
         }
     }
@@ -163,6 +163,7 @@ private:
     }
 
     const Cache& cache_;
+    const base::Folder& folder_;
     Inventory inventory_;
     const fs::path repository_;
     Removal& removal_;

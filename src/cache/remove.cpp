@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "base/io_error.h"
 #include "cache/blob_lock.h"
+#include "cache/cache_error.h"
 #include "cache/inventory.h"
 #include "cache/maintain.h"
 #include "cache/shared_blobs.h"
@@ -36,41 +36,37 @@ std::optional<BlobPath> blob_path(const Cache& cache, const fs::path& path) {
     return BlobPath{*repo_id, etag, name == etag};
 }
 
-void unlink_if_there(const fs::path& path) {
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
-        base::throw_write_error(path, errno);
+void unlink_if_there(const Cache& cache, const fs::path& path) {
+    if (cache.folder().unlink(path) != 0 && errno != ENOENT) {
+        throw_cache_error(cache, path, errno);
     }
 }
 
 std::uint64_t remove_blob(const Cache& cache, const fs::path& path, const BlobPath& blob) {
     const auto lock = BlobLock::try_lock(cache, blob.repo_id, blob.etag);
     struct stat info{};
-    if (!lock || ::lstat(path.c_str(), &info) != 0) {
+    if (!lock || cache.folder().lstat(path, info) != 0) {
         return 0;
     }
     const auto target = shared_target(cache, path);
-    unlink_if_there(path);
+    unlink_if_there(cache, path);
     if (target) {
         return sweep_shared(cache, *target);
     }
     return info.st_nlink > 1 ? 0 : static_cast<std::uint64_t>(info.st_size);
 }
 
-std::uint64_t remove_folder(const fs::path& folder) {
+std::uint64_t remove_folder(const Cache& cache, const fs::path& folder) {
     std::uint64_t bytes = 0;
-    std::error_code error;
-    fs::recursive_directory_iterator entry(folder, error), end;
-    while (!error && entry != end) {
+    cache.folder().walk(folder, [&](const base::Folder::Entry& entry) {
         struct stat info{};
-        if (::lstat(entry->path().c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+        if (cache.folder().lstat(entry.path, info) == 0 && S_ISREG(info.st_mode) &&
             info.st_nlink == 1) {
             bytes += static_cast<std::uint64_t>(info.st_size);
         }
-        entry.increment(error);
-    }
-    fs::remove_all(folder, error);
-    if (error) {
-        base::throw_write_error(folder, error.value());
+    });
+    if (cache.folder().remove_all(folder) != 0) {
+        throw_cache_error(cache, folder, errno);
     }
     return bytes;
 }
@@ -81,13 +77,13 @@ std::uint64_t remove(const Cache& cache, const Removal& removal) {
     std::uint64_t bytes = 0;
     std::vector<std::pair<fs::path, BlobPath>> blobs;
     for (const fs::path& folder : removal.folders) {
-        bytes += remove_folder(folder);
+        bytes += remove_folder(cache, folder);
     }
     for (const fs::path& file : removal.files) {
         if (auto blob = blob_path(cache, file)) {
             blobs.emplace_back(file, std::move(*blob));
         } else {
-            unlink_if_there(file);
+            unlink_if_there(cache, file);
         }
     }
     std::map<std::string, std::set<std::string>> shown;
@@ -102,7 +98,7 @@ std::uint64_t remove(const Cache& cache, const Removal& removal) {
         }
     }
     for (const fs::path& folder : removal.empty_folders) {
-        ::rmdir(folder.c_str());  // refused where something is left or has come
+        cache.folder().rmdir(folder);  // refused where something is left or has come
     }
     return bytes;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/hex.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "twinkle/error.h"
@@ -29,32 +30,52 @@ bool is_blob_path(const std::string& line) {
     return parts.size() == 3 && is_safe_path(line) && parts[1] == "blobs";
 }
 
+// Of whatever name: it is only read.
+std::optional<fs::path> shared_file(const Cache& cache, const fs::path& blob) {
+    const auto target = cache.link_target(blob);
+    const auto parts =
+        target ? base::split(target->generic_string(), '/') : std::vector<std::string>();
+    const bool inside =
+        parts.size() == 3 && parts[0] == "blobs" && base::is_hex(parts[1], 2) && !parts[2].empty();
+    return inside ? std::optional(cache.root() / *target) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<fs::path> shared_target(const Cache& cache, const fs::path& blob) {
-    std::error_code error;
-    const fs::path link = fs::read_symlink(blob, error);
-    if (error) {
-        return std::nullopt;
+    const auto target = shared_file(cache, blob);
+    const std::string name = target ? target->filename().string() : "";
+    const bool ours =
+        name.size() == 64 && is_etag(name) && target->parent_path().filename() == name.substr(0, 2);
+    return ours ? target : std::nullopt;
+}
+
+fs::path bytes_of_blob(const Cache& cache, const fs::path& blob) {
+    return shared_file(cache, blob).value_or(blob);
+}
+
+bool stat_blob(const Cache& cache, const fs::path& blob, struct stat& info) {
+    if (cache.folder().lstat(blob, info) != 0) {
+        return false;
     }
-    const fs::path target = (blob.parent_path() / link).lexically_normal();
-    const std::string name = target.filename().string();
-    const fs::path folder = target.parent_path();
-    const bool inside = name.size() == 64 && is_etag(name) &&
-                        folder.filename() == name.substr(0, 2) &&
-                        folder.parent_path() == (cache.root() / "blobs").lexically_normal();
-    return inside ? std::optional(target) : std::nullopt;
+    if (S_ISLNK(info.st_mode)) {
+        const auto target = shared_file(cache, blob);
+        return target && cache.folder().lstat(*target, info) == 0 && S_ISREG(info.st_mode);
+    }
+    return S_ISREG(info.st_mode);
 }
 
 std::uint64_t sweep_shared(const Cache& cache, const fs::path& target) {
-    const base::UniqueFd lock(
-        ::open(beside(target, ".lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
+    const base::Folder& folder = cache.folder();
+    const base::UniqueFd lock = folder.open(beside(target, ".lock"), O_RDWR | O_CREAT, 0666);
     if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
         return 0;
     }
     std::string list;
     try {
-        list = base::read_file(beside(target, ".refs"), "list of links", largest_list);
+        const fs::path file = beside(target, ".refs");
+        list = base::read_file(folder.open(file, O_RDONLY | O_NONBLOCK), file, "list of links",
+                               largest_list);
     } catch (const Error&) {
         return 0;
     }
@@ -63,11 +84,11 @@ std::uint64_t sweep_shared(const Cache& cache, const fs::path& target) {
         return is_blob_path(line) && shared_target(cache, cache.root() / line) == target;
     });
     struct stat info{};
-    if (used || ::lstat(target.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
-        ::unlink(target.c_str()) != 0) {
+    if (used || folder.lstat(target, info) != 0 || !S_ISREG(info.st_mode) ||
+        folder.unlink(target) != 0) {
         return 0;
     }
-    ::unlink(beside(target, ".refs").c_str());
+    folder.unlink(beside(target, ".refs"));
     return static_cast<std::uint64_t>(info.st_size);
 }
 

@@ -25,6 +25,14 @@ std::optional<std::string> find_commit(const Cache& cache, std::string_view repo
 std::optional<Snapshot> find_snapshot(const Cache& cache, std::string_view repo_id,
                                       std::string_view ref_or_commit);
 
+// Is a folder of the commit there?
+bool has_snapshot(const Cache& cache, std::string_view repo_id, std::string_view commit);
+
+// The blob that a file of a snapshot links to. None: it is no link, or one that leads anywhere
+// else than into the blobs of its repository, as no tool makes them.
+std::optional<std::string> linked_etag(const Cache& cache, std::string_view repo_id,
+                                       const std::filesystem::path& link);
+
 // Every branch and tag that the cache knows, with its commit, by name.
 struct CachedRef {
     std::string name;
@@ -32,7 +40,8 @@ struct CachedRef {
 };
 std::vector<CachedRef> list_refs(const Cache& cache, std::string_view repo_id);
 
-// Is the file in the snapshot, links followed to the end? With a size: and has it that size?
+// Is the file in the snapshot, or does its link lead to a blob that is there? With a size: and has
+// it that size?
 bool has_file(const Cache& cache, std::string_view repo_id, std::string_view commit,
               std::string_view path, std::optional<std::uint64_t> size = std::nullopt);
 

@@ -1,5 +1,7 @@
 #include "cache/tree_file.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "base/file.h"
@@ -74,13 +76,15 @@ ContentHash TreeFile::hash() const {
 std::optional<std::vector<TreeFile>> read_tree(const Cache& cache, std::string_view repo_id,
                                                std::string_view commit) {
     const fs::path path = cache.tree_file(repo_id, commit);
-    std::error_code error;
-    if (!fs::is_regular_file(path, error)) {
+    base::UniqueFd file = cache.folder().open(path, O_RDONLY | O_NONBLOCK);
+    if (!file) {
         return std::nullopt;
     }
     try {
+        const std::string text =
+            base::read_file(std::move(file), path, "list of files", largest_tree);
         const auto document =
-            base::read_json_file(path, "list of files", {.bytes = largest_tree, .depth = 8});
+            base::parse_json(text, base::display_path(path), {.bytes = largest_tree, .depth = 8});
         return document.is_object() ? parse_tree(document) : std::nullopt;
     } catch (const Error&) {
         return std::nullopt;
@@ -103,14 +107,10 @@ void write_tree(const Cache& cache, std::string_view repo_id, std::string_view c
         }
     }
     const base::Json document = {{"format_version", format_version}, {"files", entries}};
-    std::error_code error;
-    fs::create_directories(path.parent_path(), error);
-    try {
-        base::write_file_atomically(
-            path, document.dump(1, ' ', true, base::Json::error_handler_t::replace));
-    } catch (const Error&) {
-        // The next one asks the Hub again.
-    }
+    // Where that fails, the next one asks the Hub again.
+    cache.folder().make_folders(path.parent_path());
+    cache.folder().write_file(path,
+                              document.dump(1, ' ', true, base::Json::error_handler_t::replace));
 }
 
 }  // namespace twinkle::cache

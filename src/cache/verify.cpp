@@ -1,12 +1,15 @@
+#include <fcntl.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
-#include "base/file.h"
 #include "cache/blob_lock.h"
+#include "cache/cache_error.h"
 #include "cache/content_hash.h"
 #include "cache/inventory.h"
 #include "cache/maintain.h"
@@ -31,7 +34,8 @@ struct Check {
 void add_blobs(const Cache& cache, const Inventory& inventory, std::vector<Check>& checks) {
     for (const auto& [etag, blob] : inventory.blobs) {
         Check check;
-        check.blob = {inventory.repo_id, etag, cache.blob(inventory.repo_id, etag), "", "", {}};
+        check.blob = {inventory.repo_id, etag, cache.blob(inventory.repo_id, etag), "",
+                      blob.flaw,         {}};
         check.size = blob.size;
         checks.push_back(std::move(check));
     }
@@ -42,11 +46,11 @@ void add_blobs(const Cache& cache, const Inventory& inventory, std::vector<Check
 void add_copies(const Cache& cache, const Inventory& inventory, std::vector<Check>& checks) {
     for (const auto& [commit, files] : inventory.snapshots) {
         const bool copies = std::any_of(files.begin(), files.end(), [](const SnapshotFile& file) {
-            return file.etag.empty() && !file.dangling;
+            return file.etag.empty() && file.flaw.empty();
         });
         const auto tree = copies ? read_tree(cache, inventory.repo_id, commit) : std::nullopt;
         for (const SnapshotFile& file : files) {
-            if (!tree || !file.etag.empty() || file.dangling) {
+            if (!tree || !file.etag.empty() || !file.flaw.empty()) {
                 continue;
             }
             const auto listed = std::lower_bound(
@@ -73,17 +77,16 @@ void add_copies(const Cache& cache, const Inventory& inventory, std::vector<Chec
     }
 }
 
-// Links whose blob is gone show a file that cannot be read.
-void add_dangling(const Cache& cache, const Inventory& inventory,
-                  std::vector<DamagedBlob>& damaged) {
+// Links whose blob is gone, and those that lead anywhere else than into the blobs.
+void add_flawed(const Cache& cache, const Inventory& inventory, std::vector<DamagedBlob>& damaged) {
     for (const auto& [commit, files] : inventory.snapshots) {
         for (const SnapshotFile& file : files) {
-            if (file.dangling && !inventory.blobs.contains(file.etag)) {
+            if (!file.flaw.empty() && !inventory.blobs.contains(file.etag)) {
                 damaged.push_back({inventory.repo_id,
                                    file.etag,
                                    cache.file(inventory.repo_id, commit, file.path),
                                    "",
-                                   "the link leads nowhere",
+                                   file.flaw,
                                    {commit + "/" + file.path}});
             }
         }
@@ -101,10 +104,10 @@ void add_paths(const std::vector<Inventory>& inventories, std::vector<DamagedBlo
         const auto original = inventory->blobs.find(blob.etag);
         for (const auto& [commit, files] : inventory->snapshots) {
             for (const SnapshotFile& file : files) {
-                const bool hard_link = file.etag.empty() && !file.dangling &&
+                const bool hard_link = file.etag.empty() && file.flaw.empty() &&
                                        original != inventory->blobs.end() &&
                                        original->second.identity == file.identity;
-                if (file.etag == blob.etag || hard_link) {
+                if ((!file.etag.empty() && file.etag == blob.etag) || hard_link) {
                     blob.paths.push_back(commit + "/" + file.path);
                 }
             }
@@ -112,11 +115,18 @@ void add_paths(const std::vector<Inventory>& inventories, std::vector<DamagedBlo
     }
 }
 
+std::string hash_of(const Cache& cache, const DamagedBlob& blob,
+                    const std::function<void(std::size_t)>& each = {}) {
+    return hash_open_file(
+        cache.folder().open(bytes_of_blob(cache, blob.file), O_RDONLY | O_NONBLOCK), blob.file,
+        kind_of_etag(blob.etag), each);
+}
+
 // Hashes on several threads while the caller's thread reports.
 class Hashers {
 public:
-    Hashers(std::vector<Check>& checks, const std::atomic<bool>& stop)
-        : checks_(checks), stop_(stop) {}
+    Hashers(const Cache& cache, std::vector<Check>& checks, const std::atomic<bool>& stop)
+        : cache_(cache), checks_(checks), stop_(stop) {}
 
     void run(unsigned threads, const std::function<void(std::uint64_t)>& report) {
         threads = std::clamp<unsigned>(threads, 1, static_cast<unsigned>(checks_.size() + 1));
@@ -149,14 +159,16 @@ private:
     }
 
     void check(Check& check) {
+        if (!check.blob.why.empty()) {
+            return;
+        }
         try {
-            check.blob.found = hash_file_as(check.blob.file, kind_of_etag(check.blob.etag),
-                                            [this](std::size_t bytes) {
-                                                bytes_ += bytes;
-                                                if (stop_) {
-                                                    throw Stopped{};
-                                                }
-                                            });
+            check.blob.found = hash_of(cache_, check.blob, [this](std::size_t bytes) {
+                bytes_ += bytes;
+                if (stop_) {
+                    throw Stopped{};
+                }
+            });
             check.whole = check.blob.found == check.blob.etag;
         } catch (const Error& error) {
             check.blob.why = error.details().why;
@@ -165,6 +177,7 @@ private:
         }
     }
 
+    const Cache& cache_;
     std::vector<Check>& checks_;
     const std::atomic<bool>& stop_;
     std::atomic<std::size_t> next_{0};
@@ -180,6 +193,7 @@ VerifyReport verify(const Cache& cache, const std::vector<std::string>& reposito
                     unsigned threads, const std::atomic<bool>& stop,
                     const std::function<void(const VerifyProgress&)>& progress) {
     VerifyReport report;
+    report.links = linked_folders(cache);
     std::vector<Inventory> inventories;
     std::vector<Check> checks;
     for (const std::string& repo_id :
@@ -187,7 +201,7 @@ VerifyReport verify(const Cache& cache, const std::vector<std::string>& reposito
         inventories.push_back(take_inventory(cache, repo_id));
         add_blobs(cache, inventories.back(), checks);
         add_copies(cache, inventories.back(), checks);
-        add_dangling(cache, inventories.back(), report.damaged);
+        add_flawed(cache, inventories.back(), report.damaged);
     }
     // The largest first: a thread that gets it last would work alone.
     std::stable_sort(checks.begin(), checks.end(),
@@ -196,7 +210,7 @@ VerifyReport verify(const Cache& cache, const std::vector<std::string>& reposito
     for (const Check& check : checks) {
         total += check.size;
     }
-    Hashers hashers(checks, stop);
+    Hashers hashers(cache, checks, stop);
     hashers.run(threads != 0 ? threads : std::thread::hardware_concurrency(),
                 [&](std::uint64_t bytes) {
                     if (progress) {
@@ -227,26 +241,21 @@ void remove_damaged(const Cache& cache, const std::vector<DamagedBlob>& damaged)
         std::optional<BlobLock> lock;
         if (is_etag(blob.etag)) {
             lock = BlobLock::try_lock(cache, blob.repo_id, blob.etag);
-            std::error_code error;
+            struct stat info{};
             // Somebody writes it anew, or has done so since it was looked at.
-            if (!lock || (fs::exists(blob.file, error) &&
-                          hash_file_as(blob.file, kind_of_etag(blob.etag)) == blob.etag)) {
+            if (!lock || (stat_blob(cache, blob.file, info) && hash_of(cache, blob) == blob.etag)) {
                 continue;
             }
         }
-        std::error_code error;
         for (const std::string& path : blob.paths) {
-            fs::remove(cache.repository(blob.repo_id) / "snapshots" / path, error);
+            cache.folder().unlink(cache.repository(blob.repo_id) / "snapshots" / path);
         }
         // The shared bytes are wrong for every repository that links to them.
         if (const auto target = shared_target(cache, blob.file)) {
-            fs::remove(*target, error);
+            cache.folder().unlink(*target);
         }
-        if (!fs::remove(blob.file, error) && error) {
-            throw Error(ErrorCode::failed, {.what = "cannot remove a damaged file from the cache",
-                                            .where = base::display_path(blob.file),
-                                            .why = error.message(),
-                                            .hint = ""});
+        if (cache.folder().unlink(blob.file) != 0 && errno != ENOENT) {
+            throw_cache_error(cache, blob.file, errno);
         }
     }
 }

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/quantity.h"
 #include "base/text.h"
+#include "cache/inventory.h"
 #include "cache/maintain.h"
 #include "cli/command.h"
 #include "cli/console.h"
@@ -31,8 +32,19 @@ Json repository_json(const cache::CachedRepository& repository) {
             {"revisions", revisions}};
 }
 
+const char* const link_remedy =
+    "a symbolic link in the place of a folder is not followed: remove it, and fetch again";
+
+// What prune and clean leave alone, and list does not count.
+void warn_of_links(const operations::Workplace& place, Console& console) {
+    for (const auto& link : cache::linked_folders(place.cache())) {
+        console.warn(base::display_path(link) + ": " + link_remedy);
+    }
+}
+
 int list(operations::Workplace& place, Console& console) {
     const auto repositories = cache::list(place.cache());
+    warn_of_links(place, console);
     if (console.json()) {
         Json all = Json::array();
         for (const auto& repository : repositories) {
@@ -80,10 +92,15 @@ int verify(operations::Workplace& place, bool dry_run, Console& console) {
                (blob.paths.empty() ? blob.etag : base::join(blob.paths, ", ")) + ": " +
                (blob.why.empty() ? "its hash is " + blob.found : blob.why);
     }
+    std::vector<std::string> links;
+    for (const auto& link : report.found.links) {
+        links.push_back(base::display_path(link) + ": " + link_remedy);
+    }
     if (console.json()) {
         console.result("cache", {{"blobs", report.found.blobs},
                                  {"bytes", report.found.bytes},
                                  {"damaged", damaged},
+                                 {"links", links},
                                  {"repaired", report.repaired},
                                  {"lost", report.lost}});
     } else {
@@ -92,6 +109,14 @@ int verify(operations::Workplace& place, bool dry_run, Console& console) {
                      (damaged.empty() ? "all right"
                                       : std::to_string(damaged.size()) + " damaged, " +
                                             std::to_string(report.repaired) + " fetched again"));
+    }
+    if (!links.empty()) {
+        throw Error(ErrorCode::verification,
+                    {.what = "folders of the cache are symbolic links",
+                     .where = base::display_path(place.cache().root()),
+                     .why = base::join(links, "\n         "),
+                     .hint = "only the folder of the cache itself may be a link; nothing was "
+                             "taken out of the cache"});
     }
     const bool left = only_told ? !damaged.empty() : !report.lost.empty();
     if (left) {
@@ -108,6 +133,7 @@ int verify(operations::Workplace& place, bool dry_run, Console& console) {
 int remove(operations::Workplace& place, const cache::Removal& removal, bool dry_run,
            Console& console) {
     const auto freed = dry_run ? removal.bytes : cache::remove(place.cache(), removal);
+    warn_of_links(place, console);
     Json revisions = Json::array();
     for (const auto& revision : removal.revisions) {
         revisions.push_back({{"repo_id", revision.repo_id},

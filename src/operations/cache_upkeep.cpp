@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "hub/download.h"
 #include "project/lock_files.h"
 #include "project/manifest.h"
@@ -54,6 +55,10 @@ RepairReport verify_cache(Workplace& place, bool dry_run) {
     if (dry_run || place.offline() || report.found.damaged.empty()) {
         return report;
     }
+    // What seems to be missing may be behind one of them.
+    if (!report.found.links.empty()) {
+        return report;
+    }
     cache::remove_damaged(place.cache(), report.found.damaged);
     for (const auto& [home, paths] : by_commit(report.found.damaged)) {
         try {
@@ -61,6 +66,13 @@ RepairReport verify_cache(Workplace& place, bool dry_run) {
             const auto result = hub::download(place.hub(), place.cache(), std::vector{item},
                                               place.listener().downloads(), place.stop());
             report.repaired += result.files_downloaded;
+            for (const auto& path : paths) {
+                if (std::none_of(item.files.begin(), item.files.end(),
+                                 [&](const auto& file) { return file.path == path; })) {
+                    report.lost.push_back(home.first + "@" + home.second.substr(0, 12) + "/" +
+                                          base::printable(path) + ": no file of that commit");
+                }
+            }
         } catch (const Error& error) {
             if (error.code() == ErrorCode::interrupted) {
                 throw;

@@ -162,10 +162,8 @@ void require_trust_for(Workplace& place, const std::vector<hub::DownloadItem>& i
 // refs/<ref>: so that the Python tools find the version offline, too.
 void write_refs(Workplace& place, const Plan& plan) {
     for (const auto& kernel : plan.lock.kernels) {
-        const auto folder = place.cache().snapshot(kernel.home(), kernel.commit);
-        std::error_code error;
         if (!kernel.ref.empty() && !cache::is_commit(kernel.ref) &&
-            std::filesystem::is_directory(folder, error)) {
+            cache::has_snapshot(place.cache(), kernel.home(), kernel.commit)) {
             cache::write_ref(place.cache(), kernel.home(), kernel.ref, kernel.commit);
         }
     }

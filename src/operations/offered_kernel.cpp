@@ -162,8 +162,7 @@ bool is_more_than_metadata(const OfferedBuild& build) {
 OfferedKernel from_snapshot(const Workplace& place, const KernelHome& home) {
     const auto folder = place.cache().snapshot(home.repo_id, home.commit);
     std::vector<cache::TreeFile> files;
-    std::error_code error;
-    if (fs::is_directory(folder, error)) {
+    if (cache::has_snapshot(place.cache(), home.repo_id, home.commit)) {
         for (const auto& path : base::list_files(folder)) {
             files.push_back(snapshot_file(folder, path));
         }

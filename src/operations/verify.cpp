@@ -219,9 +219,10 @@ void add_locked(const Workplace& place, const project::LockedKernel& kernel,
     }
     const auto snapshot = place.cache().snapshot(kernel.home(), kernel.commit);
     bool any = false;
+    const bool there = cache::has_snapshot(place.cache(), kernel.home(), kernel.commit);
     for (const auto& variant : kernel.variants) {
         const auto folder = snapshot / "build" / variant.name;
-        if (is_fetched(folder)) {
+        if (there && is_fetched(folder)) {
             any = true;
             checks.push_back(
                 begin_check(kernel.text(), kernel.home(), variant.name, folder, &variant));
@@ -236,8 +237,7 @@ void add_locked(const Workplace& place, const project::LockedKernel& kernel,
 void add_commit(const Workplace& place, const std::string& name, const std::string& repo_id,
                 const std::string& commit, std::vector<Check>& checks) {
     const auto snapshot = place.cache().snapshot(repo_id, commit);
-    std::error_code error;
-    if (!fs::is_directory(snapshot, error)) {
+    if (!cache::has_snapshot(place.cache(), repo_id, commit)) {
         not_here(name, snapshot, "twinkle fetch '" + name + "'");
     }
     add_folder(checks, name, repo_id, snapshot, nullptr);

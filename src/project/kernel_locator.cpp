@@ -147,8 +147,7 @@ std::string KernelLocator::newest_known(const std::string& repo_id) const {
 KernelSource KernelLocator::locate_locked(const LockedKernel& locked, const std::string& name,
                                           const std::string& where) const {
     const fs::path folder = cache_.snapshot(locked.home(), locked.commit);
-    std::error_code error;
-    if (!fs::is_directory(folder, error)) {
+    if (!cache::has_snapshot(cache_, locked.home(), locked.commit)) {
         fail_missing(name, locked.name, where);
     }
     return {name, locked.home(), locked.commit, folder, locked.pin, &locked};
