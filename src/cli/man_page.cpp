@@ -108,6 +108,10 @@ std::string environment() {
            entry(
                "HF_HUB_ETAG_TIMEOUT, HF_HUB_DOWNLOAD_TIMEOUT",
                "after how many seconds without an answer, or without data, a request has failed") +
+           entry("TWINKLE_LOW_SPEED_LIMIT, TWINKLE_LOW_SPEED_TIME",
+                 "the least rate: a Hub that sends fewer bytes a second (1024; 0: any rate will "
+                 "do) over so many seconds (30), all downloads taken together, has failed. The "
+                 "headers of an answer may take as many seconds. What has arrived is kept") +
            entry("HF_HUB_DISABLE_TELEMETRY", "when true, the Hub is told nothing of this machine") +
            entry("HF_HUB_DISABLE_SYMLINKS", "when true, the cache holds copies instead of links") +
            entry("http_proxy, https_proxy, no_proxy", "as for curl") +

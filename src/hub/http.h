@@ -65,6 +65,7 @@ enum class Failure {
     connect,
     tls,
     timeout,
+    slow,      // something comes, but too little
     broken,    // reset, cut, or shorter than announced
     protocol,  // not HTTP, or headers beyond any measure
     redirect,  // too many, to nowhere, or from https to http

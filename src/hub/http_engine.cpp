@@ -1,5 +1,7 @@
 #include "hub/http_engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 #include <stdexcept>
@@ -86,7 +88,8 @@ void Http::Engine::run() {
         throw std::logic_error("Http::run() within a callback of itself");
     }
     running_ = true;
-    silence_checked_ = std::chrono::steady_clock::now();
+    silence_checked_ = window_start_ = std::chrono::steady_clock::now();
+    window_bytes_ = body_bytes();
     try {
         do {
             while (!jobs_.empty()) {
@@ -231,18 +234,68 @@ bool Http::Engine::end_silent() {
                 job->exchange->pardon(unseen);
             }
         }
+        window_start_ += unseen;
         return false;
     }
-    const auto silent = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
-        return entry.second->exchange && entry.second->exchange->is_silent(now);
-    });
-    if (silent == jobs_.end()) {
+    Job* found = find_silent(now);
+    if (found == nullptr && (found = find_slow(now)) == nullptr) {
         return false;
     }
     // The others in the next round: what a callback does may end them.
     silence_checked_ = now - longest_sleep;
-    ended(*silent->second, CURLE_OPERATION_TIMEDOUT);
+    ended(*found, CURLE_OPERATION_TIMEDOUT);
     return true;
+}
+
+Http::Engine::Job* Http::Engine::find_silent(Time now) {
+    const auto found = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+        return entry.second->exchange && entry.second->exchange->is_silent(now);
+    });
+    return found == jobs_.end() ? nullptr : found->second.get();
+}
+
+// The rate is that of all transfers together: a slow network is shared by many of them.
+Http::Engine::Job* Http::Engine::find_slow(Time now) {
+    const auto seconds = settings_.low_speed_time;
+    for (const auto& [id, job] : jobs_) {
+        if (job->exchange && job->exchange->is_slow_head(now)) {
+            job->exchange->give_up(Failure::slow,
+                                   fmt::format("the Hub is too slow: no whole headers within {} s",
+                                               job->exchange->longest_head().count()));
+            return job.get();
+        }
+    }
+    const bool idle = std::none_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+        return entry.second->exchange && entry.second->exchange->running_since();
+    });
+    if (!idle && now - window_start_ < seconds) {
+        return nullptr;
+    }
+    const std::uint64_t bytes = body_bytes() - window_bytes_;
+    const bool slow =
+        !idle && bytes / static_cast<std::uint64_t>(seconds.count()) < settings_.low_speed_limit;
+    for (const auto& [id, job] : jobs_) {
+        const auto since = job->exchange ? job->exchange->running_since() : std::nullopt;
+        // The window has begun when somebody looked, a moment after the transfer.
+        if (slow && since && *since <= window_start_ + milliseconds(seconds) / 10) {
+            job->exchange->give_up(
+                Failure::slow,
+                fmt::format("the Hub is too slow: {} bytes within {} s, less than {} a second",
+                            bytes, seconds.count(), settings_.low_speed_limit));
+            return job.get();  // the window stays: the others that are as slow come next
+        }
+    }
+    window_start_ = now;
+    window_bytes_ += bytes;
+    return nullptr;
+}
+
+std::uint64_t Http::Engine::body_bytes() const {
+    std::uint64_t bytes = ended_bytes_;
+    for (const auto& [id, job] : jobs_) {
+        bytes += job->exchange ? job->exchange->body_bytes() : 0;
+    }
+    return bytes;
 }
 
 void Http::Engine::wait() {
@@ -279,6 +332,7 @@ void Http::Engine::detach(Job& job) {
     if (!job.exchange) {
         return;
     }
+    ended_bytes_ += job.exchange->body_bytes();
     curl_multi_remove_handle(multi_, job.exchange->easy());
     spare_.push_back(job.exchange->take_easy());
     job.exchange.reset();

@@ -64,6 +64,9 @@ private:
     void apply_requests();
     bool handle_ended();
     bool end_silent();
+    Job* find_silent(Time now);
+    Job* find_slow(Time now);
+    std::uint64_t body_bytes() const;
     void ended(Job& job, CURLcode code);
     // The first two are true if that was the end of the transfer, the last if it is tried again.
     bool judge(Job& job, Outcome& outcome);
@@ -94,6 +97,10 @@ private:
     std::uint64_t requests_ = 0;
     int on_wire_ = 0;
     Time silence_checked_{};
+    // The least rate: what had come when the window began.
+    Time window_start_{};
+    std::uint64_t window_bytes_ = 0;
+    std::uint64_t ended_bytes_ = 0;  // of transfers that have ended
     bool running_ = false;
 };
 

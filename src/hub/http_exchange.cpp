@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t largest_head = 256 << 10;
 constexpr std::size_t most_headers = 1000;
 constexpr std::size_t kept_body = 64 << 10;
+// 100, 102 and 103 before the answer: a server has reason for a few.
+constexpr int most_interim_answers = 16;
 
 bool is_success(int status) {
     return status >= 200 && status < 300;
@@ -103,14 +105,10 @@ void Exchange::set_up_headers(const Request& request) {
 
 void Exchange::set_up_patience(const Request& request) {
     CURL* const easy = easy_.get();
-    const auto patience = request.download ? settings_.download_timeout : settings_.etag_timeout;
     set(easy, CURLOPT_CONNECTTIMEOUT, static_cast<long>(settings_.etag_timeout.count()));
-    // Silence is seen by is_silent(); a few bytes a second are no answer either.
-    if (request.download) {
-        set(easy, CURLOPT_LOW_SPEED_LIMIT, 100L);
-        set(easy, CURLOPT_LOW_SPEED_TIME, 3 * static_cast<long>(patience.count()));
-    } else {
-        set(easy, CURLOPT_TIMEOUT, 6 * static_cast<long>(patience.count()));
+    // Silence and slowness are for the engine to see; a small answer has to end, too.
+    if (!request.download) {
+        set(easy, CURLOPT_TIMEOUT, 6 * static_cast<long>(settings_.etag_timeout.count()));
     }
 }
 
@@ -175,9 +173,7 @@ bool Exchange::take_header(std::string_view line) {
     }
     header_bytes_ += line.size();
     if (header_bytes_ > largest_head || head_.headers.size() > most_headers) {
-        failure_ = Failure::protocol;
-        reason_ = "its headers are too large";
-        return false;
+        return refuse_head("its headers are too large");
     }
     while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) {
         line.remove_suffix(1);
@@ -187,7 +183,10 @@ bool Exchange::take_header(std::string_view line) {
     }
     if (line.starts_with("HTTP/")) {
         head_.headers = Headers();  // of a 1xx before it
-        return true;
+        const bool interim = line.substr(std::min(line.find(' '), line.size())).starts_with(" 1");
+        interim_answers_ += interim ? 1 : 0;
+        return interim_answers_ <= most_interim_answers ||
+               refuse_head("it announces an answer again and again, and gives none");
     }
     const bool folded = line.front() == ' ' || line.front() == '\t';
     if (const auto colon = line.find(':'); !folded && colon != std::string_view::npos) {
@@ -222,6 +221,7 @@ bool Exchange::end_of_head() {
 
 std::size_t Exchange::take_body(std::string_view bytes) {
     last_sign_ = std::chrono::steady_clock::now();
+    body_bytes_ += bytes.size();
     if (!is_success(head_.status)) {
         const auto room = kept_body - std::min(kept_body, body_.size());
         body_.append(bytes.substr(0, room));
@@ -232,20 +232,51 @@ std::size_t Exchange::take_body(std::string_view bytes) {
     const Flow flow = transfer_.on_data ? transfer_.on_data(bytes) : Flow::more;
     switch (flow) {
         case Flow::more: received_ += bytes.size(); return bytes.size();
-        case Flow::pause: paused_ = true; return CURL_WRITEFUNC_PAUSE;
+        case Flow::pause:
+            paused_ = true;
+            body_bytes_ -= bytes.size();  // they come again
+            return CURL_WRITEFUNC_PAUSE;
         default: stopped_ = true; return 0;
     }
 }
 
-bool Exchange::is_silent(std::chrono::steady_clock::time_point now) const {
-    const bool download = transfer_.request.download;
-    auto patience = download ? settings_.download_timeout : settings_.etag_timeout;
-    curl_off_t connected = 0;
-    curl_easy_getinfo(easy_.get(), CURLINFO_PRETRANSFER_TIME_T, &connected);
-    if (connected == 0) {
-        patience += settings_.etag_timeout;  // to connect, which curl watches
+bool Exchange::refuse_head(std::string reason) {
+    give_up(Failure::protocol, std::move(reason));
+    return false;
+}
+
+std::chrono::seconds Exchange::patience() const {
+    return transfer_.request.download ? settings_.download_timeout : settings_.etag_timeout;
+}
+
+// 0: it is not connected yet.
+std::chrono::microseconds Exchange::time_to_connect() const {
+    curl_off_t microseconds = 0;
+    curl_easy_getinfo(easy_.get(), CURLINFO_PRETRANSFER_TIME_T, &microseconds);
+    return std::chrono::microseconds(microseconds);
+}
+
+bool Exchange::is_silent(Time now) const {
+    auto longest = patience();
+    if (time_to_connect().count() == 0) {
+        longest += settings_.etag_timeout;  // to connect, which curl watches
     }
-    return !paused_ && now - last_sign_ > patience;
+    return !paused_ && now - last_sign_ > longest;
+}
+
+std::chrono::seconds Exchange::longest_head() const {
+    return std::max(settings_.low_speed_time, patience());
+}
+
+bool Exchange::is_slow_head(Time now) const {
+    const auto connect = time_to_connect();
+    return !head_complete_ && connect.count() != 0 &&
+           now - running_since_ > connect + longest_head();
+}
+
+std::optional<Exchange::Time> Exchange::running_since() const {
+    const bool connected = head_complete_ || time_to_connect().count() != 0;
+    return connected && !paused_ ? std::optional(running_since_) : std::nullopt;
 }
 
 void Exchange::finish(CURLcode code) {

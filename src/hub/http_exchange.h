@@ -32,19 +32,35 @@ public:
     // curl has ended it: fills what is known only then.
     void finish(CURLcode code);
 
+    using Time = std::chrono::steady_clock::time_point;
+
     // Has nothing come for longer than the settings allow?
-    bool is_silent(std::chrono::steady_clock::time_point now) const;
-    void pardon(std::chrono::steady_clock::duration time) { last_sign_ += time; }
+    bool is_silent(Time now) const;
+    // Do the headers of the answer take longer than they may?
+    bool is_slow_head(Time now) const;
+    std::chrono::seconds longest_head() const;
+    // Since when bytes of it could have come: it is connected, and not paused. None: they cannot.
+    std::optional<Time> running_since() const;
+    void pardon(std::chrono::steady_clock::duration time) {
+        last_sign_ += time;
+        running_since_ += time;
+    }
+    // The engine ends it for this reason.
+    void give_up(Failure failure, std::string reason) {
+        failure_ = failure;
+        reason_ = std::move(reason);
+    }
 
     // Of the answer, once finished or seen by a callback:
     const Head& head() const { return head_; }
     const std::string& body() const { return body_; }  // of answers that are not 2xx
     std::uint64_t received() const { return received_; }
-    bool stopped() const { return stopped_; }  // by a callback
+    std::uint64_t body_bytes() const { return body_bytes_; }  // of any answer, wanted or not
+    bool stopped() const { return stopped_; }                 // by a callback
     bool paused() const { return paused_; }
     void set_running() {
         paused_ = false;
-        last_sign_ = std::chrono::steady_clock::now();
+        last_sign_ = running_since_ = std::chrono::steady_clock::now();
     }
     Failure failure() const { return failure_; }
     const std::string& reason() const { return reason_; }
@@ -62,6 +78,9 @@ private:
     void set_up_headers(const Request& request);
     void set_up_patience(const Request& request);
     void set_up_connection();
+    bool refuse_head(std::string reason);
+    std::chrono::seconds patience() const;
+    std::chrono::microseconds time_to_connect() const;
 
     Easy easy_;
     const Settings& settings_;
@@ -76,7 +95,10 @@ private:
     bool stopped_ = false;
     bool paused_ = false;
     std::uint64_t received_ = 0;
-    std::chrono::steady_clock::time_point last_sign_ = std::chrono::steady_clock::now();
+    std::uint64_t body_bytes_ = 0;
+    int interim_answers_ = 0;
+    Time last_sign_ = std::chrono::steady_clock::now();
+    Time running_since_ = last_sign_;
     Failure failure_ = Failure::none;
     std::string reason_;
     std::exception_ptr thrown_;

@@ -74,6 +74,7 @@ bool is_transient(Failure failure) {
         case Failure::proxy:
         case Failure::connect:
         case Failure::timeout:
+        case Failure::slow:
         case Failure::broken: return true;
         default: return false;
     }
@@ -95,6 +96,10 @@ std::string hint_for(Failure failure, const Settings& settings) {
         case Failure::timeout:
             return "try again; HF_HUB_DOWNLOAD_TIMEOUT and HF_HUB_ETAG_TIMEOUT are the patience in "
                    "seconds" +
+                   offline;
+        case Failure::slow:
+            return "try again: what has arrived is kept; TWINKLE_LOW_SPEED_LIMIT (bytes a second) "
+                   "and TWINKLE_LOW_SPEED_TIME (seconds) allow a slower network" +
                    offline;
         case Failure::broken: return "try again: what has arrived is kept";
         case Failure::protocol:

@@ -98,22 +98,31 @@ std::string endpoint_of(const Environment& environment) {
     return text;
 }
 
-std::chrono::seconds seconds_of(const Environment& environment, const char* name,
-                                std::chrono::seconds fallback) {
+// A whole number; none where the variable is not set.
+std::optional<std::int64_t> whole_number(const Environment& environment, const char* name,
+                                         std::int64_t largest, const char* what) {
     const auto given = environment.get(name);
     if (!given) {
-        return fallback;
+        return std::nullopt;
     }
     const std::string text = trimmed(*given);
-    int value = -1;
+    std::int64_t value = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > 86'400) {
-        throw Error(ErrorCode::malformed,
-                    {.what = "a time-out is a whole number of seconds",
-                     .where = name,
-                     .why = "\"" + base::printable(text) + "\" is none up to 86400",
-                     .hint = ""});
+    if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > largest) {
+        throw Error(ErrorCode::malformed, {.what = what,
+                                           .where = name,
+                                           .why = "\"" + base::printable(text) +
+                                                  "\" is none up to " + std::to_string(largest),
+                                           .hint = ""});
     }
+    return value;
+}
+
+std::chrono::seconds seconds_of(const Environment& environment, const char* name,
+                                std::chrono::seconds fallback) {
+    const std::int64_t value =
+        whole_number(environment, name, 86'400, "a time-out is a whole number of seconds")
+            .value_or(0);
     return value == 0 ? fallback : std::chrono::seconds(value);
 }
 
@@ -257,6 +266,15 @@ Settings settings_from(const target::Machine& machine, std::string_view program_
     settings.etag_timeout = seconds_of(environment, "HF_HUB_ETAG_TIMEOUT", settings.etag_timeout);
     settings.download_timeout =
         seconds_of(environment, "HF_HUB_DOWNLOAD_TIMEOUT", settings.download_timeout);
+    // Who is patient with silence is so with slowness.
+    settings.low_speed_time =
+        seconds_of(environment, "TWINKLE_LOW_SPEED_TIME",
+                   std::max({settings.low_speed_time, 3 * settings.download_timeout,
+                             3 * settings.etag_timeout}));
+    settings.low_speed_limit = static_cast<std::uint64_t>(
+        whole_number(environment, "TWINKLE_LOW_SPEED_LIMIT", 1 << 30,
+                     "the least rate is a whole number of bytes a second")
+            .value_or(static_cast<std::int64_t>(settings.low_speed_limit)));
     read_authorities(environment, settings);
     settings.proxies = proxies_of(environment);
     return settings;

@@ -3,6 +3,7 @@
 // set already.
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -26,7 +27,11 @@ struct Settings {
     bool telemetry = true;
     std::chrono::seconds etag_timeout{10};      // to connect, and silence in a small answer
     std::chrono::seconds download_timeout{10};  // silence in a download
-    std::filesystem::path ca_file, ca_folder;   // empty: the system's
+    // The least rate: fewer bytes a second over so long, all transfers taken together, and those
+    // that lasted so long end. Headers of an answer may take as long.
+    std::uint64_t low_speed_limit = 1024;
+    std::chrono::seconds low_speed_time{30};
+    std::filesystem::path ca_file, ca_folder;  // empty: the system's
     Proxies proxies;
 };
 

@@ -83,6 +83,21 @@ def trickle(block: int, pause: float) -> Fault:
     return changed(block=block, pause=pause)
 
 
+def drip_after(size: int, pause: float) -> Fault:
+    """So many bytes of the body at once, then one after the other."""
+    return changed(drip_after=size, pause=pause)
+
+
+def slow_head(pause: float) -> Fault:
+    """One header after the other, each so many seconds after the last, without end."""
+    return changed(head_pause=pause)
+
+
+def interim(pause: float) -> Fault:
+    """100 Continue, again and again."""
+    return changed(interim_pause=pause)
+
+
 def stall(after: int) -> Fault:
     """After so many bytes of the body nothing comes any more, and the connection stays."""
     return changed(stall_after=after)

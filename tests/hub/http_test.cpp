@@ -363,6 +363,60 @@ TEST_CASE("patience has an end") {
     }
 }
 
+TEST_CASE("an answer that comes too slowly ends, one that comes at all rates may be allowed") {
+    // A header or a byte of the body every 0.2 seconds.
+    LoopbackServer server([](const Received& received) -> Answer {
+        if (received.target == "/head") {
+            return {.bytes = "HTTP/1.1 200 OK\r\n",
+                    .drip = std::vector<std::string>(40, "X-More: of it\r\n")};
+        }
+        return {.bytes = "HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n",
+                .drip = std::vector<std::string>(15, "x")};
+    });
+    for (const std::uint64_t limit : {10, 0}) {
+        Client client(server.origin(), [&](Settings& settings) {
+            settings.low_speed_time = 1s;
+            settings.low_speed_limit = limit;
+            settings.etag_timeout = 1s;
+        });
+        Transfer transfer;
+        transfer.on_retry = [](Request&) { return false; };
+        std::map<std::string, Outcome> outcomes;
+        for (const std::string path : {"/head", "/body"}) {
+            transfer.request.url = server.origin() + path;
+            transfer.on_done = [&, path](const Outcome& outcome) { outcomes[path] = outcome; };
+            client.http.start(transfer);
+        }
+        client.http.run();
+        CHECK(outcomes["/head"].failure == Failure::slow);
+        CHECK_THAT(outcomes["/head"].reason, ContainsSubstring("headers within 1 s"));
+        CHECK(outcomes["/body"].failure == (limit == 0 ? Failure::timeout : Failure::slow));
+        if (limit != 0) {
+            CHECK_THAT(outcomes["/body"].reason, ContainsSubstring("less than 10 a second"));
+        }
+    }
+}
+
+TEST_CASE("answers before the answer are counted") {
+    for (const int count : {3, 17}) {
+        LoopbackServer server([&](const Received&) -> Answer {
+            std::string bytes;
+            for (int i = 0; i < count; ++i) {
+                bytes += "HTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n";
+            }
+            return {.bytes = bytes + answer(200, "done").bytes};
+        });
+        Client client(server.origin());
+        const auto error = error_of([&] {
+            const Response response = client.get(server.origin() + "/x");
+            CHECK(response.body == "done");
+            CHECK_FALSE(response.head.headers.get("link"));
+        });
+        CHECK(error.has_value() == (count > 16));
+        CHECK(server.requests().size() == 1);
+    }
+}
+
 TEST_CASE("proxies are those of the settings, and no others") {
     LoopbackServer proxy(script({answer(200, "by proxy")}));
     LoopbackServer server(script({answer(200, "direct")}));

@@ -32,6 +32,7 @@ struct Answer {
     bool close = false;  // the connection afterwards
     bool stall = false;  // afterwards, until the server ends or the client leaves
     std::chrono::milliseconds before{0};
+    std::vector<std::string> drip{};  // then one every 0.2 s, and nothing more
 };
 
 inline Answer answer(int status, std::string body,
@@ -133,7 +134,22 @@ private:
         }
         const Answer answer = handler_(received);
         std::this_thread::sleep_for(answer.before);
-        std::string_view left = answer.bytes;
+        if (!send_all(client, answer.bytes)) {
+            return false;
+        }
+        for (const std::string& piece : answer.drip) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+            if (ended_ || !send_all(client, piece)) {
+                return false;
+            }
+        }
+        if (answer.stall || !answer.drip.empty()) {
+            wait_for(client);
+        }
+        return !answer.close && !answer.stall && answer.drip.empty();
+    }
+
+    static bool send_all(int client, std::string_view left) {
         while (!left.empty()) {
             const auto sent = ::send(client, left.data(), left.size(), MSG_NOSIGNAL);
             if (sent <= 0) {
@@ -141,10 +157,7 @@ private:
             }
             left.remove_prefix(static_cast<std::size_t>(sent));
         }
-        if (answer.stall) {
-            wait_for(client);
-        }
-        return !answer.close && !answer.stall;
+        return true;
     }
 
     static Received parse(const std::string& head) {

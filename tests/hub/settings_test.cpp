@@ -158,6 +158,33 @@ TEST_CASE("time-outs, certificates and proxies") {
     CHECK(home.settings().proxies.none == "localhost");
 }
 
+TEST_CASE("the least rate") {
+    Home home;
+    CHECK(home.settings().low_speed_limit == 1024);
+    CHECK(home.settings().low_speed_time.count() == 30);
+    // Who waits longer for an answer gives it more time as well.
+    home.set("HF_HUB_ETAG_TIMEOUT", "100");
+    CHECK(home.settings().low_speed_time.count() == 300);
+    home.set("TWINKLE_LOW_SPEED_TIME", "7");
+    home.set("TWINKLE_LOW_SPEED_LIMIT", "0");
+    CHECK(home.settings().low_speed_time.count() == 7);
+    CHECK(home.settings().low_speed_limit == 0);
+    home.set("TWINKLE_LOW_SPEED_TIME", "0");
+    home.set("TWINKLE_LOW_SPEED_LIMIT", "1000000");
+    CHECK(home.settings().low_speed_time.count() == 300);
+    CHECK(home.settings().low_speed_limit == 1'000'000);
+    for (const char* name : {"TWINKLE_LOW_SPEED_LIMIT", "TWINKLE_LOW_SPEED_TIME"}) {
+        for (const char* text : {"fast", "-1", "1.5", "1k", "99999999999999999999"}) {
+            home.set(name, text);
+            const auto error = error_of([&] { home.settings(); });
+            REQUIRE(error);
+            CHECK(error->code() == ErrorCode::malformed);
+            CHECK(error->details().where == name);
+        }
+        home.set(name, "");
+    }
+}
+
 TEST_CASE("a secret is left out of core dumps") {
     const Secret secret("hf_a_token_of_a_test");
     const Secret copy = secret;

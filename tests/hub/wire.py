@@ -2,6 +2,7 @@
 to stop in the middle of a header, or to be fast."""
 
 import io
+import itertools
 import os
 import pathlib
 import socket
@@ -75,8 +76,11 @@ class Response:
     cut_head_after: int | None = None  # bytes of the head after which the connection is reset
     block: int = BLOCK  # bytes sent at once where one of these is set
     pause: float = 0  # seconds before each block
+    drip_after: int | None = None  # body bytes that are sent at once; the others one by one, with pauses
     stall_after: int | None = None  # body bytes after which nothing comes any more
     raw: bytes | None = None  # sent instead of everything
+    head_pause: float = 0  # seconds before each line of the head, which then does not end
+    interim_pause: float | None = None  # seconds between answers of 100 Continue, which do not end
 
     @property
     def length(self) -> int | None:
@@ -94,6 +98,10 @@ class Response:
         else:
             source = iter([self.body]) if isinstance(self.body, bytes) else iter(self.body)
         for data in source:
+            if self.drip_after is not None:
+                yield data[: self.drip_after]
+                yield from (data[i : i + 1] for i in range(self.drip_after, len(data)))
+                continue
             for start in range(0, len(data), self.block):
                 yield data[start : start + self.block]
 
@@ -161,6 +169,10 @@ class Connection:
             self.socket.sendall(response.raw)
             raise Gone
         head = self.head(request, response)
+        if response.head_pause:
+            self.drip(head.splitlines(keepends=True)[:-1], b"X-More: of it\r\n", response.head_pause)
+        if response.interim_pause is not None:
+            self.drip([], b"HTTP/1.1 100 Continue\r\n\r\n", response.interim_pause)
         if response.cut_head_after is not None:
             self.socket.sendall(head[: response.cut_head_after])
             self.reset()
@@ -183,6 +195,13 @@ class Connection:
             self.socket.sendall(b"0\r\n\r\n")
         if response.declared_length not in (None, response.length):
             raise Gone
+
+    def drip(self, lines: list[bytes], repeated: bytes, pause: float) -> None:
+        """The lines, and one more again and again."""
+        for line in itertools.chain(lines, itertools.repeat(repeated)):
+            self.socket.sendall(line)
+            if self.closing.wait(pause):
+                raise Gone
 
     def send_part(self, part: Part, entry: Entry) -> None:
         with open(part.path, "rb") as file:
