@@ -18,8 +18,10 @@
 namespace twinkle::hub {
 
 struct ClientOptions {
-    std::string endpoint{};             // empty: HF_ENDPOINT, else the public Hub
-    std::string token{};                // empty: HF_TOKEN, HUGGING_FACE_HUB_TOKEN, HF_TOKEN_PATH
+    std::string endpoint{};  // empty: HF_ENDPOINT, else the public Hub
+    // Empty: HF_TOKEN, HUGGING_FACE_HUB_TOKEN, HF_TOKEN_PATH. To an endpoint without https on
+    // another machine it is sent with TWINKLE_TOKEN_OVER_HTTP=1 only.
+    std::string token{};
     std::filesystem::path cache_dir{};  // empty: KERNELS_CACHE, HF_HUB_CACHE, HF_HOME, …
     std::string user_agent{};           // of your program: "my-server/2.1"
     bool offline = false;               // HF_HUB_OFFLINE says so too

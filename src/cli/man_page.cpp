@@ -112,6 +112,9 @@ std::string environment() {
                  "the least rate: a Hub that sends fewer bytes a second (1024; 0: any rate will "
                  "do) over so many seconds (30), all downloads taken together, has failed. The "
                  "headers of an answer may take as many seconds. What has arrived is kept") +
+           entry("TWINKLE_TOKEN_OVER_HTTP",
+                 "when true, the token is sent to an HF_ENDPOINT without https on another machine; "
+                 "otherwise that is refused") +
            entry("HF_HUB_DISABLE_TELEMETRY", "when true, the Hub is told nothing of this machine") +
            entry("HF_HUB_DISABLE_SYMLINKS", "when true, the cache holds copies instead of links") +
            entry("http_proxy, https_proxy, no_proxy", "as for curl") +

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "hub/http_engine.h"
 #include "hub/http_failure.h"
+#include "hub/token_in_the_clear.h"
 #include "hub/url.h"
 
 namespace twinkle::hub {
@@ -25,6 +26,7 @@ Http::~Http() = default;
 
 Http::Engine& Http::engine() {
     if (!engine_) {
+        refuse_token_in_the_clear(settings_);
         engine_ = std::make_unique<Engine>(settings_, options_);
     }
     return *engine_;

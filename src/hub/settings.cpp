@@ -275,6 +275,7 @@ Settings settings_from(const target::Machine& machine, std::string_view program_
         whole_number(environment, "TWINKLE_LOW_SPEED_LIMIT", 1 << 30,
                      "the least rate is a whole number of bytes a second")
             .value_or(static_cast<std::int64_t>(settings.low_speed_limit)));
+    settings.token_over_http = environment.any_true({"TWINKLE_TOKEN_OVER_HTTP"});
     read_authorities(environment, settings);
     settings.proxies = proxies_of(environment);
     return settings;

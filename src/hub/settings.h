@@ -22,6 +22,7 @@ struct Proxies {
 struct Settings {
     std::string endpoint = "https://huggingface.co";  // no slash at the end
     Secret token;
+    bool token_over_http = false;  // may it go to another machine without TLS?
     bool offline = false;
     std::string user_agent;  // empty: none is sent
     bool telemetry = true;

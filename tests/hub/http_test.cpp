@@ -332,7 +332,8 @@ TEST_CASE("hosts that cannot be reached") {
     CHECK_THAT(refused->details().hint, ContainsSubstring("--offline"));
     CHECK(client.http.requests() == 2);  // it was never there: no more patience than this
 
-    Client nowhere("http://hub.invalid");
+    Client nowhere("http://hub.invalid",
+                   [](Settings& settings) { settings.token_over_http = true; });
     const auto unknown = error_of([&] { nowhere.get("http://hub.invalid/x"); });
     REQUIRE(unknown);
     CHECK_THAT(unknown->what(), ContainsSubstring("http://hub.invalid/x"));

@@ -8,6 +8,7 @@
 #include "../base/throws.h"
 #include "../target/virtual_machine.h"
 #include "catch.h"
+#include "hub/token_in_the_clear.h"
 
 using namespace twinkle;
 using namespace twinkle::hub;
@@ -183,6 +184,46 @@ TEST_CASE("the least rate") {
         }
         home.set(name, "");
     }
+}
+
+TEST_CASE("a token goes to another machine by https alone") {
+    Home home;
+    const auto refused = [&](const std::string& endpoint) {
+        home.set("HF_ENDPOINT", endpoint);
+        const auto error = error_of([&] { refuse_token_in_the_clear(home.settings()); });
+        if (error) {
+            CHECK(error->code() == ErrorCode::refused);
+            CHECK_THAT(error->details().hint, ContainsSubstring("TWINKLE_TOKEN_OVER_HTTP=1"));
+            CHECK_THAT(error->what(), !ContainsSubstring("hf_secret"));
+        }
+        return error.has_value();
+    };
+    CHECK_FALSE(refused("http://mirror.example"));  // there is no token
+    home.set("HF_TOKEN", "hf_secret");
+    for (const char* endpoint :
+         {"https://huggingface.co", "https://mirror.example", "http://localhost",
+          "http://localhost:8080/hub", "http://127.0.0.1:80", "http://127.8.9.10",
+          "http://[::1]:8080/hub"}) {
+        CHECK_FALSE(refused(endpoint));
+    }
+    for (const char* endpoint :
+         {"http://huggingface.co", "http://mirror.example:8080", "http://127.0.0.1.example",
+          "http://127.1", "http://10.0.0.1", "http://[fe80::1]", "http://localhost.example",
+          "http://2130706433", "http://0.0.0.0"}) {
+        CHECK(refused(endpoint));
+    }
+    // A proxy on another machine reads what is meant for this one.
+    home.set("http_proxy", "http://me:pass@proxy.example:3128");
+    CHECK(refused("http://127.0.0.1:80"));
+    CHECK_FALSE(refused("https://mirror.example"));
+    home.set("no_proxy", "localhost,127.0.0.1");
+    CHECK_FALSE(refused("http://127.0.0.1:80"));
+    home.set("no_proxy", "");
+    home.set("http_proxy", "http://me:pass@127.0.0.1:3128");
+    CHECK_FALSE(refused("http://127.0.0.1:80"));
+    CHECK(refused("http://mirror.example"));
+    home.set("TWINKLE_TOKEN_OVER_HTTP", "1");
+    CHECK_FALSE(refused("http://mirror.example"));
 }
 
 TEST_CASE("a secret is left out of core dumps") {

@@ -126,6 +126,27 @@ def test_never_from_https_to_http(hub, tls_hub, certificate, tmp_path):
     assert not hub.log
 
 
+def test_the_token_stays_where_it_was_meant_for(hub, tls_hub, certificate, tmp_path):
+    """Neither from http to https, nor from one https host to another."""
+    publish(hub)
+    hub.tokens[TOKEN] = tls_hub.tokens[TOKEN] = {"*"}
+    machine = Machine(tmp_path / "machine", hub.endpoint)
+    machine.env.update(SSL_CERT_FILE=certificate[0], HF_TOKEN=TOKEN)
+    for origin in (tls_hub.endpoint, tls_hub.files.origin):
+        hub.fault("/api/kernels/acme/norm/re[fv]*", faults.redirect(f"{origin}/api/kernels/acme/norm/refs"))
+        hub.fault("/kernels/*.py", faults.redirect(f"{origin}/kernels/x.py"))
+        machine.twinkle("--json", *FETCH)
+        hub.heal()
+    assert tls_hub.log and not [entry for entry in tls_hub.log if "authorization" in entry.headers]
+    machine.env["HF_ENDPOINT"] = tls_hub.endpoint
+    tls_hub.fault("/api/kernels/acme/norm/re[fv]*",
+                  faults.redirect(f"{tls_hub.files.origin}/api/kernels/acme/norm/refs"))
+    machine.twinkle("--json", *FETCH)
+    assert [entry for entry in hub.log if "authorization" in entry.headers]
+    assert tls_hub.requests("/api/kernels/acme/norm/re[fv]*", host="files")
+    assert not [entry for entry in tls_hub.requests(host="files") if "authorization" in entry.headers]
+
+
 def test_moved_repositories(hub, machine):
     """The Hub redirects the old name, relatively or not; a kernel-status.toml does it one hop."""
     publish(hub)

@@ -126,6 +126,45 @@ def test_not_at_another_origin(hub, machine, location):
     assert not [entry for entry in redirected if "authorization" in entry.headers]
 
 
+def test_not_again_after_another_host(hub, machine):
+    """A host that sends back to the Hub could choose what is asked there with the token."""
+    repository = hub.add("acme/norm")
+    repository.commit(kernel("norm"), branch="v1")
+    hub.tokens[TOKEN] = {"*"}
+    hub.fault("/api/kernels/acme/norm/re[fv]*", faults.redirect(f"{hub.files.origin}/back"), times=1, host="hub")
+    hub.fault("/back", faults.redirect(f"{hub.endpoint}/api/kernels/acme/norm/refs?again"), host="files")
+    machine.env["HF_TOKEN"] = TOKEN
+    machine.twinkle("fetch", "acme/norm@1", "--all-variants")
+    again = [entry for entry in hub.log if entry.target.endswith("?again") or entry.host == "files"]
+    assert len(again) >= 2
+    assert not [entry for entry in again if "authorization" in entry.headers]
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+def test_not_to_another_machine_without_tls(hub, machine, proxied):
+    """The test Hub is the proxy to a host that is none, so that what would be sent can be seen."""
+    hub.add("acme/norm").commit(kernel("norm"), branch="v1")
+    hub.tokens[TOKEN] = {"*"}
+    machine.env.update(HF_ENDPOINT="http://hub.invalid", HF_TOKEN=TOKEN,
+                       http_proxy=f"http://127.0.0.1:{hub.hub.port}")
+    if proxied:  # to this machine, but by another one
+        machine.env.update(HF_ENDPOINT="http://127.0.0.1:8", http_proxy="http://proxy.invalid:3128")
+    for command in (("fetch", "acme/norm@1", "--all-variants"), ("versions", "acme/norm"), ("info", "acme/norm@1")):
+        done = machine.twinkle(*command)
+        assert done.code == 6, done
+        said = " ".join(done.err.split())
+        assert "refused to send the token without encryption" in said and "TWINKLE_TOKEN_OVER_HTTP=1" in said, done
+    assert not hub.log
+    assert machine.twinkle("cache", "list").code == 0  # asks nobody
+    if proxied:
+        return
+    done = machine.twinkle("fetch", "acme/norm@1", "--all-variants", env={"HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"})
+    assert done.code == 0 and not [entry for entry in hub.log if "authorization" in entry.headers], done
+    hub.forget()
+    done = machine.twinkle("versions", "acme/norm", env={"TWINKLE_TOKEN_OVER_HTTP": "1"})
+    assert done.code in (0, 3) and [entry for entry in hub.log if "authorization" in entry.headers], done
+
+
 def test_left_out_when_the_user_says_so(hub, machine):
     hub.add("acme/norm").commit(kernel("norm"), branch="v1")
     machine.env.update(HF_TOKEN=TOKEN, HF_HUB_DISABLE_IMPLICIT_TOKEN="1")

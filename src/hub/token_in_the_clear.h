@@ -1,0 +1,12 @@
+#pragma once
+// A token over plain HTTP can be read by everybody between here and the Hub.
+
+#include "hub/settings.h"
+
+namespace twinkle::hub {
+
+// Error(refused) where requests would carry a token to another machine without TLS, and the user
+// has not allowed that (TWINKLE_TOKEN_OVER_HTTP).
+void refuse_token_in_the_clear(const Settings& settings);
+
+}  // namespace twinkle::hub
