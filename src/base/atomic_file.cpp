@@ -117,13 +117,17 @@ void AtomicFile::commit() {
     temporary_.clear();
 }
 
+void AtomicFile::write(std::string_view contents) {
+    const UniqueFd fd(::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!fd) {
+        throw_write_error(destination_, errno);
+    }
+    write_contents(fd.get(), contents, destination_);
+}
+
 void write_file_atomically(const fs::path& path, std::string_view contents) {
     AtomicFile file(path);
-    const UniqueFd fd(::open(file.temporary().c_str(), O_WRONLY | O_CLOEXEC));
-    if (!fd) {
-        throw_write_error(path, errno);
-    }
-    write_contents(fd.get(), contents, path);
+    file.write(contents);
     file.commit();
 }
 

@@ -43,6 +43,7 @@ public:
     AtomicFile& operator=(const AtomicFile&) = delete;
 
     const std::filesystem::path& temporary() const { return temporary_; }
+    void write(std::string_view contents);
     void commit();
 
 private:

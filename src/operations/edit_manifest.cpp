@@ -19,18 +19,32 @@ project::ManifestFormat format_of(const Project& project) {
                : project::ManifestFormat::twinkle;
 }
 
+void bring_back(base::AtomicFile& old, const Project& project, const Error& reason) {
+    try {
+        old.commit();
+    } catch (const Error&) {
+        auto details = reason.details();
+        details.hint += std::string(details.hint.empty() ? "" : "; ") +
+                        base::display_path(project.files.manifest) +
+                        " keeps its change: twinkle lock brings the lock to it";
+        throw Error(reason.code(), details);
+    }
+}
+
 // Writes the new text and locks; what goes wrong there brings the old text back.
 LockReport write_and_lock(Workplace& place, const Project& project, const std::string& before,
                           const std::string& after, const LockOptions& options) {
-    if (after != before) {
-        base::write_file_atomically(project.files.manifest, after);
+    if (after == before) {
+        return lock_project(place, options);
     }
+    // The way back needs no space: what goes wrong may be that the disk is full.
+    base::AtomicFile old(project.files.manifest);
+    old.write(before);
+    base::write_file_atomically(project.files.manifest, after);
     try {
         return lock_project(place, options);
-    } catch (...) {
-        if (after != before) {
-            base::write_file_atomically(project.files.manifest, before);
-        }
+    } catch (const Error& error) {
+        bring_back(old, project, error);
         throw;
     }
 }

@@ -10,6 +10,7 @@ import os
 import pathlib
 import resource
 import socket
+import zlib
 from collections.abc import Callable
 
 import faults
@@ -18,11 +19,12 @@ import pytest
 from conftest import PROGRAM, TOKEN, Finished, Machine, all_files
 from repository import Repository, kernel
 from server import Hub
-from wire import Entry
+from wire import Entry, Response
 
 LIBRARY = b"\x7fELF" + os.urandom(3_000_000)
 FILES = {"library.so": LIBRARY, "extra.py": b"# extra\n" * 4000}
 REFS, TREE = "/api/kernels/acme/norm/re[fv]*", "/api/kernels/acme/norm/tree/*"
+STATUS = "/kernels/*/kernel-status.toml"
 PYTHON, SO = "/kernels/*/extra.py", "*/repos/*"
 REFUSED = {4, 5}  # an answer that cannot be: not what was asked for, or no Hub
 ANY = {0, 4, 5}
@@ -93,6 +95,23 @@ def flat(outcome: Outcome) -> None:
 
 def nobody_else(outcome: Outcome) -> None:
     assert not [e for e in outcome.log if e.host == "files" and "authorization" in e.headers]
+
+
+def zipped(start: bytes, repeated: bytes, total: int) -> faults.Fault:
+    """A small answer that is large when it is unpacked."""
+    def answer(request, _):
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return faults.endless(start, repeated, total).answer(request, None)
+
+        def blocks():
+            packer = zlib.compressobj(9, wbits=31)
+            yield packer.compress(start)
+            block = repeated * (1 << 16)
+            for _ in range(total // len(block)):
+                yield packer.compress(block)
+        return Response(200, {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+                        (block for block in blocks() if block))
+    return faults.Fault(answer)
 
 
 def page_to_another_host(hub: Hub) -> None:
@@ -192,6 +211,13 @@ CASES = [
     Case("JSON without an end", REFUSED, at(TREE, faults.endless(b"[", b'{"type": "file"}, ')), check=flat),
     Case("refs without an end", REFUSED, at(REFS, faults.endless(b'{"branches": [', b"[],")), check=flat),
     Case("deep JSON", REFUSED, at(TREE, faults.document("[" * 200_000 + "]" * 200_000)), check=flat),
+    Case("3 GB of JSON, compressed", REFUSED, at(TREE, zipped(b"[", b'{"type": "file"}, ', 3 << 30)), check=flat),
+    Case("3 GB of JSON in one string", REFUSED, at(TREE, faults.endless(b'[{"type": "', b"file", 3 << 30)), check=flat),
+    Case("a status without an end", REFUSED, at(STATUS, faults.endless(b"[a]\n", b"k = 1\n")), check=flat),
+    Case("metadata without an end", REFUSED, at("/kernels/*/metadata.json", faults.endless(b'{"name": "', b"x")),
+         check=flat),
+    Case("a publisher without an end", REFUSED, at("/api/organizations/*", faults.endless(b'{"name": "', b"x")),
+         check=flat),
     Case("an error page without an end", {3}, at(REFS, faults.Fault(
         lambda request, response: dataclasses.replace(
             faults.endless(b"<", b"x").answer(request, response), status=404))), check=flat),
