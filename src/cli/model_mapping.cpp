@@ -58,7 +58,7 @@ Mapping read_or_resolve_mapping(base::Json& request, const Arguments& arguments,
     request["warnings"] = resolution.warnings;
     console.note(resolution.manifest
                      ? "kernels as " + base::display_path(*resolution.manifest) + " says"
-                     : "no manifest here: the bundled kernels are used");
+                     : "no manifest here: the bundled kernels are used, by classes and by formulas");
     return std::move(resolution.mapping);
 }
 

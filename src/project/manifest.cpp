@@ -217,7 +217,9 @@ Manifest load_manifest(const fs::path& file, const fs::path& presets) {
 
 Manifest default_manifest(const fs::path& presets) {
     ManifestReader reader(presets);
-    reader.read_preset("transformers", "");
+    for (const char* name : {"transformers", "patterns"}) {
+        reader.read_preset(name, "");
+    }
     return std::move(reader.manifest);
 }
 

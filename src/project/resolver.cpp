@@ -137,7 +137,7 @@ Resolution resolve(const ResolveOptions& options) {
             resolution.warnings.push_back(project->note);
         }
     } else {
-        resolution.notes.push_back("no manifest: the bundled kernels with their preset");
+        resolution.notes.push_back("no manifest: the bundled kernels with their presets");
     }
     const auto runtime = target::choose_runtime(machine);
     const target::Target target =

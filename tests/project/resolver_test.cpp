@@ -21,7 +21,7 @@ bool mentions(const Error& error, std::string_view words) {
 
 }  // namespace
 
-TEST_CASE("without a manifest: the bundled pack with its preset") {
+TEST_CASE("without a manifest: the bundled pack with its presets") {
     World world;
     const Resolution resolution = project::resolve(world.options);
     CHECK_FALSE(resolution.manifest);
@@ -38,8 +38,10 @@ TEST_CASE("without a manifest: the bundled pack with its preset") {
     CHECK(mapping.layers[0].candidates[0].mode == "inference");
     CHECK_FALSE(mapping.layers[0].candidates[0].has_backward);
     CHECK(mapping.layers[1].when_submodule.contains("a"));
+    REQUIRE(mapping.patterns.size() == 1);
+    CHECK(mapping.patterns[0].name == "twice");
     CHECK(mapping.target.at("torch") == "2.13");
-    CHECK(mapping.decisions.size() == 3);
+    CHECK(mapping.decisions.size() == 4);
     const std::string json = mapping.to_json();
     CHECK(Mapping::parse(json, "/", "m").to_json() == json);
     CHECK(project::resolve(world.options).mapping.to_json() == json);

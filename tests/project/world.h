@@ -26,6 +26,10 @@ struct World {
         folder.write("presets/transformers.toml",
                      "[[layers.Norm]]\nclasses = [\"t.Norm\"]\nmode = \"inference\"\n"
                      "[[layers.Gate]]\nclasses = [\"t.Gate\"]\nwhen_submodule = { a = [\"S\"] }\n");
+        folder.write("presets/patterns.toml",
+                     "[patterns.twice]\npattern = \"formulas.py:twice\"\n"
+                     "func_impl = \"formulas.py:twice\"\n");
+        folder.write("presets/formulas.py", "def twice(x):\n    return x + x\n");
         std::filesystem::create_directories(folder / "empty");
         options.start = folder / "empty";
         options.target = "torch=2.13,backend=cpu";
