@@ -37,6 +37,8 @@ TWINKLE_C_API int twinkle_register_kernels(const char* config);
 TWINKLE_C_API void twinkle_clear_kernels(void);
 
 /* Reads a TorchScript model, kernelizes it, and writes the result; nothing is written on an error.
+ * Nothing is compared with the original: the report says "verified": false. The command line
+ * verifies (twinkle kernelize --inputs), in a process of its own.
  *
  * mapping: a twinkle.map.json; NULL: what twinkle_register_kernels has registered.
  * options: NULL, or JSON with any of

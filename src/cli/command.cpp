@@ -15,6 +15,10 @@ std::string Option::key() const {
     return last.substr(last.find_first_not_of('-'));
 }
 
+std::string Option::value_usage() const {
+    return value.empty() ? "" : value_optional ? "[=" + value + "]" : " " + value;
+}
+
 std::optional<std::string> Arguments::text(const std::string& key) const {
     const auto& values = list(key);
     return values.empty() ? std::nullopt : std::optional(values.back());

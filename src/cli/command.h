@@ -22,10 +22,12 @@ struct Option {
     ValueKind kind = ValueKind::text;
     std::vector<std::string> choices = {};
     bool repeatable = false;
-    bool restricted = false;  // the value must be one of the choices
+    bool restricted = false;      // the value must be one of the choices
+    bool value_optional = false;  // a value only follows "=": --verify, --verify=given
 
     std::vector<std::string> spellings() const;
-    std::string key() const;  // "output"
+    std::string key() const;          // "output"
+    std::string value_usage() const;  // " FILE", "[=SHAPES]"; empty for a flag
 };
 
 struct Argument {
@@ -49,6 +51,9 @@ struct Example {
 // twinkle and throws std::logic_error.
 class Arguments {
 public:
+    // What an option that was given without a value has.
+    static constexpr const char* given = "true";
+
     void declare(const std::string& key) { values_.try_emplace(key); }
     void add(const std::string& key, std::string value) {
         values_[key].push_back(std::move(value));

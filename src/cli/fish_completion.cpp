@@ -31,7 +31,9 @@ std::string option_line(const Option& option, const std::string& condition) {
         text +=
             spelling.starts_with("--") ? " -l " + spelling.substr(2) : " -s " + spelling.substr(1);
     }
-    if (!option.value.empty()) {
+    if (option.value_optional) {
+        text += " -a " + fish_word(base::join(option.choices, " "));
+    } else if (!option.value.empty()) {
         text += " -r" + values(option.kind, option.choices);
     }
     return text + " -d " + fish_word(option.help) + "\n";

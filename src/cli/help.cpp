@@ -48,7 +48,7 @@ std::string option_title(const Option& option) {
     if (spellings.size() == 1 && text.starts_with("--")) {
         text = "    " + text;
     }
-    return option.value.empty() ? text : text + " " + option.value;
+    return text + option.value_usage();
 }
 
 std::string option_list(const std::vector<Option>& options, std::size_t columns, bool color) {
@@ -77,7 +77,7 @@ std::string general_help(const std::vector<Command>& commands, std::size_t colum
     text += heading("Options, before or after the command:", color);
     text += option_list(global_options(), width, color);
     text += heading("Example:", color);
-    text += "  twinkle kernelize model.pt --inputs inputs.pt --verify -o fast.pt\n";
+    text += "  twinkle kernelize model.pt --inputs inputs.pt -o fast.pt\n";
     text += "\ntwinkle COMMAND --help shows the options of a command and more examples.\n";
     return text;
 }

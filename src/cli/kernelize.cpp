@@ -9,6 +9,7 @@
 #include "cli/model_request.h"
 #include "cli/output_file.h"
 #include "cli/resolution.h"
+#include "cli/verification_options.h"
 
 namespace twinkle::cli {
 namespace fs = std::filesystem;
@@ -60,15 +61,10 @@ void add_choices(base::Json& request, const Arguments& arguments) {
     require(!strict || !fallback || fallback == "false",
             "--strict and --fallback " + fallback.value_or("") + " contradict each other",
             "--strict allows no fallback");
-    require(!arguments.flag("verify") || arguments.text("inputs"), "--verify needs inputs",
-            "add --inputs FILE, or --inputs \"int64[1,128]:0..32000\"");
-    require(!arguments.flag("verify") || !arguments.text("target"),
-            "--verify runs the kernels, and --target loads none",
-            "verify on the machine that the model is for: twinkle bench, or kernelize there");
     request["load_kernels"] = !arguments.text("target");
     request["fallback"] = fallback_words(strict ? "false" : fallback.value_or("true"));
     request["strict"] = strict || fallback == "false";
-    request["verify"] = arguments.flag("verify");
+    add_verification(request, arguments);
     request["dry_run"] = arguments.flag("dry-run");
     request["strip_debug"] = arguments.flag("strip-debug");
     add_choice_of_sites(request, arguments);
@@ -112,7 +108,9 @@ int run_kernelize(const Arguments& arguments, Console& console) {
         console.result("kernelize", std::move(report));
     } else {
         say_warnings(report, console);
-        console.result(kernelize_table(report, console.result_columns(), console.result_color()));
+        const auto columns = console.result_columns();
+        console.result(kernelize_table(report, columns, console.result_color()) +
+                       verification_text(request, report, columns));
     }
     if (!arguments.flag("dry-run")) {
         console.note("wrote " + base::display_path(request["output"].get<std::string>()));
@@ -131,9 +129,11 @@ Command kernelize_command() {
             "mapping says, and writes the result as a new model; the original is not touched. "
             "Prints every site: the kernel that took it, or why it was kept.\n\nA function whose "
             "calls a trace has inlined needs --inputs: a run on them finds out what it was called "
-            "with, and proves what stands for it.\n\nWith --verify every replaced site runs on "
-            "the inputs that it really sees, next to a double-precision run of the original; a "
-            "site whose error is larger than it may be is put back.",
+            "with, and proves what stands for it.\n\nWith --inputs the result is verified: every "
+            "replaced site runs on the inputs that it really sees, and on those that it sees with "
+            "other batches and lengths, next to a double-precision run of the original; a site "
+            "whose error is larger than it may be is put back. Then the whole model is compared "
+            "in the same way. Without inputs nothing is compared, and the report says so.",
         .arguments = {{.name = "MODEL", .help = "A model that torch.jit.save wrote"}},
         .options =
             {{.names = "-o,--output",
@@ -152,9 +152,9 @@ Command kernelize_command() {
              device_option(),
              dtype_option(),
              inputs_option(),
-             {.names = "--verify",
-              .value = "",
-              .help = "Compare every replaced site; needs --inputs"},
+             verify_option(),
+             no_verify_option(),
+             tolerance_option(),
              only_option(),
              exclude_option(),
              {.names = "--fallback",
@@ -183,7 +183,7 @@ Command kernelize_command() {
         .examples =
             {{"With the bundled kernels", "twinkle kernelize model.pt -o fast.pt"},
              {"As a mapping says, and compare every site",
-              "twinkle kernelize model.pt --map twinkle.map.json --inputs inputs.pt --verify"},
+              "twinkle kernelize model.pt --map twinkle.map.json --inputs inputs.pt"},
              {"What would happen to the MLPs",
               "twinkle kernelize model.pt --dry-run --only 'model.layers.*.mlp'"},
              {"In half precision, for a GPU server, on a machine without one",

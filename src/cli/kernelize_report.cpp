@@ -25,8 +25,6 @@ Table site_table(const Json& report, Notes* notes, const std::string& implied) {
                  {"kernel", Table::Align::left, Table::Fit::tail},
                  {"error", right},
                  {"allowed", right},
-                 {"before", right},
-                 {"after", right},
                  {notes != nullptr ? "why" : "because"}});
     for (const auto& site : sites_of(report)) {
         if (!site.is_object()) {
@@ -41,8 +39,6 @@ Table site_table(const Json& report, Notes* notes, const std::string& implied) {
                    {kernel.substr(kernel.starts_with(implied) ? implied.size() : 0)},
                    {error_text(number_of(site, "max_error"))},
                    {error_text(number_of(site, "allowed_error"))},
-                   {time_text(number_of(site, "time_before_us"))},
-                   {time_text(number_of(site, "time_after_us"))},
                    {notes != nullptr ? notes->number(because) : because}});
     }
     return table;
@@ -58,12 +54,6 @@ std::string whole_model(const Json& report) {
         const auto allowed = error_text(number_of(*whole, "allowed_error"));
         parts.push_back("error " + error_text(error) +
                         (allowed.empty() ? "" : " (allowed " + allowed + ")"));
-    }
-    const auto before = number_of(*whole, "time_before_us");
-    const auto after = number_of(*whole, "time_after_us");
-    if (before && after) {
-        parts.push_back(time_text(before) + " before, " + time_text(after) + " after" +
-                        (*after > 0 ? fmt::format(" ({:.2f}x)", *before / *after) : ""));
     }
     const auto because = shown_text(*whole, "because");
     if (!because.empty()) {

@@ -64,7 +64,11 @@ std::string option_entries(const std::vector<Option>& options) {
             titles.push_back("\\fB" + roff(spelling) + "\\fR");
         }
         text += ".TP\n" + base::join(titles, ", ");
-        text += option.value.empty() ? "\n" : " \\fI" + roff(option.value) + "\\fR\n";
+        const auto value = "\\fI" + roff(option.value) + "\\fR";
+        text += option.value.empty()    ? ""
+                : option.value_optional ? "[=" + value + "]"
+                                        : " " + value;
+        text += "\n";
         text += roff_lines(option.help);
     }
     return text;

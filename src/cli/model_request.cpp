@@ -54,6 +54,8 @@ base::Json new_request(const std::string& command, const Console& console) {
             {"inputs", nullptr},
             {"load_kernels", true},
             {"verify", false},
+            {"sizes", true},
+            {"tolerance", 1.0},
             {"only", base::Json::array()},
             {"exclude", base::Json::array()},
             {"fallback", base::Json::array()},

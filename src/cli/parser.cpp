@@ -23,6 +23,9 @@ Bound bind(CLI::App& app, const Option& declared) {
     if (declared.value.empty()) {
         option = app.add_flag(declared.names);
         option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->disable_flag_override();
+    } else if (declared.value_optional) {
+        option = app.add_flag(declared.names);
+        option->multi_option_policy(CLI::MultiOptionPolicy::Throw);
     } else {
         option = app.add_option(declared.names, [](const CLI::results_t&) { return true; });
         option->type_size(1)->expected(1)->allow_extra_args(false);
@@ -45,7 +48,7 @@ Arguments read(const std::vector<Bound>& bound) {
     for (const auto& [key, option, flag] : bound) {
         arguments.declare(key);
         for (std::size_t i = 0; flag && i < option->count(); ++i) {
-            arguments.add(key, "true");
+            arguments.add(key, Arguments::given);
         }
         for (const auto& value : flag ? CLI::results_t{} : option->results()) {
             arguments.add(key, value);
@@ -136,6 +139,9 @@ void check_values(const std::vector<Option>& options, const Arguments& given,
         }
         for (const auto& value :
              option.restricted ? given.list(option.key()) : std::vector<std::string>{}) {
+            if (option.value_optional && value == Arguments::given) {
+                continue;
+            }
             check_choice("--" + option.key(), value, option.choices, command);
         }
     }

@@ -33,8 +33,9 @@ std::string value(const Option& option, bool long_form) {
     if (option.value.empty()) {
         return {};
     }
-    return std::string(long_form ? "=" : "") + "[" + zsh_text(option.help) +
-           "]:" + zsh_text(option.value) + ":" + zsh_action(option.kind, option.choices);
+    const auto* joint = option.value_optional ? "=-" : long_form ? "=" : "";
+    return joint + ("[" + zsh_text(option.help) + (option.value_optional ? "]::" : "]:")) +
+           zsh_text(option.value) + ":" + zsh_action(option.kind, option.choices);
 }
 
 // One specification a spelling; the spellings of an option exclude each other.

@@ -167,6 +167,7 @@ Json bench_command(const Request& request, const Channel& channel) {
     }
     Json result = base::parse_json(made.report.to_json(), "report");
     result.erase("schema");
+    result.update(verified_on(context));
     for (Json& site : result["sites"]) {
         add_times(site, verdicts);
     }

@@ -9,7 +9,14 @@ namespace twinkle::worker {
 
 namespace {
 
-void save(const Request& request, const Channel& channel, const Kernelized& made) {
+base::Json to_json(const Report& report, const base::Json& verified) {
+    base::Json json = base::parse_json(report.to_json(), "report");
+    json.update(verified);
+    return json;
+}
+
+void save(const Request& request, const Channel& channel, const Kernelized& made,
+          const base::Json& verified) {
     if (request.output && !request.dry_run) {
         channel.stage("save", base::display_path(*request.output));
         if (request.strip_debug) {
@@ -21,7 +28,7 @@ void save(const Request& request, const Channel& channel, const Kernelized& made
         Report report = made.report;
         report.warnings.insert(report.warnings.begin(), request.warnings.begin(),
                                request.warnings.end());
-        base::write_file_atomically(*request.report, report.to_json());
+        base::write_file_atomically(*request.report, base::dump_json(to_json(report, verified)));
     }
 }
 
@@ -47,14 +54,16 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     Kernelizing kernelizing(request, channel);
     Kernelized made = kernelizing.kernelize();
     refuse_unchanged(request, made.report);
+    base::Json verified = {{"shapes", base::Json::array()}, {"tolerance", 1.0}};
     if (request.verify) {
-        const auto context = kernelizing.verification(made.report);
+        auto context = kernelizing.verification(made.report);
         kernelizing.verify_conversion(made, context);
         kernelizing.verify_sites(made, context);
         kernelizing.verify_whole(made, context);
+        verified = verified_on(context);
     }
-    save(request, channel, made);
-    return base::parse_json(made.report.to_json(), "report");
+    save(request, channel, made, verified);
+    return to_json(made.report, verified);
 }
 
 }  // namespace twinkle::worker

@@ -138,6 +138,10 @@ runtime::VerificationContext Kernelizing::verification(const Report& report) con
         context.dtype = runtime::floating_dtype(*report.dtype);
         context.inputs = runtime::with_dtype(context.inputs, *context.dtype);
     }
+    context.tolerance = request_.tolerance;
+    if (request_.sizes) {
+        context.sizes = runtime::size_variants(context.inputs);
+    }
     context.gradients = runtime::wants_training(report.mode);
     const auto rules = std::make_shared<const std::vector<runtime::PatternRule>>(
         runtime::compile_patterns(mapping_));
@@ -151,12 +155,17 @@ runtime::VerificationContext Kernelizing::verification(const Report& report) con
     return context;
 }
 
-std::map<std::string, Verdict> Kernelizing::verify_sites(
-    Kernelized& made, const runtime::VerificationContext& context) {
+std::map<std::string, Verdict> Kernelizing::verify_sites(Kernelized& made,
+                                                         runtime::VerificationContext& context) {
     std::map<std::string, Verdict> verdicts;
-    for (auto sites = replaced_sites(made.report); !sites.empty();) {
+    auto sites = replaced_sites(made.report);
+    if (sites.empty()) {
+        context.sizes.clear();  // nobody has asked the original
+    }
+    while (!sites.empty()) {
         channel_.stage("verify", std::to_string(sites.size()) + " sites");
-        auto judged = runtime::verify_sites(context, made.model, sites);
+        auto [judged, sizes] = runtime::verify_sites(context, made.model, sites);
+        context.sizes = std::move(sizes);
         const bool reverted = revert_failed(made, judged);
         verdicts.merge(judged);
         sites.clear();
@@ -208,6 +217,16 @@ void Kernelizing::verify_whole(Kernelized& made,
                      .why = whole.because + "; every replaced site alone was right",
                      .hint = "nothing was written; narrow it down with --only or --exclude"});
     }
+}
+
+base::Json verified_on(const runtime::VerificationContext& context) {
+    base::Json shapes = base::Json::array(
+        {{{"size", "given"}, {"inputs", runtime::shapes_text(context.inputs)}}});
+    for (const runtime::SizeVariant& size : context.sizes) {
+        shapes.push_back({{"size", size.name()},
+                          {"inputs", runtime::shapes_text(size.of(context.inputs))}});
+    }
+    return {{"shapes", std::move(shapes)}, {"tolerance", context.tolerance}};
 }
 
 void Kernelizing::refuse_failed(const std::string& site, const Verdict& verdict) const {

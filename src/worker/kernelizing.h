@@ -2,6 +2,7 @@
 // What kernelize and bench have in common: the model of a request, kernelized as its mapping says,
 // with every kernel tried in a child process first, and verified on its inputs.
 
+#include "base/json.h"
 #include "runtime/verify/verification.h"
 #include "twinkle/twinkle.h"
 #include "worker/channel.h"
@@ -25,9 +26,9 @@ public:
     // For the inputs of the request, which must have some.
     runtime::VerificationContext verification(const Report& report) const;
     // Puts back what is not right, or throws Error, as the request says. Returns what was found out
-    // of each site that had been replaced.
-    std::map<std::string, runtime::Verdict> verify_sites(
-        Kernelized& made, const runtime::VerificationContext& context);
+    // of each site that had been replaced. The sizes that the original accepts stay in the context.
+    std::map<std::string, runtime::Verdict> verify_sites(Kernelized& made,
+                                                         runtime::VerificationContext& context);
     // Throws Error(verification) if the model is not right as it was converted.
     void verify_conversion(Kernelized& made, const runtime::VerificationContext& context) const;
     // Throws Error(verification) if the model as a whole is not right.
@@ -44,5 +45,9 @@ private:
     Mapping mapping_;
     KernelizeOptions options_;
 };
+
+// What a report says of a verification: "shapes", the given ones and others that the original accepts,
+// and "tolerance", how many times the error that the rule allows was allowed.
+base::Json verified_on(const runtime::VerificationContext& context);
 
 }  // namespace twinkle::worker

@@ -68,6 +68,8 @@ Request Request::parse(const std::string& source) {
     request.warm_up = count(json, "warm_up").value_or(request.warm_up);
     request.load_kernels = json.value("load_kernels", true);
     request.verify = json.value("verify", false);
+    request.sizes = json.value("sizes", true);
+    request.tolerance = json.value("tolerance", 1.0);
     request.strict = json.value("strict", false);
     request.dry_run = json.value("dry_run", false);
     request.strip_debug = json.value("strip_debug", false);

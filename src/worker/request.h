@@ -34,6 +34,8 @@ struct Request {
     std::size_t warm_up = 3;
     bool load_kernels = true;  // false: the model is for another machine
     bool verify = false;
+    bool sizes = true;     // verify: in other sizes than those of the inputs, too
+    double tolerance = 1;  // verify: how many times what may be an error is allowed
     bool strict = false;
     bool dry_run = false;
     bool strip_debug = false;

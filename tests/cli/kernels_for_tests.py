@@ -149,8 +149,14 @@ static void leave(Stack*, Stack, Stack) { _exit(0); }
 static void hang(Stack*, Stack, Stack) { while (true) sleep(1); }
 // After as many calls as it takes to compare values: what is left is measured.
 static int calls = 0;
-static void crash_later(Stack* stack, Stack n, Stack m) { ++calls > 8 ? crash(stack, n, m) : copy(stack, n, m); }
-static void hang_later(Stack* stack, Stack n, Stack m) { ++calls > 8 ? hang(stack, n, m) : copy(stack, n, m); }
+static void crash_later(Stack* stack, Stack n, Stack m) { ++calls > 16 ? crash(stack, n, m) : copy(stack, n, m); }
+static void hang_later(Stack* stack, Stack n, Stack m) { ++calls > 16 ? hang(stack, n, m) : copy(stack, n, m); }
+// Beyond one row of the model's.
+static void crash_on_more(Stack* stack, Stack n, Stack m) {
+    std::int64_t count = 0;
+    aoti_torch_get_numel(reinterpret_cast<void*>(stack[0]), &count);
+    count > 7 * 64 ? crash(stack, n, m) : copy(stack, n, m);
+}
 // In the third process that calls it.
 static bool in_third() {
     static const bool third = [] {
@@ -215,6 +221,8 @@ static int define() {
     CHECKED(aoti_torch_library_impl(kernels, "crash_later", crash_later));
     CHECKED(aoti_torch_library_def(library, "hang_later(Tensor x) -> Tensor"));
     CHECKED(aoti_torch_library_impl(kernels, "hang_later", hang_later));
+    CHECKED(aoti_torch_library_def(library, "crash_on_more(Tensor x) -> Tensor"));
+    CHECKED(aoti_torch_library_impl(kernels, "crash_on_more", crash_on_more));
     CHECKED(aoti_torch_library_def(library, "crash_third(Tensor x) -> Tensor"));
     CHECKED(aoti_torch_library_impl(kernels, "crash_third", crash_third));
     CHECKED(aoti_torch_library_def(library, "crash_in_turns(Tensor x) -> Tensor"));

@@ -66,7 +66,6 @@ def test_the_examples(twinkle, name):
         assert site["calls"] == 1 and site["runs"] >= 6
         for times in ("original_us", "kernelized_us", "speedup"):
             assert_spread(site[times])
-        assert site["time_before_us"] == site["original_us"]["median"]
         assert site["speedup"]["difference"] in ("faster", "slower", "none")
     assert [one["name"] for one in report["models"]] == MODELS
     for one in report["models"]:

@@ -147,7 +147,7 @@ def test_the_examples(twinkle, mapping, name):
     assert by_status(report) == {"replaced": decoder_sites(prefix)}
     assert report["mode"] == "inference" and report["verified"]
     for site in report["sites"]:
-        assert 0 <= site["max_error"] <= site["allowed_error"] and site["time_before_us"] > 0
+        assert 0 <= site["max_error"] <= site["allowed_error"]
         assert site["kind"] == "layer" and site["kernel"].startswith("twinkle-pack: ")
         assert "cpu" in site["variant"]
     assert 0 < report["whole"]["max_error"] <= report["whole"]["allowed_error"]

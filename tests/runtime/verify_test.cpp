@@ -131,7 +131,8 @@ TEST_CASE("a child that eats memory does not take this process with it") {
 
 TEST_CASE("calls are recorded as they were, before the site changes its inputs") {
     auto model = tests::module_of("Host", "def forward(self, x):\n    return x.add_(1)\n");
-    const auto calls = record_calls(model, {""}, 2, [](torch::jit::Module& module) {
+    CallRecorder recorder(model, {""});
+    const auto calls = recorder.record(2, [](torch::jit::Module& module) {
         module.forward({torch::zeros({2})});
         module.forward({torch::ones({2})});
         module.forward({torch::ones({2})});
@@ -139,6 +140,33 @@ TEST_CASE("calls are recorded as they were, before the site changes its inputs")
     REQUIRE(calls.at("").size() == 2);
     CHECK(torch::equal(calls.at("")[0].inputs[0].toTensor(), torch::zeros({2})));
     CHECK(torch::equal(calls.at("")[1].inputs[0].toTensor(), torch::ones({2})));
+    // Another run is recorded by itself, also after one that failed.
+    CHECK_THROWS(recorder.record(2, [](torch::jit::Module& module) {
+        module.forward({torch::zeros({2})});
+        throw std::runtime_error("x");
+    }));
+    const auto again =
+        recorder.record(2, [](torch::jit::Module& module) { module.forward({torch::ones({3})}); });
+    REQUIRE(again.at("").size() == 1);
+    CHECK(torch::equal(again.at("")[0].inputs[0].toTensor(), torch::ones({3})));
+}
+
+TEST_CASE("what was allowed before is allowed again, and a factor allows more") {
+    const at::Tensor reference = torch::ones({8}, torch::kDouble);
+    const at::Tensor exact = reference.to(torch::kFloat);
+    const at::Tensor off = exact * (1 + 1e-6);
+    const auto problem = [&](const Tolerance& tolerance, Norm norm) {
+        return compare(off, exact, reference, norm, tolerance).problem;
+    };
+    for (const Norm norm : {Norm::largest, Norm::euclidean}) {
+        CHECK_FALSE(problem({}, norm).empty());
+        CHECK(problem({20}, norm).empty());
+        CHECK(problem({1, {{2e-6, 2e-6}}}, norm).empty());
+        CHECK_FALSE(problem({1, {{1e-7, 1e-7}}}, norm).empty());
+        const auto bounds = compare(exact, exact, reference, norm).bounds;
+        REQUIRE(bounds.size() == 1);
+        CHECK(bounds[0].error >= unit_roundoff(at::kFloat));
+    }
 }
 
 TEST_CASE("casts that were baked in become double, other integers stay") {

@@ -170,13 +170,12 @@ private:
 
 }  // namespace
 
-std::map<std::string, std::vector<RecordedCall>> record_calls(
-    jit::Module& model, const std::vector<std::string>& sites, std::size_t max_calls,
-    const std::function<void(jit::Module&)>& run, const InlinedSites& inlined) {
-    std::map<std::pair<const void*, std::int64_t>, std::string> objects;
+CallRecorder::CallRecorder(jit::Module model, const std::vector<std::string>& sites,
+                           const InlinedSites& inlined)
+    : model_(std::move(model)) {
     std::unordered_set<const void*> instrumented;
     std::map<std::string, FunctionCall> calls;
-    for (FunctionCall& call : function_calls(model)) {
+    for (FunctionCall& call : function_calls(model_)) {
         calls.emplace(call.site, std::move(call));
     }
     std::map<const jit::Node*, std::int64_t> places;
@@ -186,7 +185,7 @@ std::map<std::string, std::vector<RecordedCall>> record_calls(
                 places.emplace(call->second.node, static_cast<std::int64_t>(places.size()));
             const void* object =
                 call->second.in_function ? nullptr : call->second.instance._ivalue().get();
-            objects.emplace(std::pair(object, place->second), site);
+            sites_.emplace(std::pair(object, place->second), site);
             if (first) {
                 instrument(call->second, place->second);
             }
@@ -196,21 +195,30 @@ std::map<std::string, std::vector<RecordedCall>> record_calls(
             const auto& [module, what] = region->second;
             const auto [place, first] =
                 places.emplace(what.nodes.back(), static_cast<std::int64_t>(places.size()));
-            objects.emplace(std::pair(module._ivalue().get(), place->second), site);
+            sites_.emplace(std::pair(module._ivalue().get(), place->second), site);
             if (first) {
                 instrument(what.nodes.back(), what.nodes.back()->owningGraph()->inputs().at(0),
                            what.inputs, place->second);
             }
             continue;
         }
-        const jit::Module module = instance_at(model, site);
-        objects.emplace(std::pair(module._ivalue().get(), the_instance), site);
+        const jit::Module module = instance_at(model_, site);
+        sites_.emplace(std::pair(module._ivalue().get(), the_instance), site);
         if (instrumented.insert(module.type().get()).second) {
             instrument(module.type());
         }
     }
-    start(std::move(objects), max_calls);
-    run(model);
+}
+
+std::map<std::string, std::vector<RecordedCall>> CallRecorder::record(
+    std::size_t max_calls, const std::function<void(jit::Module&)>& run) {
+    start(sites_, max_calls);
+    try {
+        run(model_);
+    } catch (...) {
+        stop();
+        throw;
+    }
     return stop();
 }
 

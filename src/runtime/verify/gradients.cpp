@@ -1,7 +1,5 @@
 #include "runtime/verify/gradients.h"
 
-#include "runtime/verify/comparison.h"
-
 #include <torch/csrc/autograd/autograd.h>
 
 namespace twinkle::runtime {
@@ -122,7 +120,7 @@ std::function<void()> training_step(const torch::jit::Module& module, const std:
 }
 
 std::string wrong_gradient(const Gradients& result, const Gradients& original,
-                           const Gradients& reference) {
+                           const Gradients& reference, const Tolerance& tolerance) {
     if (result.all.size() != original.all.size() || reference.all.size() != original.all.size()) {
         return "it has other parameters than the original";
     }
@@ -138,8 +136,8 @@ std::string wrong_gradient(const Gradients& result, const Gradients& original,
                    original.all[i].of;
         }
         const at::Tensor exact = reference.all[i].value;
-        const auto compared =
-            compare(have, want, exact.defined() ? exact : want.to(at::kDouble), Norm::euclidean);
+        const auto compared = compare(have, want, exact.defined() ? exact : want.to(at::kDouble),
+                                      Norm::euclidean, tolerance);
         if (!compared.problem.empty()) {
             return "the gradient of " + original.all[i].of + " is wrong: " + compared.problem;
         }

@@ -2,6 +2,7 @@
 // Gradients as a training program would ask for them: of every floating-point input and parameter.
 
 #include "runtime/model/inputs.h"
+#include "runtime/verify/comparison.h"
 
 #include <torch/script.h>
 
@@ -31,6 +32,6 @@ std::function<void()> training_step(const torch::jit::Module& module, const std:
 // By the rule of comparison.h, in the Euclidean norm; returns why the result is not right, or
 // nothing. No gradient is as good as one of zeros.
 std::string wrong_gradient(const Gradients& result, const Gradients& original,
-                           const Gradients& reference);
+                           const Gradients& reference, const Tolerance& tolerance = {});
 
 }  // namespace twinkle::runtime

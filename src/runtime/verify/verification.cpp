@@ -8,18 +8,18 @@
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/double_reference.h"
 #include "runtime/verify/gpu_state.h"
-#include "runtime/verify/gradients.h"
+#include "runtime/verify/judgement.h"
 #include "runtime/verify/originals.h"
 #include "runtime/verify/rounded_results.h"
 #include "runtime/verify/run_error.h"
 #include "runtime/verify/site_module.h"
+#include "runtime/verify/sized_calls.h"
 #include "twinkle/error.h"
 
 #include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <chrono>
-#include <set>
 
 namespace twinkle::runtime {
 
@@ -27,8 +27,6 @@ namespace {
 
 using base::Json;
 using Send = std::function<void(std::string_view)>;
-
-constexpr std::size_t calls_per_site = 4;
 
 Json to_json(const Verdict& verdict) {
     return {{"right", verdict.right},
@@ -57,145 +55,35 @@ Verdict from_json(const Json& json) {
     return verdict;
 }
 
-bool unchanged(const Inputs& before, const Inputs& after) {
-    for (std::size_t i = 0; i < before.positional.size(); ++i) {
-        const c10::IValue& one = before.positional[i];
-        if (one.isTensor() && one.toTensor().defined() &&
-            !one.toTensor().equal(after.positional[i].toTensor()) &&
-            !one.toTensor().isnan().any().item<bool>()) {
-            return false;
-        }
-    }
-    return true;
-}
-
-// What is compared: the same work by the kernelized and the original module, and by its double.
-struct Contest {
-    torch::jit::Module kernelized;
-    torch::jit::Module original;
-    torch::jit::Module reference;  // computes in double, with its weights in double
-    Norm norm = Norm::largest;
-    std::function<void()> alive;  // told between steps that take long
-    const VerificationContext& context;
-    // Of a converted model as a whole, instead of the original: its luck is not to be that of
-    // another that is right.
-    std::optional<torch::jit::Module> measure = std::nullopt;
-};
-
-void judge_call(const Contest& contest, const std::string& method, const Inputs& inputs,
-                Verdict& verdict) {
-    Inputs for_original = deep_copy(inputs);
-    Inputs for_kernel = deep_copy(inputs);
-    const c10::IValue original = run_seeded(contest.original, method, for_original);
-    const c10::IValue reference =
-        run_seeded(contest.reference, method, with_dtype(inputs, at::kDouble));
-    verdict.ran = false;
-    const c10::IValue result = run_seeded(contest.kernelized, method, for_kernel);
-    verdict.ran = true;
-    const Comparison one = compare(
-        result, contest.measure ? run_rounded(*contest.measure, method, inputs, result) : original,
-        reference, contest.norm);
-    if (verdict.comparison.allowed == 0 || !one.problem.empty() ||
-        one.error * verdict.comparison.allowed > verdict.comparison.error * one.allowed) {
-        verdict.comparison = one;
-    }
-    if (!one.problem.empty()) {
-        verdict.right = false;
-        verdict.because = one.problem;
-    } else if (unchanged(inputs, for_original) && !unchanged(inputs, for_kernel)) {
-        verdict.right = false;
-        verdict.because = "it writes into its inputs, which the original does not";
-    }
-}
-
-// A gradient that the original cannot give is none that a kernel could get wrong.
-void judge_gradients(const Contest& contest, const std::string& method, const Inputs& inputs,
-                     Verdict& verdict) {
-    // One run each: what TorchScript's optimizer would prepare for further ones takes longer.
-    const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
-    Gradients original;
-    Gradients reference;
-    try {
-        contest.alive();
-        original = gradients_of(contest.original, method, inputs);
-        contest.alive();
-        reference = gradients_of(contest.reference, method, with_dtype(inputs, at::kDouble));
-    } catch (const std::exception& error) {
-        verdict.because =
-            "gradients were not compared, as the original gives none: " + run_error(error.what());
-        return;
-    }
-    try {
-        const auto problem =
-            wrong_gradient(gradients_of(contest.kernelized, method, inputs), original, reference);
-        verdict.right = problem.empty();
-        verdict.because = problem;
-    } catch (const std::exception& error) {
-        verdict.right = false;
-        verdict.because = "it cannot be trained: " + run_error(error.what());
-    }
-}
-
-Verdict judge(const Contest& contest, const Calls& calls) {
-    const bool training = contest.context.gradients;
-    Verdict verdict;
-    verdict.right = true;
-    verdict.calls = calls.size();
-    verdict.reached = !calls.empty();
-    try {
-        for (const auto& [method, inputs] : calls) {
-            judge_call(contest, method, inputs, verdict);
-            if (!verdict.right) {
-                return verdict;
-            }
-        }
-        std::set<std::string> differentiated;
-        for (const auto& [method, inputs] : calls) {
-            if (training && differentiated.insert(method).second) {
-                judge_gradients(contest, method, inputs, verdict);
-                if (!verdict.right) {
-                    return verdict;
-                }
-            }
-        }
-        if (!calls.empty() && contest.context.sampling) {
-            share_parameters(contest.original, contest.kernelized);
-            const bool steps = contest.context.steps;
-            verdict.times = time_in_turns({contestant(contest.original, calls, steps),
-                                           contestant(contest.kernelized, calls, steps)},
-                                          *contest.context.sampling, contest.alive);
-        }
-    } catch (const std::exception& error) {
-        verdict.right = false;
-        verdict.because = "it cannot be run: " + run_error(error.what());
-    }
-    return verdict;
-}
-
 void limit_threads(const VerificationContext& context) {
     if (context.threads) {
         at::set_num_threads(*context.threads);
     }
 }
 
-// In the child. Sends {"fatal"} or, for sites until one breaks the GPU, {"begin"} and {"verdict"}.
+std::function<void(const std::string&)> sender_of_sizes(const Send& send) {
+    return [&send](const std::string& size) { send(Json{{"size", size}}.dump()); };
+}
+
+// In the child. Sends {"fatal"}, or {"trying"} and {"sizes"} (sized_calls.h) and, for sites until
+// one breaks the GPU, {"begin"}, {"size"} and {"verdict"}.
 void judge_sites(const VerificationContext& given, const torch::jit::Module& made,
                  const std::vector<std::string>& sites, const Send& send) {
     const torch::NoGradGuard no_grad;
     limit_threads(given);
     const VerificationContext context = in_place(given);
     const torch::jit::Module kernelized = in_place(made, context);
-    torch::jit::Module recorder = open_original(context, sites);
-    std::map<std::string, std::vector<RecordedCall>> recorded;
+    const torch::jit::Module recorded_model = open_original(context, sites);
+    CallRecorder recorder(recorded_model, sites, inlined_sites(kernelized, recorded_model, sites));
+    std::vector<SizedRecording> recordings;
     try {
-        const auto run = [&](torch::jit::Module& model) {
-            run_seeded(model, "forward", deep_copy(context.inputs));
-        };
-        recorded = record_calls(recorder, sites, calls_per_site, run,
-                                inlined_sites(kernelized, recorder, sites));
+        recordings.push_back({"", record_size(recorder, context.inputs)});
     } catch (const std::exception& error) {
         send(Json{{"fatal", run_error(error.what())}}.dump());
         return;
+    }
+    if (!record_sizes(recorder, context, send, recordings)) {
+        return;  // the others are for another child
     }
     const torch::jit::Module original = open_original(context, sites);
     torch::jit::Module reference = open_reference(context, sites);
@@ -204,19 +92,15 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
     compute_in_double(reference);
     for (const std::string& site : sites) {
         send(Json{{"begin", site}}.dump());
-        Calls calls;
-        for (const RecordedCall& call : recorded[site]) {
-            calls.push_back({call.method, Inputs{call.inputs, {}}});
-        }
         const auto replaced = module_at(kernelized, site);
-        if (!replaced) {
-            calls.clear();  // it stands in what another site has replaced
-        }
+        // Where there is none it stands in what another site has replaced.
+        const auto calls = replaced ? calls_of(site, recordings) : std::vector<SizedCalls>(1);
         const Contest contest{replaced.value_or(kernelized),
                               site_of(original, inlined, site),
                               in_double(site_of(reference, inlined_reference, site)),
                               Norm::largest,
                               sign_of_life(send),
+                              sender_of_sizes(send),
                               context};
         const Verdict verdict = judge(contest, calls);
         send(Json{{"verdict", to_json(verdict)}}.dump());
@@ -235,10 +119,16 @@ void judge_whole(const VerificationContext& given, const torch::jit::Module& mad
     const torch::jit::Module original = open_original(context);
     const torch::jit::Module reference = open_exact(context);
     const auto measure = context.dtype ? std::optional(open_rounded(context)) : std::nullopt;
+    std::vector<SizedCalls> calls = {{"", {{"forward", context.inputs}}}};
+    for (const SizeVariant& variant : context.sizes) {
+        const Inputs inputs = variant.of(context.inputs);
+        calls.push_back({size_text(variant, inputs), {{"forward", inputs}}});
+    }
     send(Json{{"begin", ""}}.dump());
-    send(Json{{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
-                                         sign_of_life(send), context, measure},
-                                        {{"forward", context.inputs}}))}}
+    send(Json{
+        {"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
+                                   sign_of_life(send), sender_of_sizes(send), context, measure},
+                                  calls))}}
              .dump());
 }
 
@@ -268,6 +158,9 @@ Verdict judge_converted(const VerificationContext& given) {
 struct Collector {
     std::map<std::string, Verdict> verdicts;
     std::optional<std::string> current;
+    std::string size;                   // in which it is being run
+    std::optional<std::size_t> trying;  // whether the original accepts a size
+    std::vector<std::size_t> accepted;
     std::optional<std::string> fatal;
 
     void take(std::string_view line) {
@@ -276,12 +169,31 @@ struct Collector {
             fatal = json["fatal"].get<std::string>();
         } else if (json.contains("begin")) {
             current = json["begin"].get<std::string>();
+            size.clear();
+        } else if (json.contains("size")) {
+            size = json["size"].get<std::string>();
+        } else if (json.contains("trying")) {
+            trying = json["trying"].get<std::size_t>();
+        } else if (json.contains("sizes")) {
+            accepted = json["sizes"].get<std::vector<std::size_t>>();
+            trying.reset();
         } else if (json.contains("verdict") && current) {
             verdicts[*current] = from_json(json["verdict"]);
             current.reset();
         }
     }
 };
+
+std::vector<SizeVariant> chosen(const std::vector<SizeVariant>& from,
+                                const std::vector<std::size_t>& which) {
+    std::vector<SizeVariant> sizes;
+    for (const std::size_t index : which) {
+        if (index < from.size()) {
+            sizes.push_back(from[index]);
+        }
+    }
+    return sizes;
+}
 
 }  // namespace
 
@@ -303,9 +215,9 @@ void inputs_do_not_fit(const VerificationContext& context, const std::string& wh
                  .hint = "give inputs as the model's forward takes them (--inputs)"});
 }
 
-std::map<std::string, Verdict> verify_sites(const VerificationContext& context,
-                                            const torch::jit::Module& kernelized,
-                                            const std::vector<std::string>& sites) {
+SitesVerified verify_sites(const VerificationContext& given, const torch::jit::Module& kernelized,
+                           const std::vector<std::string>& sites) {
+    VerificationContext context = given;
     std::map<std::string, Verdict> verdicts;
     std::vector<std::string> pending = sites;
     while (!pending.empty()) {
@@ -320,18 +232,25 @@ std::map<std::string, Verdict> verify_sites(const VerificationContext& context,
                                      *collector.current);
                 }
             });
+        if (collector.trying && *collector.trying < context.sizes.size()) {
+            // The original itself died of it, or broke the GPU.
+            context.sizes.erase(context.sizes.begin() +
+                                static_cast<std::ptrdiff_t>(*collector.trying));
+            continue;
+        }
         if (collector.fatal || (!outcome.finished && !collector.current)) {
             inputs_do_not_fit(context, collector.fatal.value_or(outcome.why));
         }
         if (!outcome.finished) {
             Verdict& died = collector.verdicts[*collector.current];
-            died.because = outcome.why;
+            died.because = at_size(collector.size) + outcome.why;
         }
+        context.sizes = chosen(context.sizes, collector.accepted);
         std::erase_if(pending,
                       [&](const std::string& site) { return collector.verdicts.contains(site); });
         verdicts.merge(collector.verdicts);
     }
-    return verdicts;
+    return {std::move(verdicts), std::move(context.sizes)};
 }
 
 Verdict verify_whole(const VerificationContext& context, const torch::jit::Module& kernelized) {
@@ -343,7 +262,7 @@ Verdict verify_whole(const VerificationContext& context, const torch::jit::Modul
         return collector.verdicts[""];
     }
     Verdict verdict;
-    verdict.because = outcome.why;
+    verdict.because = at_size(collector.size) + outcome.why;
     return verdict;
 }
 
@@ -375,10 +294,6 @@ void enter(const Verdict& verdict, SiteReport& site) {
         site.max_error = verdict.comparison.error;
         site.original_error = verdict.comparison.original_error;
         site.allowed_error = verdict.comparison.allowed;
-    }
-    if (verdict.times.size() == 2 && !verdict.times[0].empty() && !verdict.times[1].empty()) {
-        site.time_before_us = spread_of(verdict.times[0]).median;
-        site.time_after_us = spread_of(verdict.times[1]).median;
     }
     if (!verdict.right) {
         site.status = SiteStatus::reverted;

@@ -26,12 +26,17 @@ struct Verdict {
     Samples times;          // of the original and of the kernelized; empty: not measured
 };
 
+struct SitesVerified {
+    std::map<std::string, Verdict> verdicts;
+    std::vector<SizeVariant> sizes;  // of those in the context, what the original accepts
+};
+
 // A site during which the child died has the reason of its death; the others are taken up again in
 // a new child. Throws Error(malformed) if the original itself cannot run on these inputs.
-std::map<std::string, Verdict> verify_sites(const VerificationContext& context,
-                                            const torch::jit::Module& kernelized,
-                                            const std::vector<std::string>& sites);
+SitesVerified verify_sites(const VerificationContext& context, const torch::jit::Module& kernelized,
+                           const std::vector<std::string>& sites);
 
+// In every size of the context, which the original accepts.
 Verdict verify_whole(const VerificationContext& context, const torch::jit::Module& kernelized);
 
 // The original as it was converted, before any kernel, against the original in which every result

@@ -3,6 +3,7 @@
 
 #include "runtime/model/inputs.h"
 #include "runtime/verify/sandbox.h"
+#include "runtime/verify/size_variants.h"
 #include "runtime/verify/timing.h"
 
 #include <torch/script.h>
@@ -18,13 +19,16 @@ namespace twinkle::runtime {
 struct VerificationContext {
     std::filesystem::path original;
     Inputs inputs;  // in the dtype below, where there is one
+    // Other sizes of the inputs to compare on, too, where the original accepts them.
+    std::vector<SizeVariant> sizes = {};
+    double tolerance = 1;  // how many times what may be an error is allowed
     // The original was converted to it before it was kernelized.
     std::optional<at::ScalarType> dtype = std::nullopt;
     // Where everything runs; none: on the CPU.
     std::optional<at::Device> device = std::nullopt;
     SandboxLimits limits;
     bool gradients = false;                         // compare them too: the model is to be trained
-    std::optional<Sampling> sampling = Sampling{};  // none: nothing is measured
+    std::optional<Sampling> sampling = std::nullopt;  // none: nothing is measured
     bool steps = false;  // what is measured is steps of training, not only the forward
     std::optional<int> threads = std::nullopt;  // of LibTorch, in the child; none: its own choice
     // Makes calls of what these sites compute, in a copy of the original, where they are no calls

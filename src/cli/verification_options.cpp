@@ -1,0 +1,158 @@
+#include "cli/verification_options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/text.h"
+#include "cli/json_fields.h"
+#include "cli/report_parts.h"
+#include "twinkle/error.h"
+
+namespace twinkle::cli {
+namespace {
+
+constexpr double least_tolerance = 1e-3;
+constexpr double most_tolerance = 1e9;
+constexpr const char* how_to_give = "--inputs FILE, or --inputs \"int64[1,128]:0..32000\"";
+
+void demand(bool holds, const std::string& what, const std::string& hint) {
+    if (!holds) {
+        throw Error(ErrorCode::malformed, {.what = what, .where = {}, .why = {}, .hint = hint});
+    }
+}
+
+double checked_tolerance(const std::string& text) {
+    double factor = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
+    if (error != std::errc() || end != text.data() + text.size() ||
+        !(factor >= least_tolerance && factor <= most_tolerance)) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "--tolerance cannot be '" + text + "'",
+                     .where = {},
+                     .why = "it is how many times the error that is allowed: 2, 1.5, 100",
+                     .hint = {}});
+    }
+    return factor;
+}
+
+// "length 1, 2, 3, 7; batch 2, 3; batch 2 with length 3"
+std::string sizes_text(const base::Json& shapes) {
+    std::string text;
+    std::string last;  // "length", until there is another
+    for (const auto& one : shapes) {
+        const auto size = shown_text(one, "size");
+        const auto words = base::split(size, ' ');
+        if (size.empty() || size == "given") {
+            continue;
+        }
+        const bool single = words.size() == 2;
+        const bool again = single && words[0] == last;
+        const auto comma = size.find(", ");
+        text += text.empty() ? "" : again ? ", " : "; ";
+        text += again ? words[1]
+                : comma == std::string::npos
+                    ? size
+                    : size.substr(0, comma) + " with " + size.substr(comma + 2);
+        last = single ? words[0] : "";
+    }
+    return text;
+}
+
+bool is_true(const base::Json& object, const char* key, bool otherwise) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+}
+
+std::string given_inputs(const base::Json& shapes) {
+    for (const auto& one : shapes) {
+        if (shown_text(one, "size") == "given") {
+            return shown_text(one, "inputs");
+        }
+    }
+    return {};
+}
+
+std::string verified_on(const base::Json& request, const base::Json& report) {
+    const auto& shapes = list_of(report, "shapes");
+    const auto inputs = given_inputs(shapes);
+    const auto sizes = sizes_text(shapes);
+    const bool others_wanted = is_true(request, "sizes", true);
+    std::string text = "verified on the given inputs";
+    text += inputs.empty() ? "" : " (" + inputs + ")";
+    text += !sizes.empty()   ? ", and with " + sizes
+            : !others_wanted ? ", and in no other size (--verify=given)"
+            : count_of(report, "replaced") == 0
+                ? ""
+                : ", and in no other size: the original accepts none that was tried";
+    const auto tolerance = number_of(report, "tolerance").value_or(1);
+    return text + (tolerance == 1 ? "" : fmt::format("; {:g} times the error allowed", tolerance));
+}
+
+std::string not_verified(const base::Json& request) {
+    const std::string text = "not verified: nothing was compared with the original; ";
+    if (!is_true(request, "load_kernels", true)) {
+        return text + "kernelize with inputs on the machine that the model is for";
+    }
+    return text + (request["inputs"].is_null() ? std::string("give ") + how_to_give
+                                               : "leave out --no-verify");
+}
+
+}  // namespace
+
+Option verify_option() {
+    return {.names = "--verify",
+            .value = "SHAPES",
+            .help =
+                "Compare every replaced site, and the whole model, with the original: on the "
+                "inputs, and with other batches and lengths (1, 2, 3, an odd one) where the "
+                "original accepts them. What --inputs means anyway; --verify=given: on the "
+                "inputs as they are alone",
+            .kind = ValueKind::choice,
+            .choices = {"given"},
+            .restricted = true,
+            .value_optional = true};
+}
+
+Option no_verify_option() {
+    return {.names = "--no-verify",
+            .value = "",
+            .help =
+                "Compare nothing: inputs then only show how to replace what a trace has "
+                "inlined"};
+}
+
+Option tolerance_option() {
+    return {.names = "--tolerance",
+            .value = "FACTOR",
+            .help =
+                "Allow so many times the error that may be (default: 1), for kernels that are "
+                "known to be coarser than the original"};
+}
+
+void add_verification(base::Json& request, const Arguments& arguments) {
+    const bool asked = arguments.flag("verify");
+    const bool inputs = arguments.flag("inputs");
+    const bool target = arguments.flag("target");
+    demand(!asked || inputs, "--verify needs inputs", std::string("add ") + how_to_give);
+    demand(!asked || !target, "--verify runs the kernels, and --target loads none",
+            "verify on the machine that the model is for: twinkle bench, or kernelize there");
+    demand(!asked || !arguments.flag("no-verify"), "--verify and --no-verify exclude each other",
+            "leave out one of them");
+    request["verify"] = inputs && !target && !arguments.flag("no-verify");
+    request["sizes"] = arguments.text("verify") != "given";
+    if (const auto tolerance = arguments.text("tolerance")) {
+        request["tolerance"] = checked_tolerance(*tolerance);
+        demand(request["verify"].get<bool>(), "--tolerance is of no use where nothing is compared",
+                std::string("add ") + how_to_give + ", or leave out --tolerance");
+    }
+}
+
+std::string verification_text(const base::Json& request, const base::Json& report,
+                              std::size_t columns) {
+    const bool verified = is_true(report, "verified", false);
+    const auto line = verified ? verified_on(request, report) : not_verified(request);
+    return (columns == 0 ? line : base::wrap(line, columns, 0)) + "\n";
+}
+
+}  // namespace twinkle::cli

@@ -1,0 +1,22 @@
+#pragma once
+// The options of kernelize that say whether and how its result is compared with the original.
+
+#include "base/json.h"
+#include "cli/command.h"
+
+namespace twinkle::cli {
+
+Option verify_option();
+Option no_verify_option();
+Option tolerance_option();
+
+// Into a request: inputs mean verification, but of a model for another machine. Throws
+// Error(malformed).
+void add_verification(base::Json& request, const Arguments& arguments);
+
+// The last lines of a report: on which shapes the model was compared with its original, or that it
+// was not, and how it would be.
+std::string verification_text(const base::Json& request, const base::Json& report,
+                              std::size_t columns);
+
+}  // namespace twinkle::cli

@@ -1,0 +1,219 @@
+#include "runtime/verify/judgement.h"
+
+#include "runtime/verify/gradients.h"
+#include "runtime/verify/reduction_length.h"
+#include "runtime/verify/rounded_results.h"
+#include "runtime/verify/run_error.h"
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <set>
+
+namespace twinkle::runtime {
+
+namespace {
+
+bool unchanged(const Inputs& before, const Inputs& after) {
+    for (std::size_t i = 0; i < before.positional.size(); ++i) {
+        const c10::IValue& one = before.positional[i];
+        if (one.isTensor() && one.toTensor().defined() &&
+            !one.toTensor().equal(after.positional[i].toTensor()) &&
+            !one.toTensor().isnan().any().item<bool>()) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// What the original gives for a call, and what it should have given.
+struct Expected {
+    Inputs inputs_after;
+    c10::IValue result, reference;
+    std::int64_t summed = 1;  // terms of its longest sum
+};
+
+Expected expect(const Contest& contest, const std::string& method, const Inputs& inputs) {
+    Expected expected;
+    expected.inputs_after = deep_copy(inputs);
+    expected.result = run_seeded(contest.original, method, expected.inputs_after);
+    expected.summed = longest_reduction([&] {
+        expected.reference = run_seeded(contest.reference, method, with_dtype(inputs, at::kDouble));
+    });
+    return expected;
+}
+
+// In another size than was given the original may run, and compute nothing that makes sense: then
+// there is nothing to compare with.
+std::optional<Expected> expect_sense(const Contest& contest, const std::string& method,
+                                     const Inputs& inputs) {
+    try {
+        Expected expected = expect(contest, method, inputs);
+        const auto own =
+            compare(expected.result, expected.result, expected.reference, contest.norm);
+        return own.problem.empty() ? std::optional(std::move(expected)) : std::nullopt;
+    } catch (const std::exception&) {
+        return std::nullopt;
+    }
+}
+
+class Judge {
+public:
+    explicit Judge(const Contest& contest) : contest_(contest) {}
+
+    void sized(const SizedCalls& one) {
+        contest_.size(one.size);
+        const torch::jit::GraphOptimizerEnabledGuard optimized(
+            one.size.empty() && torch::jit::getGraphExecutorOptimize());
+        for (const auto& [method, inputs] : one.calls) {
+            const auto expected = one.size.empty() ? std::optional(expect(contest_, method, inputs))
+                                                   : expect_sense(contest_, method, inputs);
+            if (expected) {
+                call(method, inputs, *expected, one.size.empty());
+            }
+            if (!verdict.right) {
+                return;
+            }
+        }
+    }
+
+    // Of the first call of each method.
+    void gradients(const SizedCalls& one) {
+        contest_.size(one.size);
+        std::set<std::string> differentiated;
+        for (const auto& [method, inputs] : one.calls) {
+            if (differentiated.insert(method).second) {
+                gradients(method, inputs, one.size.empty());
+                if (!verdict.right) {
+                    return;
+                }
+            }
+        }
+    }
+
+    void measure(const Calls& calls) {
+        contest_.size("");
+        share_parameters(contest_.original, contest_.kernelized);
+        const bool steps = contest_.context.steps;
+        verdict.times = time_in_turns({contestant(contest_.original, calls, steps),
+                                       contestant(contest_.kernelized, calls, steps)},
+                                      *contest_.context.sampling, contest_.alive);
+    }
+
+    Verdict verdict;
+
+private:
+    void call(const std::string& method, const Inputs& inputs, const Expected& expected,
+              bool given) {
+        Inputs inputs_after = deep_copy(inputs);
+        verdict.ran = false;
+        const c10::IValue result = run_seeded(contest_.kernelized, method, inputs_after);
+        verdict.ran = true;
+        const Tolerance tolerance{contest_.context.tolerance, expected.summed,
+                                  given ? std::vector<Bound>() : bounds_[method]};
+        const c10::IValue measure = contest_.measure
+                                        ? run_rounded(*contest_.measure, method, inputs, result)
+                                        : expected.result;
+        const Comparison one =
+            compare(result, measure, expected.reference, contest_.norm, tolerance);
+        remember(method, one.bounds, given);
+        if (verdict.comparison.allowed == 0 || !one.problem.empty() ||
+            one.error * verdict.comparison.allowed > verdict.comparison.error * one.allowed) {
+            verdict.comparison = one;
+        }
+        if (!one.problem.empty()) {
+            verdict.right = false;
+            verdict.because = one.problem;
+        } else if (unchanged(inputs, expected.inputs_after) && !unchanged(inputs, inputs_after)) {
+            verdict.right = false;
+            verdict.because = "it writes into its inputs, which the original does not";
+        }
+    }
+
+    // What is allowed on the given inputs is in other sizes, too.
+    void remember(const std::string& method, const std::vector<Bound>& bounds, bool given) {
+        auto& known = bounds_[method];
+        for (std::size_t i = 0; given && i < bounds.size(); ++i) {
+            known.resize(std::max(known.size(), i + 1));
+            known[i].error = std::max(known[i].error, bounds[i].error);
+            known[i].largest = std::max(known[i].largest, bounds[i].largest);
+        }
+    }
+
+    // A gradient that the original cannot give is none that a kernel could get wrong.
+    void gradients(const std::string& method, const Inputs& inputs, bool given) {
+        // One run each: what TorchScript's optimizer would prepare for further ones takes longer.
+        const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
+        Gradients original;
+        Gradients reference;
+        Tolerance tolerance{contest_.context.tolerance};
+        try {
+            contest_.alive();
+            original = gradients_of(contest_.original, method, inputs);
+            contest_.alive();
+            tolerance.summed = longest_reduction([&] {
+                reference =
+                    gradients_of(contest_.reference, method, with_dtype(inputs, at::kDouble));
+            });
+        } catch (const std::exception& error) {
+            if (given) {
+                verdict.because = "gradients were not compared, as the original gives none: " +
+                                  run_error(error.what());
+            }
+            return;
+        }
+        try {
+            const auto problem = wrong_gradient(gradients_of(contest_.kernelized, method, inputs),
+                                                original, reference, tolerance);
+            verdict.right = problem.empty();
+            verdict.because = problem.empty() ? verdict.because : problem;
+        } catch (const std::exception& error) {
+            verdict.right = false;
+            verdict.because = "it cannot be trained: " + run_error(error.what());
+        }
+    }
+
+    const Contest& contest_;
+    std::map<std::string, std::vector<Bound>> bounds_;  // by method
+};
+
+}  // namespace
+
+Verdict judge(const Contest& contest, const std::vector<SizedCalls>& sized) {
+    Judge judge(contest);
+    Verdict& verdict = judge.verdict;
+    verdict.right = true;
+    verdict.calls = sized.front().calls.size();
+    verdict.reached = std::any_of(sized.begin(), sized.end(),
+                                  [](const SizedCalls& one) { return !one.calls.empty(); });
+    const auto step = [&](const std::string& size, const auto& work) {
+        if (!verdict.right) {
+            return;
+        }
+        try {
+            work();
+        } catch (const std::exception& error) {
+            verdict.right = false;
+            verdict.because = "it cannot be run: " + run_error(error.what());
+        }
+        if (!verdict.right) {
+            verdict.because = at_size(size) + verdict.because;
+        }
+    };
+    for (const SizedCalls& one : sized) {
+        step(one.size, [&] { judge.sized(one); });
+    }
+    if (contest.context.gradients) {
+        step("", [&] { judge.gradients(sized.front()); });
+        // Of the other sizes one: a backward pass costs several runs.
+        if (sized.size() > 1) {
+            step(sized.back().size, [&] { judge.gradients(sized.back()); });
+        }
+    }
+    if (contest.context.sampling && !sized.front().calls.empty()) {
+        step("", [&] { judge.measure(sized.front().calls); });
+    }
+    return verdict;
+}
+
+}  // namespace twinkle::runtime

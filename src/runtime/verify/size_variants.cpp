@@ -1,0 +1,221 @@
+#include "runtime/verify/size_variants.h"
+#include "runtime/format.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace twinkle::runtime {
+
+namespace {
+
+constexpr std::int64_t largest_odd = 63;
+constexpr std::int64_t short_length = 64;  // up to which another batch may be of the given length
+constexpr double masked_out = -1e4;        // what is added to hide a value is below
+
+struct Sizes {
+    std::int64_t batch = 0, length = 0;  // 0: there is none
+};
+
+std::vector<at::Tensor> tensors_of(const Inputs& inputs) {
+    std::vector<at::Tensor> tensors;
+    mapped(inputs, [&](const at::Tensor& tensor) {
+        tensors.push_back(tensor);
+        return tensor;
+    });
+    return tensors;
+}
+
+bool has_dimensions(const at::Tensor& tensor, std::int64_t least) {
+    return tensor.defined() && tensor.layout() == at::kStrided && tensor.dim() >= least;
+}
+
+Sizes sizes_of(const Inputs& inputs) {
+    const auto tensors = tensors_of(inputs);
+    for (const at::Tensor& tensor : tensors) {
+        if (has_dimensions(tensor, 2)) {
+            return {tensor.size(0), tensor.size(1)};
+        }
+    }
+    for (const at::Tensor& tensor : tensors) {
+        if (has_dimensions(tensor, 1)) {
+            return {tensor.size(0), 0};
+        }
+    }
+    return {};
+}
+
+bool is_batch(const at::Tensor& tensor, std::int64_t dimension, const Sizes& sizes, bool strict) {
+    return dimension == 0 && tensor.size(0) == sizes.batch && (tensor.dim() > 1 || !strict);
+}
+
+// A vector's only dimension may be the length, too: positions in a cache.
+bool is_length(const at::Tensor& tensor, std::int64_t dimension, const Sizes& sizes, bool strict) {
+    const bool may_be = tensor.dim() == 1 ? sizes.length != sizes.batch || !strict
+                                          : dimension == 1 || (dimension > 1 && !strict);
+    return sizes.length > 0 && tensor.size(dimension) == sizes.length && may_be;
+}
+
+std::vector<std::int64_t> lengths_in(const at::Tensor& tensor, const Sizes& sizes, bool strict) {
+    std::vector<std::int64_t> dimensions;
+    for (std::int64_t i = 0; i < tensor.dim(); ++i) {
+        if (is_length(tensor, i, sizes, strict)) {
+            dimensions.push_back(i);
+        }
+    }
+    return dimensions;
+}
+
+// The first of the values, or the last; where there are not as many, from the first one again.
+at::Tensor resized(const at::Tensor& tensor, std::int64_t dimension, std::int64_t size,
+                   bool from_end) {
+    const std::int64_t have = tensor.size(dimension);
+    const std::int64_t begin = from_end ? std::max<std::int64_t>(have - size, 0) : 0;
+    const at::Tensor index = (at::arange(size, at::kLong) + begin).remainder(have);
+    return tensor.index_select(dimension, index.to(tensor.device()));
+}
+
+// Rows that were repeated are moved along, so that no row is like another: a kernel that reads the
+// first row for every one would go unnoticed.
+void move_repeated_rows(at::Tensor& tensor, std::int64_t rows, const Sizes& sizes, bool strict) {
+    std::vector<std::int64_t> along = lengths_in(tensor, sizes, strict);
+    std::erase(along, 0);
+    for (std::int64_t row = rows; row < tensor.size(0); ++row) {
+        at::Tensor values = tensor.select(0, row);
+        if (!along.empty()) {
+            std::vector<std::int64_t> dimensions;
+            for (const std::int64_t dimension : along) {
+                dimensions.push_back(dimension - 1);
+            }
+            const std::vector<std::int64_t> shifts(dimensions.size(), row / rows);
+            values.copy_(values.roll(shifts, dimensions));
+        } else if (tensor.dim() > 2 && tensor.is_floating_point()) {
+            values.copy_(values.flip({-1}));  // of an image: a mirror
+        }
+    }
+}
+
+// A row of a mask that hides everything: what is computed with it is no number.
+bool hides_a_row(const at::Tensor& tensor) {
+    if (!has_dimensions(tensor, 2) || tensor.numel() == 0) {
+        return false;
+    }
+    if (tensor.is_floating_point()) {
+        return (tensor < masked_out).all(-1).any().item<bool>();
+    }
+    const bool mask =
+        tensor.scalar_type() == at::kBool || ((tensor == 0) | (tensor == 1)).all().item<bool>();
+    return mask && (tensor == 0).all(-1).any().item<bool>();
+}
+
+bool hides_more(const Inputs& inputs, const Inputs& given) {
+    const auto now = tensors_of(inputs);
+    const auto before = tensors_of(given);
+    for (std::size_t i = 0; i < now.size(); ++i) {
+        if (hides_a_row(now[i]) && !hides_a_row(before[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Of one length, and beside the others.
+std::int64_t odd_length(std::int64_t length) {
+    return length > 5 ? std::min(length - (length % 2 == 0 ? 1 : 2), largest_odd)
+                      : (length == 5 ? 7 : 5);
+}
+
+std::vector<std::pair<std::int64_t, std::int64_t>> sizes_beside(const Sizes& given) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> wanted;
+    const bool lengths = given.length > 0;
+    for (const std::int64_t length :
+         {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, odd_length(given.length)}) {
+        if (lengths && length != given.length) {
+            wanted.emplace_back(0, length);
+        }
+    }
+    for (const std::int64_t batch : {1, 2, 3}) {
+        if (batch != given.batch) {
+            wanted.emplace_back(batch, 0);
+        }
+    }
+    if (lengths && given.length <= short_length) {  // else batches come with such a length anyway
+        wanted.emplace_back(given.batch == 2 ? 3 : 2, given.length == 3 ? 2 : 3);
+    }
+    return wanted;
+}
+
+}  // namespace
+
+std::string SizeVariant::name() const {
+    std::string text = batch > 0 ? fmt::format("batch {}", batch) : "";
+    if (length > 0) {
+        text += fmt::format("{}length {}", text.empty() ? "" : ", ", length);
+    }
+    return text;
+}
+
+Inputs SizeVariant::of(const Inputs& given) const {
+    const Sizes sizes = sizes_of(given);
+    return mapped(given, [&](const at::Tensor& tensor) {
+        if (!has_dimensions(tensor, 1)) {
+            return tensor;
+        }
+        at::Tensor changed = tensor.clone();
+        if (batch > 0 && is_batch(tensor, 0, sizes, strict_batch)) {
+            changed = resized(changed, 0, batch, false);
+            move_repeated_rows(changed, sizes.batch, sizes, strict_length);
+        }
+        if (length > 0) {
+            for (const std::int64_t dimension : lengths_in(tensor, sizes, strict_length)) {
+                if (!(dimension == 0 && batch > 0 && is_batch(tensor, 0, sizes, strict_batch))) {
+                    changed = resized(changed, dimension, length, from_end);
+                }
+            }
+        }
+        return changed;
+    });
+}
+
+std::vector<SizeVariant> size_variants(const Inputs& given) {
+    const Sizes sizes = sizes_of(given);
+    std::vector<SizeVariant> variants;
+    if (sizes.batch == 0) {
+        return variants;
+    }
+    std::size_t number = 0;
+    for (const auto& [batch, length] : sizes_beside(sizes)) {
+        std::set<std::string> made;  // what is strict often changes nothing
+        const auto add = [&](SizeVariant variant) {
+            variant.from_end = hides_more(variant.of(given), given);
+            const Inputs inputs = variant.of(given);
+            if (!hides_more(inputs, given) && made.insert(shapes_text(inputs)).second) {
+                variants.push_back(variant);
+            }
+        };
+        for (const bool strict_length : {false, true}) {
+            for (const bool strict_batch : {false, true}) {
+                if (batch > 0 && length == 0 && sizes.length > short_length) {
+                    add({batch, 3, number, strict_batch, strict_length, false});
+                }
+                add({batch, length, number, strict_batch, strict_length, false});
+            }
+        }
+        ++number;
+    }
+    return variants;
+}
+
+std::string shapes_text(const Inputs& inputs) {
+    std::vector<std::string> parts;
+    mapped(inputs, [&](const at::Tensor& tensor) {
+        if (tensor.defined()) {
+            parts.push_back(fmt::format("{}[{}]", dtype_name(tensor.scalar_type()),
+                                        fmt::join(tensor.sizes(), ",")));
+        }
+        return tensor;
+    });
+    return fmt::format("{}", fmt::join(parts, ";"));
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,74 @@
+#include "runtime/verify/sized_calls.h"
+
+#include "base/json.h"
+#include "runtime/verify/gpu_state.h"
+
+#include <exception>
+#include <set>
+
+namespace twinkle::runtime {
+
+namespace {
+
+constexpr std::size_t calls_per_site = 4;
+
+}  // namespace
+
+std::string size_text(const SizeVariant& variant, const Inputs& inputs) {
+    return variant.name() + " (" + shapes_text(inputs) + ")";
+}
+
+std::string at_size(const std::string& size) {
+    return size.empty() ? "" : "at " + size + ": ";
+}
+
+SiteCalls record_size(CallRecorder& recorder, const Inputs& inputs) {
+    return recorder.record(calls_per_site, [&](torch::jit::Module& model) {
+        run_seeded(model, "forward", deep_copy(inputs));
+    });
+}
+
+bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
+                  const std::function<void(std::string_view)>& send,
+                  std::vector<SizedRecording>& recordings) {
+    // One run each: what TorchScript's optimizer would prepare for further ones takes longer.
+    const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
+    std::vector<std::size_t> accepted;
+    std::set<std::size_t> numbers;
+    for (std::size_t i = 0; i < context.sizes.size(); ++i) {
+        const SizeVariant& variant = context.sizes[i];
+        if (numbers.contains(variant.number)) {
+            continue;
+        }
+        send(base::Json{{"trying", i}}.dump());
+        try {
+            const Inputs inputs = variant.of(context.inputs);
+            recordings.push_back({size_text(variant, inputs), record_size(recorder, inputs)});
+            numbers.insert(variant.number);
+            accepted.push_back(i);
+        } catch (const std::exception&) {
+            // The original does not run on it, so nothing can be wrong there.
+        }
+        if (context.device && !still_works(context.device)) {
+            return false;
+        }
+    }
+    send(base::Json{{"sizes", accepted}}.dump());
+    return true;
+}
+
+std::vector<SizedCalls> calls_of(const std::string& site,
+                                 const std::vector<SizedRecording>& recordings) {
+    std::vector<SizedCalls> sized;
+    for (const SizedRecording& recording : recordings) {
+        sized.push_back({recording.size, {}});
+        if (const auto found = recording.calls.find(site); found != recording.calls.end()) {
+            for (const RecordedCall& call : found->second) {
+                sized.back().calls.push_back({call.method, Inputs{call.inputs, {}}});
+            }
+        }
+    }
+    return sized;
+}
+
+}  // namespace twinkle::runtime
