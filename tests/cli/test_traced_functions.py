@@ -59,6 +59,21 @@ def act(x):
 
 def pick(x, dim=-1):
     return torch.softmax(x * 0.5, dim)
+
+
+def longer(x, more=False):
+    x = x * 2.0
+    if more:
+        x = x.tanh()
+    return x + 1.0
+
+
+def halves(x):
+    return list(x.chunk(2, -1))
+
+
+def waves(x, y):
+    return [torch.sin(x), torch.cos(y), x * y]
 """
 
 FAST = """import torch
@@ -119,6 +134,46 @@ def act(x):
 
 def pick(x, dim: int = -1):
     return torch.softmax(0.5 * x, dim)
+
+
+def longer(x, more: bool = False):
+    return (x + x).tanh() + 1.0 if more else x + x + 1.0
+
+
+def shorter(x, more: bool = False):
+    return x + x + 1.0
+
+
+def longer_still(x, more: bool = False):
+    return x + x + 1.5
+
+
+def halves(x):
+    return [x[..., :8], x[..., 8:]]
+
+
+def halves_as_a_tuple(x):
+    return x[..., :8], x[..., 8:]
+
+
+def halves_exchanged(x):
+    return [x[..., 8:], x[..., :8]]
+
+
+def wrong_halves(x):
+    return [x[..., :8], x[..., 8:] * 1.01]
+
+
+def waves(y, x):
+    return [torch.cos(y), torch.sin(x), y * x]
+
+
+def two_waves(x, y):
+    return [torch.sin(x), torch.cos(y)]
+
+
+def waves_as_a_tuple(x, y):
+    return x * y, torch.sin(x), torch.cos(y)
 """
 
 
@@ -231,6 +286,41 @@ def test_calls_that_only_what_they_do_tells_apart(shop, name, frozen):
     report = kernelized(shop, functions(act="act", pick="pick"))
     assert len(named(report)) == calls and report["kept"] == 0, report
     assert_same(shop)
+
+
+def of_two_lengths(ops, h, x, model):
+    return ops.longer(h) + ops.longer(x, True)
+
+
+@pytest.mark.parametrize("impl, replaced", [("longer", ["longer", "longer#2"]), ("shorter", ["longer"]), ("longer_still", [])])
+def test_calls_of_one_line_that_are_not_alike(shop, impl, replaced):
+    """What is right for one of them takes that one, and the other one is not lost."""
+    traced(shop, of_two_lengths)
+    report = kernelized(shop, functions(longer=impl))
+    assert named(report) == replaced
+    assert named(report, "kept") == [name for name in ("longer", "longer#2") if name not in replaced]
+    assert all("its error is" in site["because"] for site in report["sites"] if site["status"] == "kept")
+    assert_same(shop)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("name, impl, words", [
+    ("halves", "halves", None), ("halves", "halves_as_a_tuple", None), ("halves", "halves_exchanged", None),
+    ("halves", "wrong_halves", "its error is"), ("waves", "waves", None), ("waves", "two_waves", None),
+    ("waves", "waves_as_a_tuple", None)])
+def test_results_in_a_list(shop, frozen, name, impl, words):
+    bodies = {"halves": lambda ops, h, x, model: torch.cat([ops.halves(h)[1], ops.halves(x)[0]], -1),
+              "waves": lambda ops, h, x, model: sum(ops.waves(h, x)) * ops.waves(x, h)[0]}
+    both = {"halves": lambda ops, h, x, model: (lambda one, other: torch.cat([one[1] + one[0], other[0]], -1))(
+        ops.halves(h), ops.halves(x)), **bodies}
+    for body in (bodies[name], both[name]):
+        traced(shop, body, frozen)
+        report = kernelized(shop, functions(**{name: impl}))
+        if words:
+            assert report["replaced"] <= 1 and any(words in site["because"] for site in report["sites"]), report["sites"]
+        else:
+            assert named(report) == [name, f"{name}#2"], report["sites"]
+        assert_same(shop)
 
 
 def test_one_call_alone_and_the_rest_later(shop):

@@ -88,6 +88,7 @@ public:
     Closer(const std::vector<jit::Node*>& nodes, const Surroundings& around)
         : given_(nodes.begin(), nodes.end()), around_(around) {
         region_.nodes = nodes;
+        add_unpacking();
         std::sort(region_.nodes.begin(), region_.nodes.end(),
                   [](const jit::Node* one, const jit::Node* other) {
                       return one != other && one->isBefore(other);
@@ -119,6 +120,22 @@ public:
     }
 
 private:
+    // A trace takes a list of tensors apart where it is made, by a node that has no stack.
+    void add_unpacking() {
+        const std::vector<jit::Node*> nodes = region_.nodes;
+        for (jit::Node* node : nodes) {
+            for (const jit::Value* output : node->outputs()) {
+                for (const jit::Use& use : output->uses()) {
+                    if (use.user->kind() == c10::prim::ListUnpack &&
+                        use.user->owningBlock() == node->owningBlock() &&
+                        given_.insert(use.user).second) {
+                        region_.nodes.push_back(use.user);
+                    }
+                }
+            }
+        }
+    }
+
     std::optional<std::string> add_between() {
         const std::vector<jit::Node*> between = span();
         Nodes after = given_;

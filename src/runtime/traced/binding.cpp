@@ -148,6 +148,15 @@ private:
 
 }  // namespace
 
+bool is_list_of_tensors(const c10::TypePtr& type) {
+    const auto* list = type->castRaw<c10::ListType>();
+    return list != nullptr && list->getElementType()->kind() == c10::TypeKind::TensorType;
+}
+
+bool gives_list(const Region& region) {
+    return region.results.size() == 1 && is_list_of_tensors(region.results[0]->type());
+}
+
 std::vector<c10::IValue> scalars_of(const Region& region) {
     std::vector<c10::IValue> scalars;
     const auto add = [&](const c10::IValue& value) {

@@ -31,6 +31,10 @@ struct CallBinding {
     std::vector<std::optional<std::size_t>> results;
 };
 
+bool is_list_of_tensors(const c10::TypePtr& type);
+// Whether its only result is a list, which is then compared, and given, as one.
+bool gives_list(const Region& region);
+
 // The constants of a region that may have been arguments; both truth values and None.
 std::vector<c10::IValue> scalars_of(const Region& region);
 

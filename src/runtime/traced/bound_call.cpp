@@ -85,9 +85,13 @@ private:
             const auto unpacked = graph_->insertNode(graph_->createTupleUnpack(result))->outputs();
             all.assign(unpacked.begin(), unpacked.end());
         }
+        const bool list = is_list_of_tensors(result->type()) && !gives_list(region_);
         std::vector<jit::Value*> wanted;
         for (const auto& which : binding_.results) {
-            if (which) {
+            if (which && list) {
+                wanted.push_back(graph_->insert(
+                    c10::aten::__getitem__, {result, static_cast<std::int64_t>(*which)}));
+            } else if (which) {
                 wanted.push_back(all.at(*which));
             }
         }

@@ -18,6 +18,8 @@ namespace {
 
 using base::Json;
 constexpr std::size_t calls_per_region = 4;
+// What cannot be cut out is most often half a call: worse than a call of a result or two.
+constexpr std::size_t pieces_of_no_region = 3;
 
 [[noreturn]] void inputs_do_not_fit(const std::string& why) {
     throw Error(ErrorCode::malformed,
@@ -45,45 +47,46 @@ public:
         recorded_ = record_regions(regions, calls_per_region, run);
     }
 
-    // The split of which every call can be replaced, with nothing left over and the fewest guesses;
-    // else the first one.
+    // The split with the fewest results that stay computed as they were: each of those of a call that
+    // cannot be replaced. Where several leave as many, the one of most calls: what takes them for
+    // one says nothing of the others. Where none leaves any, the one of the fewest guesses.
     Answer answer(const Question& question) {
         std::optional<Answer> best;
-        std::array<std::size_t, 4> least{};
-        std::optional<Answer> first;
+        std::array<std::size_t, 5> least{};
         for (std::size_t i = 0; i < question.splits.size(); ++i) {
             Answer one{i, {}};
-            std::size_t left = 0;  // results that are computed as before
+            std::size_t left = 0;
             std::size_t unusual = 0;
             std::size_t leaks = 0;
-            bool whole = true;
             for (const auto& region : question.splits[i]) {
                 one.calls.push_back(bind(region, *question.substitutes));
                 const auto& binding = one.calls.back();
-                whole = whole && binding.has_value();
-                if (binding) {
-                    left += left_by(*binding);
-                    unusual += binding->unusual;
-                    leaks += region->leaks.size();
-                }
+                left += left_by(region, binding);
+                unusual += binding ? binding->unusual : 0;
+                leaks += binding ? region->leaks.size() : 0;
             }
-            const std::array rank{left, unusual, leaks, SIZE_MAX - one.calls.size()};
-            if (whole && (!best || rank < least)) {
-                best = one;
+            const std::size_t fewer = SIZE_MAX - one.calls.size();
+            const std::array rank{left, left > 0 ? fewer : 0, unusual, leaks, fewer};
+            if (!best || rank < least) {
+                best = std::move(one);
                 least = rank;
             }
-            if (whole && left + unusual + leaks == 0) {
+            if (left + unusual + leaks == 0) {
                 break;
             }
-            first = first ? first : one;
         }
-        return best ? *best : *first;
+        return *std::move(best);
     }
 
 private:
-    static std::size_t left_by(const CallBinding& binding) {
-        return static_cast<std::size_t>(
-            std::count(binding.results.begin(), binding.results.end(), std::nullopt));
+    static std::size_t left_by(const tl::expected<Region, std::string>& region,
+                               const tl::expected<CallBinding, std::string>& binding) {
+        if (!region) {
+            return pieces_of_no_region;
+        }
+        return !binding ? region->results.size()
+                        : static_cast<std::size_t>(std::count(
+                              binding->results.begin(), binding->results.end(), std::nullopt));
     }
 
     tl::expected<CallBinding, std::string> bind(const tl::expected<Region, std::string>& region,

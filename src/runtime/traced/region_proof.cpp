@@ -1,8 +1,9 @@
 #include "runtime/traced/region_proof.h"
 #include "runtime/format.h"
+#include "runtime/traced/binding.h"
 
-#include "runtime/verify/comparison.h"
 #include "runtime/verify/double_reference.h"
+#include "runtime/verify/reduction_length.h"
 #include "runtime/verify/run_error.h"
 
 #include <torch/csrc/jit/runtime/interpreter.h>
@@ -71,14 +72,18 @@ Values random_like(const Values& values) {
     });
 }
 
-// Results one by one.
-Values run(const std::shared_ptr<jit::Graph>& graph, const Values& inputs) {
+// Results one by one: those of a tuple, and of a list that stands for several.
+Values run(const std::shared_ptr<jit::Graph>& graph, const Values& inputs, bool unlisted) {
     const torch::NoGradGuard no_grad;
     const jit::GraphOptimizerEnabledGuard unoptimized(false);
     at::manual_seed(0);
     jit::Stack stack = inputs;
     jit::InterpreterState(jit::Code(graph, "region")).run(stack);
     const c10::IValue result = stack.at(0);
+    if (unlisted && result.isTensorList()) {
+        const auto elements = result.toTensorVector();
+        return {elements.begin(), elements.end()};
+    }
     return result.isTuple() ? result.toTupleRef().elements().vec() : Values{result};
 }
 
@@ -113,7 +118,9 @@ bool enough(const std::vector<std::optional<std::size_t>>& results, std::size_t 
 }  // namespace
 
 RegionProof::RegionProof(const Region& region, const std::vector<Values>& recorded)
-    : graph_(graph_of(region)), in_double_(graph_->copy()) {
+    : graph_(graph_of(region)),
+      in_double_(graph_->copy()),
+      gives_list_(runtime::gives_list(region)) {
     compute_in_double(*in_double_);
     for (const Values& inputs : recorded) {
         if (auto one = case_of("", copies(inputs))) {
@@ -142,8 +149,9 @@ RegionProof::RegionProof(const Region& region, const std::vector<Values>& record
 std::optional<RegionProof::Case> RegionProof::case_of(std::string what, Values inputs) const {
     try {
         Case one{std::move(what), std::move(inputs), {}, {}};
-        one.results = run(graph_, copies(one.inputs));
-        one.reference = run(in_double_, in_double(one.inputs));
+        one.results = run(graph_, copies(one.inputs), false);
+        one.tolerance.summed =
+            longest_reduction([&] { one.reference = run(in_double_, in_double(one.inputs), false); });
         return one;
     } catch (const std::exception&) {
         return std::nullopt;
@@ -159,7 +167,8 @@ RegionProof::Outcome RegionProof::examine(const Case& one, const Values& given) 
             // The result at the same place first, then the others.
             const std::size_t same = i < given.size() ? i : 0;
             const std::size_t j = step == 0 ? same : step <= same ? step - 1 : step;
-            const auto comparison = compare(given[j], one.results[i], one.reference[i]);
+            const auto comparison =
+                compare(given[j], one.results[i], one.reference[i], Norm::largest, one.tolerance);
             // What goes beyond the recorded values tells ways of calling apart, not kernels.
             const bool near = &one != &cases_.front() && comparison.allowed > 0 &&
                               comparison.error <= slack * comparison.allowed;
@@ -185,7 +194,7 @@ RegionProof::Outcome RegionProof::examine(const std::shared_ptr<jit::Graph>& cal
         Outcome here;
         try {
             const Values inputs = copies(one.inputs);
-            const Values given = run(call, inputs);
+            const Values given = run(call, inputs, !gives_list_);
             here = examine(one, given);
             if (!unchanged(one.inputs, inputs)) {
                 here.problem = "it writes into what it is given";
@@ -210,7 +219,7 @@ std::optional<Values> RegionProof::on_random_values(const std::shared_ptr<jit::G
         return std::nullopt;
     }
     try {
-        return run(call, copies(random_->inputs));
+        return run(call, copies(random_->inputs), !gives_list_);
     } catch (const std::exception&) {
         return std::nullopt;
     }
@@ -220,7 +229,8 @@ bool RegionProof::right_on_random_values(
     const Values& given, const std::vector<std::optional<std::size_t>>& results) const {
     for (std::size_t i = 0; i < results.size(); ++i) {
         if (results[i] && (*results[i] >= given.size() ||
-                           !compare(given[*results[i]], random_->results[i], random_->reference[i])
+                           !compare(given[*results[i]], random_->results[i], random_->reference[i],
+                                    Norm::largest, random_->tolerance)
                                 .problem.empty())) {
             return false;
         }

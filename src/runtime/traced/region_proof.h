@@ -3,6 +3,7 @@
 // same much smaller (a wrong epsilon shows there), and twice as many of it (a batch).
 
 #include "runtime/rewrite/region.h"
+#include "runtime/verify/comparison.h"
 
 #include <torch/script.h>
 
@@ -50,12 +51,14 @@ private:
     struct Case {
         std::string what;
         Values inputs, results, reference;  // the last computed in double
+        Tolerance tolerance{};
     };
 
     std::optional<Case> case_of(std::string what, Values inputs) const;
     Outcome examine(const Case& one, const Values& given) const;
 
     std::shared_ptr<torch::jit::Graph> graph_, in_double_;
+    bool gives_list_;
     std::vector<Case> cases_;
     std::optional<Case> random_;
 };
