@@ -289,6 +289,27 @@ def test_devices_in_what_is_forked(twinkle, frozen):
         assert torch.allclose(torch.load(twinkle.folder / "out.pt", weights_only=True), made(x))
 
 
+class ForksALayer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(5)
+        self.side = nn.Sequential(nn.Linear(64, 64), nn.SiLU(), nn.Linear(64, 64))
+        self.main = nn.Sequential(nn.Linear(64, 64), nn.SiLU())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        side = torch.jit.fork(self.side, x)
+        return self.main(x) + torch.jit.wait(side)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_is_forked_is_compared(twinkle, frozen):
+    made = torch.jit.script(ForksALayer().eval())
+    (torch.jit.freeze(made) if frozen else made).save(twinkle.folder / "model.pt")
+    report = kernelized(twinkle, "model.pt", "--inputs", "float32[2,5,64]")
+    assert report["verified"] and report["whole"]["max_error"] <= report["whole"]["allowed_error"]
+    assert "batch 3, length 3" in [one["size"] for one in report["shapes"]]
+
+
 @pytest.mark.parametrize("frozen", [False, True])
 def test_weights_that_threads_convert(twinkle, frozen):
     """So large that several do: a child process that verifies has none of them."""

@@ -63,7 +63,7 @@ std::set<at::ScalarType> weight_dtypes(const jit::Module& model) {
         add(buffer);
     }
     for (const auto& graph : graphs_of(model)) {
-        for_each_node(graph->block(), [&](const jit::Node* node) {
+        for_each_node_and_forked(graph->block(), [&](const jit::Node* node) {
             if (is_weight_constant(node)) {
                 add(node->t(c10::attr::value));
             }
@@ -127,7 +127,7 @@ void round_weights(jit::Module& model, at::ScalarType dtype) {
         round(parameter);
     }
     for (const auto& graph : graphs_of(model)) {
-        for_each_node(graph->block(), [&](const jit::Node* node) {
+        for_each_node_and_forked(graph->block(), [&](const jit::Node* node) {
             if (is_weight_constant(node)) {
                 const at::Tensor weight = node->t(c10::attr::value);
                 const_cast<jit::Node*>(node)->t_(c10::attr::value,

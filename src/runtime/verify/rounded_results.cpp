@@ -46,16 +46,17 @@ bool is_rounded(const jit::Node* node) {
 void round_results(jit::Module& model, at::ScalarType dtype) {
     for (const auto& graph : graphs_of(model)) {
         std::vector<jit::Node*> nodes;
-        for_each_node(graph->block(), [&](const jit::Node* node) {
+        for_each_node_and_forked(graph->block(), [&](const jit::Node* node) {
             if (is_rounded(node)) {
                 nodes.push_back(const_cast<jit::Node*>(node));
             }
         });
         for (jit::Node* node : nodes) {
             const jit::WithInsertPoint behind(node->next());
-            jit::Node* round = graph->insertNode(graph->create(
-                c10::Symbol::fromQualString("twinkle::rounded"),
-                {node->output(), graph->insertConstant(static_cast<std::int64_t>(dtype))}));
+            jit::Graph& own = *node->owningGraph();  // what is forked is a graph of its own
+            jit::Node* round = own.insertNode(
+                own.create(c10::Symbol::fromQualString("twinkle::rounded"),
+                           {node->output(), own.insertConstant(static_cast<std::int64_t>(dtype))}));
             round->output()->setType(c10::TensorType::get());
             node->output()->replaceAllUsesAfterNodeWith(round, round->output());
         }
