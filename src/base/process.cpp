@@ -46,15 +46,17 @@ struct PipeEnds {
     }
 };
 
-std::vector<std::string> merged_environment(const std::map<std::string, std::string>& extra) {
+std::vector<std::string> environment_for(const ProcessSpec& spec) {
     std::vector<std::string> entries;
     for (char** entry = environ; *entry != nullptr; ++entry) {
         const std::string_view text = *entry;
-        if (!extra.contains(std::string(text.substr(0, text.find('='))))) {
+        const auto name = text.substr(0, text.find('='));
+        if (!spec.environment.contains(std::string(name)) &&
+            !(spec.withheld && spec.withheld(name))) {
             entries.emplace_back(text);
         }
     }
-    for (const auto& [name, value] : extra) {
+    for (const auto& [name, value] : spec.environment) {
         entries.push_back(name + "=" + value);
     }
     return entries;
@@ -143,7 +145,7 @@ Process::Process(const ProcessSpec& spec) {
     PipeEnds input(program), out(program), err(program), side(program), failure(program);
     const UniqueFd discard(open("/dev/null", O_WRONLY | O_CLOEXEC));
     auto argument_texts = spec.arguments;
-    auto environment_texts = merged_environment(spec.environment);
+    auto environment_texts = environment_for(spec);
     const auto arguments = pointers(argument_texts);
     const auto environment = pointers(environment_texts);
     const auto target = [&](ProcessSpec::Output kind, const PipeEnds& pipe) {

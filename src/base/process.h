@@ -31,6 +31,8 @@ struct ProcessSpec {
 
     std::vector<std::string> arguments;              // the first is the program: a path, or on PATH
     std::map<std::string, std::string> environment;  // set on top of the current one
+    // Whether the program is not to have a variable of the current environment; none: it has all.
+    std::function<bool(std::string_view variable)> withheld{};
     Output out = Output::capture;
     Output err = Output::capture;
     bool side_channel = false;     // a pipe from the program's file descriptor 3

@@ -234,6 +234,7 @@ private:
     LineReader reader_{longest_line, limits_.output, take_};
     Clock::time_point start_ = Clock::now();
     Clock::time_point heard_ = start_;
+    bool began_ = false;
     bool finished_ = false;
     std::string exception_;
     std::vector<std::string> unconfined_;
@@ -246,10 +247,11 @@ void Listener::take(std::string_view line) {
     } else if (line.starts_with(exception_mark)) {
         exception_ = ": " + base::printable(line.substr(exception_mark.size()));
     } else if (line.starts_with(unconfined_mark)) {
-        if (unconfined_.size() < 8) {
+        if (!began_ && unconfined_.size() < 8) {  // later it could be anybody's
             unconfined_.push_back(base::printable(line.substr(unconfined_mark.size())));
         }
     } else {
+        began_ = true;
         receive_(line);
     }
 }

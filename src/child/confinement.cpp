@@ -40,18 +40,6 @@ std::set<fs::path> loaded_folders() {
     return folders;
 }
 
-// Of a folder that the user names, the libraries alone: it may be any folder.
-void add_libraries(const fs::path& folder, std::vector<fs::path>& files) {
-    std::error_code error;
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-         entry.increment(error)) {
-        if (entry->path().filename().string().find(".so") != std::string::npos &&
-            entry->is_regular_file(error) && files.size() < most_listed) {
-            files.push_back(entry->path());
-        }
-    }
-}
-
 void add_library_path(std::vector<fs::path>& files) {
     const char* text = std::getenv("LD_LIBRARY_PATH");
     std::string_view rest = text != nullptr ? text : "";
@@ -59,7 +47,8 @@ void add_library_path(std::vector<fs::path>& files) {
         const auto colon = std::min(rest.find(':'), rest.size());
         const fs::path folder(rest.substr(0, colon));
         if (folder.is_absolute()) {
-            add_libraries(folder, files);
+            const auto libraries = libraries_in(folder);
+            files.insert(files.end(), libraries.begin(), libraries.end());
         }
         rest.remove_prefix(std::min(colon + 1, rest.size()));
     }
@@ -84,6 +73,7 @@ void add_gpu(SystemFiles& files) {
     }
     add_beginning_with("/usr/local", "cuda", files.readable);
     add_beginning_with("/dev", "nvidia", files.devices);
+    files.devices.emplace_back("/proc/self/task");  // it gives names to its threads
 }
 
 // An administrator's rights go around what is left; those to read are limited by Landlock.
@@ -98,6 +88,20 @@ void drop_capabilities() {
 }
 
 }  // namespace
+
+std::vector<fs::path> libraries_in(const fs::path& folder) {
+    std::vector<fs::path> files;
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end;
+         !error && entry != end && files.size() < most_listed; entry.increment(error)) {
+        std::error_code ignored;
+        if (entry->path().filename().string().find(".so") != std::string::npos &&
+            entry->is_regular_file(ignored)) {
+            files.push_back(entry->path());
+        }
+    }
+    return files;
+}
 
 SystemFiles system_files(bool gpu) {
     SystemFiles files;

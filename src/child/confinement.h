@@ -24,6 +24,10 @@ struct SystemFiles {
 };
 SystemFiles system_files(bool gpu);
 
+// The shared libraries in a folder, by their names, so that a folder of a user's can be given for
+// them alone.
+std::vector<std::filesystem::path> libraries_in(const std::filesystem::path& folder);
+
 // Confines this process, which must have one thread, for good. Returns what the system could not
 // do, each as a sentence for the user; empty: all of it is done. Descriptors that are open stay
 // usable.

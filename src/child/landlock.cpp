@@ -38,6 +38,7 @@ struct __attribute__((packed)) PathBeneath {
 constexpr std::uint64_t write_file = 1U << 1;
 constexpr std::uint64_t read_file = 1U << 2;
 constexpr std::uint64_t read_folder = 1U << 3;
+constexpr std::uint64_t empty_file = 1U << 14;  // as opening with O_TRUNC does
 constexpr std::uint64_t control_device = 1U << 15;
 
 // Every right that this version knows, so that each is denied where no rule gives it.
@@ -60,7 +61,7 @@ void allow(int ruleset, const std::filesystem::path& path, std::uint64_t wanted)
         return;
     }
     if (!S_ISDIR(status.st_mode)) {
-        wanted &= ~read_folder;  // refused for anything else
+        wanted &= ~read_folder;  // no right to a file, and refused as such
     }
     const PathBeneath rule{.allowed = wanted, .parent = file.get()};
     ::syscall(add_rule, ruleset, rule_path_beneath, &rule, 0);
@@ -89,7 +90,7 @@ bool restrict_files(const FileAccess& access) {
     }
     for (const auto& path : access.devices) {
         allow(ruleset.get(), path,
-              (read_file | read_folder | write_file | control_device) & limits.files);
+              (read_file | read_folder | write_file | empty_file | control_device) & limits.files);
     }
     return ::syscall(restrict_self, ruleset.get(), 0) == 0;
 }

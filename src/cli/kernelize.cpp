@@ -10,6 +10,7 @@
 #include "cli/output_file.h"
 #include "cli/resolution.h"
 #include "cli/verification_options.h"
+#include "cli/written_file.h"
 
 namespace twinkle::cli {
 namespace fs = std::filesystem;
@@ -103,6 +104,7 @@ int run_kernelize(const Arguments& arguments, Console& console) {
     add_mapping(request, arguments, console, arguments.text("target"));
 
     auto report = run_worker(worker, request, console);
+    require_written(report, request);
     say_what_would_help(request, report, *arguments.text("MODEL"), console);
     if (console.json()) {
         console.result("kernelize", std::move(report));

@@ -7,6 +7,7 @@
 #include <new>
 #include <system_error>
 
+#include "child/confinement.h"
 #include "cli/help.h"
 #include "cli/interrupt.h"
 #include "cli/parser.h"
@@ -89,6 +90,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
     // A pipe that nobody reads and a file that may not grow are errors of the write; how the caller
     // treats its children is not inherited.
+    twinkle::child::hide_from_other_processes();  // it may hold a token
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
     std::signal(SIGCHLD, SIG_DFL);

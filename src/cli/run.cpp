@@ -6,6 +6,7 @@
 #include "cli/kernelize_options.h"
 #include "cli/model_request.h"
 #include "cli/output_file.h"
+#include "cli/written_file.h"
 
 namespace twinkle::cli {
 namespace {
@@ -29,6 +30,7 @@ int run_model(const Arguments& arguments, Console& console) {
     request["allow_io"] = arguments.flag("allow-io");
 
     auto result = run_worker(find_worker(console), request, console);
+    require_written(result, request);
     if (console.json()) {
         console.result("run", std::move(result));
     } else {

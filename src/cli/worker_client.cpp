@@ -18,16 +18,25 @@ std::string library_path(const std::filesystem::path& torch_lib) {
     return torch_lib.string() + (more ? ":" + std::string(before) : "");
 }
 
+// Kernels are code of others: what they can read, they can send away. Whether a variable is one that
+// programs keep secrets in is told by its name.
+bool is_secret(std::string_view variable) {
+    for (const char* word : {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL",
+                             "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY", "_AUTH"}) {
+        if (variable.find(word) != std::string_view::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
 ProcessSpec specification(const WorkerProgram& worker, const Console& console) {
     ProcessSpec spec;
     spec.arguments = {worker.program.string()};
     if (!worker.torch_lib.empty()) {
         spec.environment["LD_LIBRARY_PATH"] = library_path(worker.torch_lib);
     }
-    // Kernels are code of others: what they can read, they can send away.
-    for (const char* secret : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
-        spec.environment[secret] = "";
-    }
+    spec.withheld = is_secret;
     spec.out = console.globals().verbosity >= 2 ? ProcessSpec::Output::capture
                                                 : ProcessSpec::Output::discard;
     spec.side_channel = true;

@@ -5,6 +5,7 @@
 #include "runtime/model/model_file.h"
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/registry/armed.h"
+#include "runtime/verify/kernel_trial.h"
 #include "twinkle/error.h"
 #include "twinkle/load.h"
 
@@ -30,11 +31,21 @@ void runtime::declare_required(const std::vector<RequiredKernel>& required,
     }
 }
 
+namespace {
+
+runtime::KernelProvider provider_for(const KernelizeOptions& options) {
+    return !options.load_kernels        ? runtime::declare_kernel
+           : options.kernels_in_children ? runtime::try_kernel
+                                         : runtime::load_kernel;
+}
+
+}  // namespace
+
 Report kernelize_with(torch::jit::Module& model, const Mapping& mapping,
                       const KernelizeOptions& options) {
     const auto armed = runtime::apply_armed(model);
-    const auto provider = options.load_kernels ? runtime::load_kernel : runtime::declare_kernel;
-    Report report = runtime::Kernelizer(model, mapping, options, provider).run();
+    Report report =
+        runtime::Kernelizer(model, mapping, options, provider_for(options)).run();
     if (armed) {
         report.sites.insert(report.sites.end(), armed->sites.begin(), armed->sites.end());
         report.warnings.insert(report.warnings.end(), armed->warnings.begin(),
@@ -47,12 +58,12 @@ Report kernelize_with(torch::jit::Module& model, const Mapping& mapping,
 Kernelized kernelize(const std::filesystem::path& model, const Mapping& mapping,
                      const KernelizeOptions& options) {
     if (options.load_kernels) {
-        load_required_kernels(model);
+        runtime::load_required_kernels(model, {}, provider_for(options));
     } else {
         runtime::declare_required(required_kernels(model), mapping);
     }
     std::optional<runtime::NoKernelLoading> nothing_loaded;
-    if (!options.load_kernels) {
+    if (!options.load_kernels || options.kernels_in_children) {
         nothing_loaded.emplace();
     }
     Kernelized result{runtime::open_model(model), {}};

@@ -227,7 +227,7 @@ tl::expected<void, KeepReason> Kernelizer::replace_class(const Site& site) {
         return tl::make_unexpected(KeepReason{Fallback::cannot_compile, host.error()});
     }
     const ReplacementRequest request{choice.candidate->layer, std::move(*host), std::move(passed),
-                                     wants_training(context_.mode)};
+                                     operator_use()};
     return replace_forward(site.instance.module.type(), **compilation, request);
 }
 

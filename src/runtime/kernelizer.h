@@ -5,6 +5,7 @@
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/patterns/pattern_sites.h"
 #include "runtime/rewrite/function_calls.h"
+#include "runtime/rewrite/operator_check.h"
 #include "runtime/rewrite/own_class.h"
 #include "runtime/rewrite/passed_parameters.h"
 #include "runtime/rewrite/stand_in.h"
@@ -34,10 +35,6 @@ struct Region;
 struct RunPart;
 struct TracedRun;
 class TracedCalls;
-
-// Where the sources and operators of a kernel come from: load_kernel, or declare_kernel where
-// nothing of it may run.
-using KernelProvider = std::function<std::shared_ptr<const LoadedKernel>(const MappedKernel&)>;
 
 // DISABLE_KERNEL_MAPPING in the environment: every model stays as it is.
 bool mapping_disabled();
@@ -155,6 +152,7 @@ private:
                                                            const std::string& what);
     void refuse_other_arity(const Choice& choice, const c10::FunctionSchema& stands_for,
                             const std::string& what) const;
+    OperatorUse operator_use() const;
     std::optional<KeepReason> unfit(torch::jit::Function& stand_in) const;
     tl::expected<Compilation*, KeepReason> loaded(const Choice& choice,
                                                   const torch::jit::Module& module);

@@ -7,7 +7,6 @@
 #include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/region_call.h"
 #include "runtime/rewrite/stand_in.h"
-#include "runtime/rewrite/training_check.h"
 #include "runtime/selection/modes.h"
 #include "runtime/source/single_file.h"
 #include "twinkle/error.h"
@@ -158,8 +157,12 @@ void Kernelizer::refuse_other_arity(const Choice& choice, const c10::FunctionSch
          .hint = "register a function with the parameters of what it stands for"});
 }
 
+OperatorUse Kernelizer::operator_use() const {
+    return {context_.device, wants_training(context_.mode)};
+}
+
 std::optional<KeepReason> Kernelizer::unfit(jit::Function& stand_in) const {
-    return wants_training(context_.mode) ? unfit_for_training(stand_in) : std::nullopt;
+    return unusable_operator(stand_in, operator_use());
 }
 
 const tl::expected<Substitutes, KeepReason>& Kernelizer::substitutes_for(

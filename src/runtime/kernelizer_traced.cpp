@@ -119,7 +119,7 @@ std::map<const TracedRun*, Answer> Kernelizer::prove(std::vector<InlinedGraph>& 
     const bool on_gpu = options_.prove_on && !options_.prove_on->is_cpu();
     const auto limits = on_gpu ? SandboxLimits::for_bytes_on_gpu(bytes_of(model_))
                                : SandboxLimits::for_bytes(bytes_of(model_));
-    auto proved = options_.prove_in_child
+    auto proved = options_.kernels_in_children
                       ? prove_calls_in_child(questions, run, limits, options_.prove_on)
                       : prove_calls(questions, run);
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -158,7 +158,7 @@ void Kernelizer::run_model() {
     const jit::GraphOptimizerEnabledGuard unoptimized(false);
     forget_runs(model_);
     Inputs inputs = deep_copy({options_.inputs, options_.named_inputs});
-    const auto device = options_.prove_in_child ? options_.prove_on : std::nullopt;
+    const auto device = options_.kernels_in_children ? options_.prove_on : std::nullopt;
     if (device) {
         move_to(inputs, *device);
     }

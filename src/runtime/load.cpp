@@ -14,14 +14,15 @@
 namespace twinkle {
 
 void runtime::load_named_kernels(const std::vector<RequiredKernel>& required,
-                                 const std::filesystem::path& model, const LoadOptions& options) {
+                                 const std::filesystem::path& model, const LoadOptions& options,
+                                 const KernelProvider& provider) {
     std::optional<KernelFinder> finder;
     for (const RequiredKernel& kernel : required) {
         if (!is_loaded(kernel.build_id)) {
             if (!finder) {
                 finder.emplace(options.kernel_dirs, options.explain);
             }
-            load_kernel(finder->find(kernel, model));
+            provider(finder->find(kernel, model));
         }
     }
 }
@@ -46,8 +47,13 @@ std::vector<RequiredKernel> required_kernels(const std::filesystem::path& model)
     return runtime::markers_in(runtime::code_of(model));
 }
 
+void runtime::load_required_kernels(const std::filesystem::path& model, const LoadOptions& options,
+                                    const KernelProvider& provider) {
+    load_named_kernels(kernels_for(code_of(model), model), model, options, provider);
+}
+
 void load_required_kernels(const std::filesystem::path& model, const LoadOptions& options) {
-    runtime::load_named_kernels(kernels_for(runtime::code_of(model), model), model, options);
+    runtime::load_required_kernels(model, options, runtime::load_kernel);
 }
 
 void load_required_kernels(const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& model,

@@ -165,6 +165,8 @@ Json bench_command(const Request& request, const Channel& channel) {
         made.report.warnings.emplace_back(
             "other programs keep this machine busy: differences may be luck, or hidden");
     }
+    const auto unconfined = runtime::unconfined_so_far();
+    made.report.warnings.insert(made.report.warnings.end(), unconfined.begin(), unconfined.end());
     Json result = base::parse_json(made.report.to_json(), "report");
     result.erase("schema");
     result.update(verified_on(context));

@@ -2,6 +2,7 @@
 #include "kernel/build.h"
 #include "kernel/operators.h"
 #include "runtime/inspect/loaded_library.h"
+#include "runtime/verify/sandbox.h"
 #include "twinkle/error.h"
 #include "worker/commands.h"
 
@@ -53,7 +54,11 @@ base::Json inspect_kernel_command(const Request& request, const Channel& channel
                 {"output", ""}};
     }
     channel.stage("inspect", base::display_path(*request.kernel));
-    return runtime::examine_load(load);
+    base::Json result = runtime::examine_load(load);
+    for (const std::string& text : runtime::unconfined_so_far()) {
+        channel.warning(text);
+    }
+    return result;
 }
 
 }  // namespace twinkle::worker

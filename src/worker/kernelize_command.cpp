@@ -2,27 +2,33 @@
 #include "base/text.h"
 #include "runtime/model/debug_info.h"
 #include "runtime/model/model_file.h"
+#include "runtime/verify/sandbox.h"
 #include "worker/commands.h"
 #include "worker/kernelizing.h"
+#include "worker/written.h"
 
 namespace twinkle::worker {
 
 namespace {
 
-base::Json to_json(const Report& report, const base::Json& verified) {
-    base::Json json = base::parse_json(report.to_json(), "report");
+using base::Json;
+
+Json to_json(const Report& report, const Json& verified) {
+    Json json = base::parse_json(report.to_json(), "report");
     json.update(verified);
     return json;
 }
 
-void save(const Request& request, const Channel& channel, const Kernelized& made,
-          const base::Json& verified) {
+// The model's file, if one is written.
+Json save(const Request& request, const Channel& channel, const Kernelized& made,
+          const Json& verified) {
+    Json file;
     if (request.output && !request.dry_run) {
         channel.stage("save", base::display_path(*request.output));
         if (request.strip_debug) {
             runtime::strip_debug_info(made.model);
         }
-        runtime::save_model(made.model, *request.output);
+        file = written(runtime::save_model(made.model, *request.output));
     }
     if (request.report) {
         Report report = made.report;
@@ -30,6 +36,7 @@ void save(const Request& request, const Channel& channel, const Kernelized& made
                                request.warnings.end());
         base::write_file_atomically(*request.report, base::dump_json(to_json(report, verified)));
     }
+    return file;
 }
 
 void refuse_unchanged(const Request& request, const Report& report) {
@@ -62,8 +69,14 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
         kernelizing.verify_whole(made, context);
         verified = verified_on(context);
     }
-    save(request, channel, made, verified);
-    return to_json(made.report, verified);
+    const auto unconfined = runtime::unconfined_so_far();
+    made.report.warnings.insert(made.report.warnings.end(), unconfined.begin(), unconfined.end());
+    const Json file = save(request, channel, made, verified);
+    Json result = to_json(made.report, verified);
+    if (!file.is_null()) {
+        result["written"] = file;
+    }
+    return result;
 }
 
 }  // namespace twinkle::worker

@@ -8,6 +8,7 @@
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/patterns/pattern_calls.h"
 #include "runtime/selection/modes.h"
+#include "runtime/verify/kernel_trial.h"
 #include "target/machine.h"
 #include "worker/opened_model.h"
 
@@ -61,8 +62,8 @@ Kernelizing::Kernelizing(const Request& request, const Channel& channel)
         runtime::Inputs inputs = runtime::read_inputs(*request.inputs);
         options_.inputs = std::move(inputs.positional);
         options_.named_inputs = std::move(inputs.named);
-        options_.prove_in_child = true;
     }
+    options_.kernels_in_children = true;
     options_.prove_on = request.load_kernels ? gpu_for(request) : std::nullopt;
     options_.observer = [this](const std::string& stage, const std::string& what) {
         observe(stage, what);
@@ -76,51 +77,21 @@ void Kernelizing::observe(const std::string& stage, const std::string& what) {
             channel_.trace("  from " + base::display_path(kernel.path) + ", " +
                            std::to_string(kernel.files.size()) + " files, operators " +
                            (kernel.op_namespace.empty() ? "none" : kernel.op_namespace));
-            if (options_.load_kernels) {
-                probe(kernel);
-            }
         }
-    }
-}
-
-// A library that crashes when it is loaded takes a child down, not this process.
-void Kernelizing::probe(const MappedKernel& kernel) {
-    if (kernel.op_namespace.empty()) {
-        return;
-    }
-    const auto outcome = runtime::run_in_sandbox(
-        runtime::SandboxLimits::for_bytes(0),
-        [&](const auto& send) {
-            try {
-                runtime::load_kernel(kernel);
-            } catch (const Error& error) {
-                send(error.what());
-            }
-        },
-        // What is refused in words is refused again, and reported, when it is loaded here.
-        [](std::string_view) {});
-    if (!outcome.finished) {
-        throw Error(ErrorCode::refused,
-                    {.what = "the library of the kernel " + kernel.name + " cannot be loaded",
-                     .where = kernel.path.string(),
-                     .why = outcome.why + " while it was loaded, in a child process",
-                     .hint = "the build is broken or not for this machine; `twinkle versions` "
-                             "shows which fit"});
     }
 }
 
 Kernelized Kernelizing::kernelize() {
     channel_.stage("load-model", base::display_path(request_.model));
-    std::optional<runtime::NoKernelLoading> nothing_loaded;
     if (options_.load_kernels) {
         LoadOptions options;
         options.kernel_dirs = request_.kernel_dirs;
         options.explain = [&](const std::string& attempt) { channel_.trace(attempt); };
-        load_required_kernels(request_.model, options);
+        runtime::load_required_kernels(request_.model, options, runtime::try_kernel);
     } else {
         runtime::declare_required(required_kernels(request_.model), mapping_);
-        nothing_loaded.emplace();
     }
+    const runtime::NoKernelLoading nothing_loaded;
     Kernelized made{open_to_use(request_, channel_), {}};
     made.report = twinkle::kernelize(made.model, mapping_, options_);
     return made;
@@ -133,6 +104,10 @@ runtime::VerificationContext Kernelizing::verification(const Report& report) con
     context.device = gpu();
     context.limits = gpu() ? runtime::SandboxLimits::for_bytes_on_gpu(bytes)
                            : runtime::SandboxLimits::for_bytes(bytes);
+    context.limits.total +=
+        std::chrono::seconds(static_cast<long>(4 * request_.duration.value_or(0)));
+    context.limits.confinement.readable = {request_.model};
+    context.limits.confinement.none = request_.allow_io;
     context.inputs = runtime::read_inputs(*request_.inputs);
     if (report.dtype) {
         context.dtype = runtime::floating_dtype(*report.dtype);

@@ -36,7 +36,6 @@ public:
 
 private:
     void observe(const std::string& stage, const std::string& what);
-    void probe(const MappedKernel& kernel);
     bool revert_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
     void refuse_failed(const std::string& site, const runtime::Verdict& verdict) const;
 

@@ -2,6 +2,7 @@
 // descriptor 3.
 
 #include "base/temporary_files.h"
+#include "child/confinement.h"
 #include "target/machine.h"
 #include "twinkle/error.h"
 #include "worker/commands.h"
@@ -41,6 +42,7 @@ twinkle::base::Json execute(const twinkle::worker::Request& request,
 }  // namespace
 
 int main() {
+    twinkle::child::hide_from_other_processes();
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::signal(SIGPIPE, SIG_IGN);
     ::signal(SIGXFSZ, SIG_IGN);

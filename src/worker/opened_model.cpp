@@ -12,8 +12,12 @@ namespace {
 
 void try_in_child(const Request& request, const std::function<void()>& read) {
     runtime::leave_threads_to_children();
+    auto limits = runtime::SandboxLimits::for_bytes(std::filesystem::file_size(request.model));
+    limits.total = 2 * limits.silence;
+    limits.confinement.readable = {request.model};
+    limits.confinement.none = request.allow_io;
     const auto outcome = runtime::run_in_sandbox(
-        runtime::SandboxLimits::for_bytes(std::filesystem::file_size(request.model)),
+        limits,
         [&](const auto&) {
             try {
                 read();

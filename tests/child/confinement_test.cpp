@@ -149,7 +149,7 @@ TEST_CASE("a confined child reaches no other file, process or network") {
              iovec there{memory, 8};
              return ::process_vm_writev(parent, &here, 1, &there, 1, 0) >= 0;
          }},
-        {"trace", [&] { return ::ptrace(PTRACE_ATTACH, parent, nullptr, nullptr) == 0; }},
+        {"trace", [&] { return ::ptrace(PTRACE_SEIZE, parent, nullptr, nullptr) == 0; }},
         {"open the parent", [&] { return ::syscall(434, parent, 0) >= 0; }},
         {"signal", [&] { return ::kill(parent, 0) == 0; }},
         {"signal all", [&] { return ::kill(0, 0) == 0; }},
@@ -212,9 +212,15 @@ TEST_CASE("for a GPU's driver local sockets can be made, but not connected") {
                               reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
          }},
         {"network", [] { return dials(AF_INET); }},
+        {"name a thread",
+         [] {
+             return opens("/proc/self/task/" + std::to_string(::getpid()) + "/comm",
+                          O_WRONLY | O_TRUNC);
+         }},
     });
     ::close(listening);
     CHECK(could.at("make"));
+    CHECK(could.at("name a thread"));
     CHECK_FALSE(could.at("connect"));
     CHECK_FALSE(could.at("network"));
 }

@@ -116,11 +116,16 @@ def fake_worker(twinkle, tmp_path):
     def install(program):
         worker = folder / "twinkle-worker"
         worker.write_text("#!/usr/bin/env python3\n"
-                          "import json, os, signal, sys, time\n"
+                          "import hashlib, json, os, signal, sys, time\n"
                           "def raw(data):\n"
                           "    while data:\n"
                           "        data = data[os.write(3, data):]\n"
-                          "def event(value): raw(json.dumps(value).encode() + b'\\n')\n"
+                          "def event(value):\n"
+                          "    result = value.get('result')\n"
+                          "    if isinstance(result, dict) and request.get('output') and not request.get('dry_run'):\n"
+                          "        open(request['output'], 'wb').write(b'PK a model')\n"
+                          "        result['written'] = {'size': 10, 'sha256': hashlib.sha256(b'PK a model').hexdigest()}\n"
+                          "    raw(json.dumps(value).encode() + b'\\n')\n"
                           "request = json.load(sys.stdin)\n" + program)
         worker.chmod(0o755)
         return twinkle

@@ -169,7 +169,7 @@ def test_a_kernel_that_misbehaves_while_it_is_measured(twinkle, small, libraries
 
 
 @needs_runtime
-@pytest.mark.parametrize("operator, whose", [("crash_third", "the kernelized model cannot be measured"),
+@pytest.mark.parametrize("operator, whose", [("crash_measured", "the kernelized model cannot be measured"),
                                              ("crash_in_turns", "the frozen kernelized model cannot be measured")])
 def test_a_model_that_crashes_while_it_is_measured(twinkle, small, libraries, operator, whose):
     compiled_kernel(twinkle.folder, libraries.get("operators"), source=calling(operator))

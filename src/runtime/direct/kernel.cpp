@@ -5,6 +5,7 @@
 #include "kernel/layers.h"
 #include "runtime/direct/kernel_state.h"
 #include "runtime/direct/operator_call.h"
+#include "runtime/kernels/operator_facts.h"
 #include "runtime/source/kernel_package.h"
 #include "twinkle/error.h"
 
@@ -66,9 +67,10 @@ const std::vector<std::string>& Kernel::warnings() const {
     return state_->warnings;
 }
 
+// Of a library that is loaded the dispatcher knows more than its strings show.
 std::vector<std::string> Kernel::operators() const {
     std::vector<std::string> names;
-    for (const MappedOperator& op : build().operators) {
+    for (const runtime::OperatorFacts& op : runtime::operators_of(build().op_namespace)) {
         names.push_back(op.name);
     }
     return names;

@@ -278,8 +278,15 @@ Json examine_load(const LibraryLoad& load) {
                    {"operators", Json::array()},
                    {"problems", Json::array()},
                    {"output", ""}};
+    SandboxLimits limits = SandboxLimits::for_loading();
+    for (const auto& library : load.libraries) {  // and those beside it, which it may need
+        limits.confinement.readable.push_back(library);
+        const auto files = child::libraries_in(library.parent_path());
+        limits.confinement.readable.insert(limits.confinement.readable.end(), files.begin(),
+                                           files.end());
+    }
     const auto outcome = run_in_sandbox(
-        SandboxLimits::for_bytes(0), [&](const Send& send) { load_in_child(load, send); },
+        limits, [&](const Send& send) { load_in_child(load, send); },
         [&](std::string_view line) {
             // The child may say anything: what is not of the right shape is dropped.
             const Json said = Json::parse(line, nullptr, /*allow_exceptions=*/false);

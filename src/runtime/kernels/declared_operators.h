@@ -3,6 +3,8 @@
 // a layer that calls them compiled, and nothing of the kernel runs. They cannot be called.
 
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/kernels/operator_facts.h"
+#include "runtime/kernels/verified_files.h"
 #include "twinkle/mapping.h"
 
 #include <memory>
@@ -20,7 +22,20 @@ std::vector<std::string> declare_operators(const MappedKernel& kernel);
 // A process in which a kernel was declared cannot load it any more.
 std::shared_ptr<const LoadedKernel> declare_kernel(const MappedKernel& kernel);
 
-// The same for what a model names, which must be in the mapping; else Error(refused).
+// For this machine: the operators are those that the kernel's libraries have registered in a child
+// process. Its children open the libraries in the place of the declarations.
+std::shared_ptr<const LoadedKernel> declare_tried(const MappedKernel& kernel, VerifiedFiles files,
+                                                  const std::vector<OperatorFacts>& operators);
+// What declare_tried() has returned for this build; null: nothing.
+std::shared_ptr<const LoadedKernel> tried_kernel(const std::string& build_id);
+
+// Whether this process has libraries that its children are to open.
+bool has_declared_libraries();
+// In a child: opens them, in the order of their declaration. Graphs that call declared operators
+// call those of the libraries from here on. Throws as load_kernel() does.
+void open_declared_libraries();
+
+// declare_kernel() for what a model names, which must be in the mapping; else Error(refused).
 void declare_required(const std::vector<RequiredKernel>& required, const Mapping& mapping);
 
 // Whether LibTorch or a kernel has an operator of this name, in any overload.

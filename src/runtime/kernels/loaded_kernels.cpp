@@ -3,7 +3,6 @@
 #include "runtime/kernels/gpu_code.h"
 #include "runtime/kernels/op_library.h"
 #include "runtime/kernels/own_system.h"
-#include "runtime/kernels/verified_files.h"
 
 #include <mutex>
 
@@ -15,9 +14,14 @@ struct Loaded {
     std::mutex mutex;
     std::map<std::string, std::shared_ptr<const LoadedKernel>> by_id;
     std::vector<std::shared_ptr<const LoadedKernel>> in_order;
+
+    void add(std::shared_ptr<const LoadedKernel> kernel) {
+        by_id.emplace(kernel->build_id, kernel);
+        in_order.push_back(std::move(kernel));
+    }
 };
 
-Loaded& of_process() {
+Loaded& all_loaded() {
     static auto& loaded = *new Loaded();  // libraries stay open, and so do their records
     return loaded;
 }
@@ -25,13 +29,17 @@ Loaded& of_process() {
 }  // namespace
 
 bool is_loaded(const std::string& build_id) {
-    Loaded& loaded = of_process();
+    Loaded& loaded = all_loaded();
     const std::scoped_lock lock(loaded.mutex);
     return loaded.by_id.contains(build_id);
 }
 
-std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
-    Loaded& loaded = of_process();
+namespace {
+
+// `files` are read where the kernel is not loaded yet.
+std::shared_ptr<const LoadedKernel> load(const MappedKernel& kernel,
+                                         const std::function<VerifiedFiles()>& files) {
+    Loaded& loaded = all_loaded();
     const std::string build_id = kernel.build_id();
     const std::scoped_lock lock(loaded.mutex);
     if (const auto found = loaded.by_id.find(build_id); found != loaded.by_id.end()) {
@@ -39,19 +47,35 @@ std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
     }
     require_own_system(kernel);
     require_gpu_code(kernel);
-    VerifiedFiles files = read_verified(kernel);
-    open_op_libraries(kernel, std::move(files.libraries));
+    VerifiedFiles verified = files();
+    open_op_libraries(kernel, std::move(verified.libraries));
     auto result = std::make_shared<LoadedKernel>();
     result->kernel = kernel;
     result->build_id = build_id;
-    result->sources = std::move(files.sources);
-    loaded.by_id.emplace(build_id, result);
-    loaded.in_order.push_back(result);
+    result->sources = std::move(verified.sources);
+    loaded.add(result);
     return result;
 }
 
+}  // namespace
+
+std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
+    return load(kernel, [&] { return read_verified(kernel); });
+}
+
+std::shared_ptr<const LoadedKernel> load_verified(const MappedKernel& kernel,
+                                                  VerifiedFiles files) {
+    return load(kernel, [&] { return std::move(files); });
+}
+
+void add_loaded(std::shared_ptr<const LoadedKernel> kernel) {
+    Loaded& loaded = all_loaded();
+    const std::scoped_lock lock(loaded.mutex);
+    loaded.add(std::move(kernel));
+}
+
 std::vector<std::shared_ptr<const LoadedKernel>> loaded_kernels() {
-    Loaded& loaded = of_process();
+    Loaded& loaded = all_loaded();
     const std::scoped_lock lock(loaded.mutex);
     return loaded.in_order;
 }

@@ -77,8 +77,9 @@ void complete_alias_sets(const std::string& op_namespace) {
 }
 
 bool namespace_is_taken(const std::string& op_namespace) {
-    for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
-        if (name.getNamespace() == op_namespace) {
+    auto& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+        if (name.getNamespace() == op_namespace && dispatcher.findSchema(name)) {
             return true;
         }
     }

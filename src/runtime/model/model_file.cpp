@@ -361,7 +361,7 @@ CodeOrigin origin_of(const std::filesystem::path& file) {
     return origin;
 }
 
-void save_model(const torch::jit::Module& model, const std::filesystem::path& file) {
+base::FileHash save_model(const torch::jit::Module& model, const std::filesystem::path& file) {
     base::AtomicFile target(file);
     const auto fail = [&](const std::string& why) {
         throw Error(ErrorCode::failed,
@@ -373,14 +373,18 @@ void save_model(const torch::jit::Module& model, const std::filesystem::path& fi
     errno = 0;
     std::ofstream out(target.temporary(), std::ios::binary | std::ios::trunc);
     int failure = out ? 0 : errno;
+    base::Sha256 hash;
+    base::FileHash written;
     try {
         // LibTorch's writer ends the process if a write fails while it is destroyed, so it is told
         // of none.
         torch::jit::ExportModule(model, [&](const void* data, std::size_t size) {
-            if (failure == 0 &&
-                !out.write(static_cast<const char*>(data), static_cast<std::streamsize>(size))) {
+            const std::string_view bytes(static_cast<const char*>(data), size);
+            if (failure == 0 && !out.write(bytes.data(), static_cast<std::streamsize>(size))) {
                 failure = errno;
             }
+            hash.update(bytes);
+            written.size += size;
             return size;
         });
     } catch (const std::exception& error) {
@@ -391,6 +395,8 @@ void save_model(const torch::jit::Module& model, const std::filesystem::path& fi
         fail(base::io_reason(failure != 0 ? failure : errno));
     }
     target.commit();
+    written.sha256 = hash.finish_hex();
+    return written;
 }
 
 }  // namespace twinkle::runtime

@@ -2,6 +2,8 @@
 // A model file as it comes from outside: opened as TorchScript, or refused with the words for what
 // it is.
 
+#include "base/sha256.h"
+
 #include <torch/script.h>
 
 #include <filesystem>
@@ -51,7 +53,8 @@ struct CodeOrigin {
 };
 CodeOrigin origin_of(const std::filesystem::path& file);
 
-// Writes the model whole or not at all.
-void save_model(const torch::jit::Module& model, const std::filesystem::path& file);
+// Writes the model whole or not at all. Returns what was written, for whoever wants to see that it
+// is there.
+base::FileHash save_model(const torch::jit::Module& model, const std::filesystem::path& file);
 
 }  // namespace twinkle::runtime

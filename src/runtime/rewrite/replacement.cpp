@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "runtime/rewrite/forward_methods.h"
 #include "runtime/rewrite/site_adapter.h"
-#include "runtime/rewrite/training_check.h"
 #include "runtime/source/layer_compiler.h"
 
 #include <algorithm>
@@ -98,9 +97,8 @@ tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
         edits.push_back(std::move(*edit));
     }
     for (const Edit& edit : edits) {
-        auto unfit = request.trains ? unfit_for_training(*edit.method) : std::nullopt;
-        if (unfit) {
-            return give_up(std::move(*unfit));
+        if (auto unusable = unusable_operator(*edit.method, request.use)) {
+            return give_up(*std::move(unusable));
         }
     }
     for (const Edit& edit : edits) {

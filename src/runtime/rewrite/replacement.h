@@ -1,6 +1,7 @@
 #pragma once
 // Replaces the forward of one class by a layer: every forward method of it, or none.
 
+#include "runtime/rewrite/operator_check.h"
 #include "runtime/rewrite/site_adapter.h"
 #include "runtime/selection/keep_reason.h"
 #include "runtime/source/host_value.h"
@@ -16,9 +17,7 @@ struct ReplacementRequest {
     std::string layer;
     HostAttributes host;
     std::map<std::string, PassedInputs> passed;  // by method
-    // Gradients will be asked for: an operator that the layer calls outside of an autograd.Function
-    // needs an autograd kernel, or they would be silently wrong.
-    bool trains = false;
+    OperatorUse use;
 };
 
 // On an error the class is as it was.

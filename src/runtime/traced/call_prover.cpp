@@ -1,6 +1,7 @@
 #include "runtime/traced/call_prover.h"
 
 #include "base/json.h"
+#include "base/text.h"
 #include "runtime/traced/binding_search.h"
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/gpu_state.h"
@@ -153,7 +154,7 @@ Answer answer_from(const Json& json) {
     Answer answer{json.at("split").get<std::size_t>(), {}};
     for (const Json& call : json.at("calls")) {
         if (call.is_string()) {
-            answer.calls.emplace_back(tl::make_unexpected(call.get<std::string>()));
+            answer.calls.emplace_back(tl::make_unexpected(base::printable(call.get<std::string>())));
         } else {
             answer.calls.emplace_back(binding_from(call));
         }
@@ -161,20 +162,57 @@ Answer answer_from(const Json& json) {
     return answer;
 }
 
+// Whether a child's answer can be one to this question: what it says is used as indices.
+bool fits(const Answer& answer, const Question& question) {
+    if (answer.split >= question.splits.size() ||
+        answer.calls.size() != question.splits[answer.split].size()) {
+        return false;
+    }
+    for (std::size_t i = 0; i < answer.calls.size(); ++i) {
+        const auto& call = answer.calls[i];
+        const auto& region = question.splits[answer.split][i];
+        if (!call) {
+            continue;
+        }
+        const bool kinds = std::all_of(
+            call->sources.begin(), call->sources.end(), [](const ParameterSource& source) {
+                return source.kind >= ParameterSource::Kind::omitted &&
+                       source.kind <= ParameterSource::Kind::scalar;
+            });
+        if (!kinds || !region || call->substitute >= question.substitutes->size() ||
+            call->results.size() != region->results.size() ||
+            (call->out && call->out->argument >= region->inputs.size())) {
+            return false;
+        }
+    }
+    return true;
+}
+
 // What a child says of the questions that are still open, and which it was at when it died.
 struct Collector {
-    std::map<std::size_t, Answer> answers;
-    std::optional<std::size_t> current;
-    std::optional<std::string> fatal;
+    const std::vector<Question>& questions;
+    std::map<std::size_t, Answer> answers{};
+    std::optional<std::size_t> current{};
+    std::optional<std::string> fatal{};
 
+    // What a child says is checked: foreign code can write to its pipe.
     void take(std::string_view line) {
         const Json json = base::parse_json(line, "proof");
         if (json.contains("fatal")) {
-            fatal = json["fatal"].get<std::string>();
+            fatal = base::printable(json["fatal"].get<std::string>());
         } else if (json.contains("begin")) {
-            current = json["begin"].get<std::size_t>();
+            const auto number = json["begin"].get<std::size_t>();
+            static_cast<void>(questions.at(number));
+            current = number;
         } else if (current) {
-            answers.insert_or_assign(*current, answer_from(json));
+            Answer answer = answer_from(json);
+            if (!fits(answer, questions[*current])) {
+                throw Error(ErrorCode::malformed, {.what = "a proof does not fit its question",
+                                                   .where = "",
+                                                   .why = "",
+                                                   .hint = ""});
+            }
+            answers.insert_or_assign(*current, std::move(answer));
             current.reset();
         }
     }
@@ -209,7 +247,7 @@ std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
                                          const std::optional<at::Device>& device) {
     std::map<std::size_t, Answer> answers;
     while (answers.size() < questions.size()) {
-        Collector collector;
+        Collector collector{questions};
         const auto work = [&](const std::function<void(std::string_view)>& send) {
             std::optional<Prover> prover;
             try {
@@ -238,7 +276,11 @@ std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
             answers.emplace(*collector.current,
                             refused(questions[*collector.current], outcome.why));
         }
+        const std::size_t before = answers.size();
         answers.merge(collector.answers);
+        if (outcome.finished && answers.size() == before) {  // it is not our code that ended it
+            inputs_do_not_fit("the child process that ran the model ended without an answer");
+        }
     }
     std::vector<Answer> all;
     for (auto& [number, answer] : answers) {

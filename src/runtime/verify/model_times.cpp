@@ -130,9 +130,10 @@ Json to_json(const Contestant& one) {
 
 Contestant from_json(const Json& json) {
     return {json.at("name").get<std::string>(),
-            json.at("absent").get<std::string>(),
+            base::printable(json.at("absent").get<std::string>()),
             {json.at("error").get<double>(), json.at("original").get<double>(),
-             json.at("allowed").get<double>(), json.at("problem").get<std::string>()},
+             json.at("allowed").get<double>(),
+             base::printable(json.at("problem").get<std::string>())},
             json.at("us").get<std::vector<double>>()};
 }
 
@@ -182,20 +183,26 @@ ModelTimes measure_models(const VerificationContext& context, const torch::jit::
             if (json.contains("fatal")) {
                 fatal = json["fatal"].get<std::string>();
             } else if (json.contains("doing")) {
-                doing = json["doing"].get<std::string>();
+                doing = base::printable(json["doing"].get<std::string>());
                 observer(doing);
             } else if (json.contains("contestants")) {
                 for (const Json& one : json["contestants"]) {
                     times.contestants.push_back(from_json(one));
                 }
                 times.threads = json.at("threads").get<int>();
-                times.cpu_capability = json.at("capability").get<std::string>();
+                times.cpu_capability = base::printable(json.at("capability").get<std::string>());
             }
         });
     if (fatal) {
         inputs_do_not_fit(context, *fatal);
     }
-    if (!outcome.finished || times.contestants.size() != std::size(names)) {
+    // What the child says is only used where it has the right shape.
+    const bool complete =
+        std::equal(times.contestants.begin(), times.contestants.end(), std::begin(names),
+                   std::end(names), [](const Contestant& one, const char* name) {
+                       return one.name == name;
+                   });
+    if (!outcome.finished || !complete) {
         const int running = running_now.value();
         if (doing.empty() && running >= 0 && running < static_cast<int>(std::size(names))) {
             doing = names[running];  // in one of its turns

@@ -1,33 +1,34 @@
 #pragma once
-// Runs foreign code in a child process: a kernel that crashes, hangs or eats memory takes down the
-// child only.
+// Runs kernels and models in a confined child process (child/child_process.h), with limits that fit
+// the work.
+
+#include "child/child_process.h"
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace twinkle::runtime {
 
-struct SandboxLimits {
-    std::chrono::milliseconds silence{60000};  // the child is killed if it says nothing for so long
-    std::uint64_t memory = 16ull << 30;  // bytes of address space on top of what it starts with; 0:
-                                         // any
-
+struct SandboxLimits : child::Limits {
     // For work on a model of this size: the larger, the longer one step takes.
     // TWINKLE_SANDBOX_SECONDS sets the silence, where it is given.
     static SandboxLimits for_bytes(std::uint64_t bytes);
     // The same for work on a GPU, without a limit on memory: its driver reserves address space for
     // all there is. Its first kernels take long to load.
     static SandboxLimits for_bytes_on_gpu(std::uint64_t bytes);
+    // For loading a library: a short time for the whole.
+    static SandboxLimits for_loading();
+
+    bool opens_kernels = true;  // those that this process has declared (declared_operators.h)
 };
 
-struct SandboxOutcome {
-    bool finished = false;  // the work returned
-    std::string why;        // else: "it crashed (segmentation fault)", "it hung: …"
-};
+using SandboxOutcome = child::Outcome;
 
 // A number that a child leaves where its parent finds it, whatever becomes of the child. To leave
 // it costs no time that would show in a measurement.
@@ -49,12 +50,15 @@ private:
 // threads that have worked before a fork the child has none, and would wait for them.
 void leave_threads_to_children();
 
-// Forks. `work` runs in the child and may send lines, which `receive` gets here as they come; lines
-// are limited in length. The child's own output goes nowhere. Call it before this process has used
-// a thread pool, or after leave_threads_to_children().
+// child::run for LibTorch: call it before this process has used a thread pool, or after
+// leave_threads_to_children(). Throws Error(refused) where the libraries of declared kernels, which
+// have been loaded before, cannot be loaded this time.
 SandboxOutcome run_in_sandbox(
     const SandboxLimits& limits,
     const std::function<void(const std::function<void(std::string_view line)>& send)>& work,
     const std::function<void(std::string_view line)>& receive);
+
+// What the system could not withhold from any child so far, each as a sentence for the user.
+std::vector<std::string> unconfined_so_far();
 
 }  // namespace twinkle::runtime

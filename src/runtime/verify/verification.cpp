@@ -44,7 +44,7 @@ Json to_json(const Verdict& verdict) {
 Verdict from_json(const Json& json) {
     Verdict verdict;
     verdict.right = json.at("right").get<bool>();
-    verdict.because = json.at("because").get<std::string>();
+    verdict.because = base::printable(json.at("because").get<std::string>());
     verdict.reached = json.at("reached").get<bool>();
     verdict.ran = json.at("ran").get<bool>();
     verdict.comparison.error = json.at("error").get<double>();
@@ -166,7 +166,7 @@ struct Collector {
     void take(std::string_view line) {
         const Json json = base::parse_json(line, "verification");
         if (json.contains("fatal")) {
-            fatal = json["fatal"].get<std::string>();
+            fatal = base::printable(json["fatal"].get<std::string>());
         } else if (json.contains("begin")) {
             current = json["begin"].get<std::string>();
             size.clear();
@@ -184,12 +184,13 @@ struct Collector {
     }
 };
 
+// A child that foreign code runs in has named them: each can be meant once.
 std::vector<SizeVariant> chosen(const std::vector<SizeVariant>& from,
                                 const std::vector<std::size_t>& which) {
     std::vector<SizeVariant> sizes;
-    for (const std::size_t index : which) {
-        if (index < from.size()) {
-            sizes.push_back(from[index]);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        if (std::find(which.begin(), which.end(), i) != which.end()) {
+            sizes.push_back(from[i]);
         }
     }
     return sizes;
@@ -246,6 +247,12 @@ SitesVerified verify_sites(const VerificationContext& given, const torch::jit::M
             died.because = at_size(collector.size) + outcome.why;
         }
         context.sizes = chosen(context.sizes, collector.accepted);
+        std::erase_if(collector.verdicts, [&](const auto& one) {  // of sites that were not asked for
+            return std::find(pending.begin(), pending.end(), one.first) == pending.end();
+        });
+        if (collector.verdicts.empty()) {  // foreign code has ended the child as if it were ours
+            inputs_do_not_fit(context, "the child process that ran it ended without a verdict");
+        }
         std::erase_if(pending,
                       [&](const std::string& site) { return collector.verdicts.contains(site); });
         verdicts.merge(collector.verdicts);

@@ -1,0 +1,49 @@
+#include "cli/written_file.h"
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/sha256.h"
+#include "twinkle/error.h"
+
+namespace twinkle::cli {
+namespace {
+
+[[noreturn]] void not_written(const std::string& file, const std::string& why) {
+    throw Error(ErrorCode::failed,
+                {.what = "the file was not written as twinkle's worker says",
+                 .where = base::display_path(file),
+                 .why = why,
+                 .hint = "do not use what is there; -vv shows what the worker was doing"});
+}
+
+}  // namespace
+
+void require_written(base::Json& result, const base::Json& request) {
+    const base::Json said = result.value("written", base::Json());
+    result.erase("written");
+    const auto output = request.find("output");
+    if (output == request.end() || !output->is_string() || request.value("dry_run", false)) {
+        return;
+    }
+    const auto file = output->get<std::string>();
+    std::error_code error;
+    const auto kind = std::filesystem::status(file, error).type();
+    if (kind != std::filesystem::file_type::regular &&
+        kind != std::filesystem::file_type::not_found) {
+        return;  // a pipe or a device, where nothing stays
+    }
+    if (kind == std::filesystem::file_type::not_found) {
+        not_written(file, "there is no such file");
+    }
+    if (!said.is_object()) {
+        not_written(file, "it does not say what it wrote");
+    }
+    const auto found = base::hash_file(file);
+    if (said.value("size", base::Json()) != found.size ||
+        said.value("sha256", base::Json()) != found.sha256) {
+        not_written(file, "its SHA-256 is " + found.sha256);
+    }
+}
+
+}  // namespace twinkle::cli
