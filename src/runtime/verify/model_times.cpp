@@ -133,7 +133,7 @@ Contestant from_json(const Json& json) {
             base::printable(json.at("absent").get<std::string>()),
             {json.at("error").get<double>(), json.at("original").get<double>(),
              json.at("allowed").get<double>(),
-             base::printable(json.at("problem").get<std::string>())},
+             base::printable(json.at("problem").get<std::string>()), {}},
             json.at("us").get<std::vector<double>>()};
 }
 
