@@ -120,6 +120,15 @@ std::optional<std::string> refused_parameters(const Arguments& arguments, std::s
     return std::nullopt;
 }
 
+bool is_percent_format(const Node& node) {
+    const auto* operation = as<BinOp>(node);
+    if (operation == nullptr || operation->op != Operator::Mod) {
+        return false;
+    }
+    const auto* text = as<Constant>(operation->left);
+    return (text != nullptr && text->string() != nullptr) || as<JoinedStr>(operation->left);
+}
+
 bool is_refused_builtin(std::string_view name) {
     static constexpr std::array<std::string_view, 31> refused{
         "__import__", "bytearray", "bytes",  "callable", "classmethod", "compile", "delattr",

@@ -19,6 +19,9 @@ std::optional<std::string> refused_construct(const python::Node& node);
 std::optional<std::string> refused_parameters(const python::Arguments& arguments,
                                               std::string_view name);
 
+// "%d of %s" % …: TorchScript prints numbers in another way, which matters but in a message.
+bool is_percent_format(const python::Node& node);
+
 // eval, setattr, …: built-in functions that need an interpreter.
 bool is_refused_builtin(std::string_view name);
 

@@ -49,6 +49,11 @@ std::string host_path(const Expr& expression, std::string_view self) {
     return path;
 }
 
+// Methods that only say what a module is, which nobody calls to compute.
+bool is_description(std::string_view method) {
+    return method == "extra_repr" || method == "__repr__";
+}
+
 bool is_static_or_class_method(const FunctionDef& function) {
     return std::any_of(function.decorator_list.begin(), function.decorator_list.end(),
                        [](const ExprPtr& decorator) {
@@ -175,7 +180,7 @@ void LayerReader::read_members(const Definition& definition, LayerSource& layer)
             if (function->name == "forward") {
                 if (!has_forward_) read_forward(module, *function, layer);
                 has_forward_ = true;
-            } else {
+            } else if (!is_description(function->name)) {
                 add_problem(layer, module, *function,
                             "defines " + function->name +
                                 "; a layer has no members besides forward and its two flags");

@@ -65,6 +65,9 @@ std::set<std::string> local_names(const FunctionDef& function) {
 bool is_torch_name_with_counterpart(std::string_view name) {
     static constexpr std::array<std::string_view, 5> modules{
         "torch", "torch.nn.functional", "torch.linalg", "torch.special", "torch.ops"};
+    static constexpr std::array<std::string_view, 3> facts{
+        "torch.version.cuda", "torch.cuda.device_count", "torch.cuda.is_available"};
+    if (std::find(facts.begin(), facts.end(), name) != facts.end()) return true;
     const auto dot = name.rfind('.');
     const std::string_view module = name.substr(0, dot);
     return std::find(modules.begin(), modules.end(), module) != modules.end() ||
@@ -141,6 +144,9 @@ private:
             add(node, ReasonKind::construct, *why, frame_.certain);
             if (!as<Call>(node)) return;
         }
+        if (!in_message_ && is_percent_format(node)) {
+            add(node, ReasonKind::construct, "a % format outside of a message", frame_.certain);
+        }
         switch (node.kind) {
             case NodeKind::If: {
                 const auto& branch = *as<If>(node);
@@ -173,7 +179,12 @@ private:
                 return;
             }
             case NodeKind::FormattedValue: visit(*as<FormattedValue>(node)->value, certain); return;
-            case NodeKind::Raise: visit(*as<Raise>(node)->exc, false); return;
+            case NodeKind::Raise: {
+                const bool was_message = std::exchange(in_message_, true);
+                visit(*as<Raise>(node)->exc, false);
+                in_message_ = was_message;
+                return;
+            }
             case NodeKind::Assert: visit(*as<Assert>(node)->test, certain); return;
             case NodeKind::Call: call(*as<Call>(node), certain); return;
             case NodeKind::Name:
@@ -217,6 +228,8 @@ private:
         // isinstance(x, torch.Tensor) names types.
         const auto* plain = as<Name>(*called);
         const bool types = plain && plain->id == "isinstance" && node.args.size() == 2;
+        const bool was_message =
+            std::exchange(in_message_, in_message_ || (plain && plain->id == "print"));
         for (std::size_t i = 0; i < node.args.size(); ++i) {
             if (!types || i == 0) visit(*node.args[i], certain);
         }
@@ -227,6 +240,7 @@ private:
             }
             visit(*keyword.value, certain);
         }
+        in_message_ = was_message;
     }
 
     void callee(const Call& node, const Expr& called, bool launch, bool certain) {
@@ -391,7 +405,8 @@ private:
                 add(expression, ReasonKind::torch_api,
                     external + " has no counterpart in TorchScript", certain);
             }
-        } else if (!begins_with(external, "math") && !begins_with(external, "typing")) {
+        } else if (external != "functools.partial" && !begins_with(external, "math") &&
+                   !begins_with(external, "typing")) {
             add(expression, ReasonKind::package, "uses " + external + " of another Python package",
                 certain);
         }
@@ -411,6 +426,7 @@ private:
     PackageModules& modules_;
     Usage& usage_;
     Frame frame_;
+    bool in_message_ = false;  // of an exception, or printed
     std::vector<const FunctionDef*> stack_;
     std::set<std::pair<const FunctionDef*, bool>> seen_;
 };

@@ -39,6 +39,7 @@ Compilation& Kernelizer::compilation_for(const MappedKernel& kernel,
     const auto loaded = provider_(kernel);
     auto compilation = std::make_shared<Compilation>(
         std::make_shared<KernelPackage>(loaded->sources), unit, wants_training(context_.mode));
+    compilation->set_variant(kernel.variant);
     compilation->set_dependencies([this, &kernel](const std::string& repo_id) {
         const MappedKernel* found = dependency_of(kernel, repo_id);
         return found ? std::make_shared<KernelPackage>(provider_(*found)->sources) : nullptr;

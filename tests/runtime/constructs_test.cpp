@@ -2,6 +2,9 @@
 // or refused with file, line and construct.
 
 #include "runtime/layer_source.h"
+#include "runtime/source/torch_version.h"
+
+#include <torch/cuda.h>
 
 // After LibTorch.
 #include "catch.h"
@@ -14,6 +17,7 @@ using tests::Sources;
 namespace {
 
 const std::string head = R"(
+import functools
 import math
 import dataclasses
 from dataclasses import dataclass
@@ -32,6 +36,9 @@ SCALE = 2.0 * math.sqrt(4.0)
 SIZES = (2, 3)
 NAMES = ["a", "silu"]
 ALIAS = EPS
+times_three = functools.partial(times, by=3)
+add_to = functools.partial(torch.ops.aten.add, alpha=2)
+times_alias = times_three
 CIRCLE = ALSO_CIRCLE
 ALSO_CIRCLE = CIRCLE
 CACHE = {"a": 1}
@@ -55,8 +62,29 @@ class Pair(NamedTuple):
     left: Tensor
     right: int
 
+class Forwarding:
+    """Asks another object."""
+    def __init__(self, raw):
+        self._raw = raw
+    def __getattr__(self, name):
+        return getattr(self._raw, name)
+    def own(self):
+        return 1
+
+class Counting:
+    def __init__(self, raw):
+        self._raw = raw
+    def __getattr__(self, name):
+        helpers.scale(name)
+        return getattr(self._raw, name)
+
+forwarding = Forwarding(torch.ops.aten)
+counting = Counting(torch.ops.aten)
+
 class Layer(nn.Module):
     weight: torch.Tensor
+    def extra_repr(self):
+        return f"{tuple(self.weight.shape)}"
     def forward(self, )";
 
 const std::string init = R"(
@@ -89,6 +117,15 @@ def with_kwargs(x, **kwargs):
     return times_two(x, **kwargs) * a
 def with_args(x, *args):
     return times_two(x, *args)
+def sum_of(x, *args):
+    if args:
+        for y in args:
+            x = x + y
+    return x * len(args)
+def none_or_more(x):
+    return x + 1 if x is not None else None
+def or_nothing(x, y=None):
+    return x if y is None else x + y
 def times_two(x):
     return x * 2
 def of_module(module, x):
@@ -251,7 +288,9 @@ TEST_CASE("layer source: keyword and default arguments, *args and **kwargs") {
                            .toTensor(),
                        x * 2));
     refused("return with_kwargs(x, a=3)", "has no parameter a; what goes into its **kwargs");
-    refused("return with_args(x, x)", "takes 1 positional arguments, not 2");
+    same("return sum_of(x)", x * 0);
+    same("return sum_of(x, x, 2)", (x + x + 2) * 2);
+    refused("return with_args(x, x)", "takes 1 positional arguments, not 2", anywhere);
     refused("return times(x, nothing=3)", "scale has no parameter nothing");
     refused("return times(x, x=3)", "is given x twice");
     refused("return times(**{'x': x})", "a ** argument");
@@ -379,7 +418,7 @@ TEST_CASE("layer source: exceptions, messages, assertions") {
     same("return by_mode(x, mode='relu')", torch::relu(x));
     same("n = 'a'\nkey = f'{n}b'\nreturn x + (1 if key == 'ab' else 2)", x + 1);
     refused("return x + len(f'{self.eps}')", "the text of a value of type float");
-    refused("return x + len(f'{self.name!r}')", "a format specification outside of a message");
+    refused("return x + len(f'{self.name!r}')", "a format specification of a value");
     refused("raise", "a raise without an exception");
     auto compiled = tests::compile_onto(
         tests::host_module(),
@@ -427,6 +466,100 @@ TEST_CASE("layer source: conditions that are known decide what is compiled") {
                            .toTensor(),
                        x + 1));
     refused("n = x.shape[0] or 4\nreturn x * n", "`and` or `or` of a value of type int");
+}
+
+TEST_CASE("layer source: a comprehension that is unpacked gives each value its own type") {
+    const at::Tensor x = input;
+    same("y = None\na, b = [none_or_more(z) for z in (x, y)]\nreturn a if b is None else b", x + 1);
+    same("a, b = (or_nothing(x, z) for z in [None, x])\nreturn a + b", x * 3);
+    same("[a, b] = [times(z) for z in (x, x)]\nreturn a + b", x * 4);
+    same("n = 3\na, b = [z * n for z in (x, 2)]\nreturn a * b", x * 18);
+    // Its variable is another one than what has that name outside.
+    same("z = None\na, b = [y + 1 for y in (x, x)]\nreturn a if z is None else x", x + 1);
+    same("x, y = [x + 1 for x in (x, x)]\nreturn x + y", x * 2 + 2);
+    same("z = None\nparts = [z + 1 for z in [x, x]]\nreturn parts[0] + parts[1]", x * 2 + 2);
+    same("z = 'a'\nparts = {z: x for z in ['b', 'c']}\nreturn parts['b']", x);
+    CHECK(torch::equal(run("x, y: Optional[Tensor]",
+                           "a, b = [none_or_more(z) for z in (x, y)]\n"
+                           "return a if b is None else a + b",
+                           {c10::IValue()})
+                           .toTensor(),
+                       x + 1));
+}
+
+TEST_CASE("layer source: texts, tuples and lists are true where they have elements") {
+    const at::Tensor x = input;
+    same("return x + 1 if self.name else x", x + 1);
+    same("return x if not self.name else x * 2", x * 2);
+    same("pair = (x, x)\nif pair:\n    return x + 1\nreturn x", x + 1);
+    same("empty = ()\nassert not empty\nreturn x", x);
+    same("sizes = x.shape[2:]\nwhile sizes:\n    return x\nreturn x + 1", x + 1);
+    same("parts: list[Tensor] = []\nif parts or self.splits:\n    return x + 1\nreturn x", x + 1);
+    same("names: dict[str, Tensor] = {}\nreturn x if names else x + 1", x + 1);
+    same("if self.pair and x.dim():\n    return x + 1\nreturn x", x + 1);
+}
+
+TEST_CASE("layer source: a torch.Size is no list") {
+    const at::Tensor x = input;
+    same("return x + 1 if x.shape == [2, 4] else x", x);
+    same("return x + 1 if x.shape != [2, 4] else x", x + 1);
+    same("return x + 1 if x.shape == (2, 4) else x", x + 1);
+    same("s = x.size()\nreturn x + 1 if s == x.shape and s[1:] == (4,) else x", x + 1);
+    same("return x + 1 if list(x.shape) == [2, 4] else x", x + 1);
+    same("return x + 1 if self.splits == [1, 3] else x", x + 1);
+    same("n = 4\nreturn x + 1 if n == x.shape[1] else x", x + 1);
+    same("return x + 1 if x.dtype == self.weight.dtype else x", x + 1);
+    CHECK_THAT(refusal("x, sizes: list[int]", "return x if x.shape == sizes else x + 1",
+                       {c10::TensorType::get(), c10::ListType::ofInts()}),
+               ContainsSubstring("one may be a torch.Size"));
+}
+
+TEST_CASE("layer source: texts that are used are those of Python") {
+    const auto text = [](const std::string& body) {
+        return run("x", "return " + body).toStringRef();
+    };
+    CHECK(text("str(1.0)") == "1.0");
+    CHECK(text("f'{1e-05} {1e16} {0.1} {-0.0} {123456789.125} {True} {7}'") ==
+          "1e-05 1e+16 0.1 -0.0 123456789.125 True 7");
+    CHECK(text("'{}-{}'.format(2.5, 'a')") == "2.5-a");
+    CHECK(text("f'{3:04d}|{3.14159:8.2f}|{\"ab\":>4}|{\"ab\":*^6}|{255:x}|{1234567:,}'") ==
+          "0003|    3.14|  ab|**ab**|ff|1,234,567");
+    CHECK(text("f'{0.5:%}|{-3:+d}|{12.5:e}|{1.5!s:>5}'") == "50.000000%|-3|1.250000e+01|  1.5");
+    refused("return x if str(self.eps) == '1' else x", "the text of a value of type float");
+    refused("return x if f'{self.eps:.2f}' == '1' else x", "not known while compiling");
+    refused("return x if '%d' % x.dim() == '2' else x", "a % format outside of a message");
+    refused("return x if '{:d}'.format(2) == '2' else x", "more than {} for each value");
+    refused("return x if f'{1:{2}}' == '1' else x", "a format specification that is computed");
+    same("if x.dim() == 9:\n    raise ValueError('%d' % x.dim())\nreturn x", input);
+}
+
+TEST_CASE("layer source: functions under other names, partial, and objects that pass on") {
+    const at::Tensor x = input;
+    same("g = times\nreturn g(x, 5)", x * 5);
+    same("norm = torch.ops.aten.add\nreturn norm(x, x)", x * 2);
+    same("return times_three(x) + times_alias(x, by=2)", x * 5);
+    same("return add_to(x, x) + add_to(x, x, alpha=1)", x * 5);
+    same("g = functools.partial(times, x)\nreturn g() + g(by=3)", x * 5);
+    same("from functools import partial as p\ng = p(p(or_nothing, x), y=x)\nreturn g()", x * 2);
+    same("return forwarding.add(x, x)", x * 2);
+    refused("return forwarding.own() * x", "own of the object of the Python class Forwarding");
+    refused("return counting.add(x, x)", "does more than ask another object", anywhere);
+    refused("g = functools.partial(x, 1)\nreturn g()", "");
+}
+
+TEST_CASE("layer source: what torch is and which devices there are") {
+    const at::Tensor x = input;
+    // This build is for no backend in particular, so it is LibTorch's own.
+    const bool cuda = torch_cuda_version("").has_value();
+    same("return x + 1 if torch.version.cuda is None else x", cuda ? x : x + 1);
+    same("return x + torch.cuda.device_count()",
+         x + static_cast<std::int64_t>(torch::cuda::device_count()));
+    same("return x + 1 if torch.cuda.is_available() else x",
+         torch::cuda::is_available() ? x + 1 : x);
+    CHECK(torch_cuda_version("torch213-cxx11-cu130-x86_64-linux") == "13.0");
+    CHECK(torch_cuda_version("torch26-cxx98-cu118-x86_64-linux") == "11.8");
+    CHECK_FALSE(torch_cuda_version("torch213-cxx11-cpu-x86_64-linux"));
+    CHECK_FALSE(torch_cuda_version("torch213-cxx11-rocm64-x86_64-linux"));
 }
 
 TEST_CASE("layer source: classes and module constants") {

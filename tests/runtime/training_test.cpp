@@ -424,6 +424,48 @@ class Fn(Function):
     CHECK(saves_a_node(kernelized(square + apply_square).model));
 }
 
+// Flags that are known where apply is called decide what forward returns and what backward does.
+const std::string flagged = R"(
+class Flagged(Function):
+    @staticmethod
+    def forward(ctx, x, weight, factor, mode, both, extra=None):
+        if mode not in ("square", "cube"):
+            raise ValueError(mode)
+        ctx.save_for_backward(x, weight)
+        ctx.factor = factor
+        ctx.both = both
+        ctx.cube = mode == "cube"
+        out = x * x * weight * factor
+        return (out, out.detach()) if both else out
+
+    @staticmethod
+    def backward(ctx, grad, *rest):
+        x, weight = ctx.saved_tensors
+        if ctx.cube:
+            return not_there(grad)
+        unused = rest[0] if ctx.both else None
+        assert len(rest) == 1 if ctx.both else not rest
+        assert unused is None or unused.dim() == 2
+        return (grad * 2 * x * weight * ctx.factor, (grad * x * x * ctx.factor).sum(0), None, None,
+                None, None)
+)";
+
+TEST_CASE("constant arguments of apply decide what a Function is compiled to") {
+    for (const char* call : {"Flagged.apply(x, self.weight, self.eps, 'square', False, None)",
+                             "Flagged.apply(x, self.weight, self.eps, 'square', True, None)[0]"}) {
+        check_trains(flagged + layer(call));
+        Made made = kernelized(flagged + layer(call), "inference");
+        INFO(made.report.sites.at(0).because);
+        REQUIRE(made.report.count(SiteStatus::replaced) == 1);
+        torch::jit::Module first = original_model();
+        const at::Tensor x = torch::randn({3, 4}, torch::kDouble);
+        CHECK(torch::equal(made.model.forward({x}).toTensor(), first.forward({x}).toTensor()));
+    }
+    CHECK_THAT(
+        why_kept(flagged + layer("Flagged.apply(x, self.weight, self.eps, 'cube', False, None)")),
+        ContainsSubstring("not_there"));
+}
+
 TEST_CASE("a Function that cannot be a node is refused with its place, and the original stays") {
     const auto function = [](const std::string& forward, const std::string& backward,
                              const std::string& arguments = "x, self.weight, self.eps") {

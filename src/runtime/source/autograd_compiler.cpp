@@ -26,8 +26,11 @@ std::string class_identifier(std::string text) {
 }  // namespace
 
 FunctionCompiler::FunctionCompiler(Compilation& compilation, const ClassSource& source,
-                                   const std::vector<c10::TypePtr>& argument_types)
-    : compilation_(compilation), source_(source), argument_types_(argument_types) {
+                                   const std::vector<AppliedArgument>& arguments)
+    : compilation_(compilation), source_(source) {
+    for (const AppliedArgument& argument : arguments) {
+        argument_types_.push_back(argument.type);
+    }
     forward_ = required_method("forward");
     setup_ = find_method(compilation.package(), source, "setup_context");
     const auto names = positional_parameters(*forward_.def);
@@ -36,12 +39,15 @@ FunctionCompiler::FunctionCompiler(Compilation& compilation, const ClassSource& 
     }
     context_ = own_context() ? "_twinkle_ctx" : names.front();
     const std::size_t first = own_context() ? 0 : 1;
-    if (argument_types.size() > names.size() - first) {
+    if (arguments.size() > names.size() - first) {
         refuse(forward_, fmt::format("forward takes {} arguments, apply gives {}",
-                                     names.size() - first, argument_types.size()));
+                                     names.size() - first, arguments.size()));
     }
-    for (std::size_t i = 0; i < argument_types.size(); ++i) {
-        parameters_.push_back({names[first + i], compilation.name_of(argument_types[i])});
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        parameters_.push_back({.name = names[first + i],
+                               .type = compilation.name_of(arguments[i].type),
+                               .constant = arguments[i].constant,
+                               .is_passed = arguments[i].constant.has_value()});
     }
 }
 
@@ -108,14 +114,17 @@ MethodSource FunctionCompiler::required_method(const std::string& name) {
 }
 
 jit::Def FunctionCompiler::lower(const MethodSource& method,
-                                 std::vector<LoweredParameter> parameters) const {
+                                 std::vector<LoweredParameter> parameters) {
     check_decorators(method);
+    const auto names = positional_parameters(*method.def);
+    const bool has_context = !names.empty() && !(method.def == forward_.def && own_context());
+    stored_.ctx = has_context ? names.front() : "";
     if (method.def == forward_.def && !own_context()) {
         parameters.insert(parameters.begin(), {context_, ""});
     }
     compilation_.charge(*method.module, *method.def, method.def->name);
     const auto tree = compilation_.lower(*method.module, imports_in(method), *method.def,
-                                         method.def->name, parameters, /*any_decorator=*/true);
+                                         method.def->name, parameters, &stored_);
     const auto optional = c10::OptionalType::create(c10::TensorType::get());
     return method.def->name == "backward"
                ? annotate_none_first(tree, compilation_.name_of(optional))
@@ -164,7 +173,8 @@ std::vector<LoweredParameter> FunctionCompiler::gradients(const MethodSource& ba
                                                           const c10::ClassType& type,
                                                           std::size_t outputs) {
     const auto names = positional_parameters(*backward.def);
-    if (names.size() < outputs + 1) {
+    const bool rest = backward.def->args.vararg != nullptr;
+    if (names.empty() || (names.size() < outputs + 1 && !rest)) {
         refuse(backward, fmt::format("backward takes {} gradients, forward gives {} tensors",
                                      names.empty() ? 0 : names.size() - 1, outputs));
     }
@@ -175,7 +185,10 @@ std::vector<LoweredParameter> FunctionCompiler::gradients(const MethodSource& ba
     }
     std::vector<LoweredParameter> parameters{{names.front(), ""}};
     for (std::size_t i = 1; i <= outputs; ++i) {
-        parameters.push_back({names[i], compilation_.name_of(gradient)});
+        const bool named = i < names.size();
+        parameters.push_back({.name = named ? names[i] : fmt::format("_twinkle_rest_{}", i),
+                              .type = compilation_.name_of(gradient),
+                              .in_rest = !named});
     }
     return parameters;
 }

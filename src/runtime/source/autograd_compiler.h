@@ -5,12 +5,22 @@
 #include "runtime/source/autograd_class.h"
 #include "runtime/source/package_values.h"
 
+#include <optional>
+#include <vector>
+
 namespace twinkle::runtime {
+
+// An argument of apply. One whose value is known decides what is compiled, and is passed still:
+// autograd wants a gradient for each.
+struct AppliedArgument {
+    c10::TypePtr type;
+    std::optional<python::ConstantValue> constant;
+};
 
 class FunctionCompiler {
 public:
     FunctionCompiler(Compilation& compilation, const ClassSource& source,
-                     const std::vector<c10::TypePtr>& argument_types);
+                     const std::vector<AppliedArgument>& arguments);
 
     // The class of ctx, with the methods that the operators of autograd_apply.h call. Throws
     // CannotCompile, as plain_forward does.
@@ -26,8 +36,7 @@ private:
     Bindings imports_in(const MethodSource& method) const;
     torch::jit::ResolverPtr scope_of(const MethodSource& method) const;
     MethodSource required_method(const std::string& name);
-    torch::jit::Def lower(const MethodSource& method,
-                          std::vector<LoweredParameter> parameters) const;
+    torch::jit::Def lower(const MethodSource& method, std::vector<LoweredParameter> parameters);
     // Adds a method to the class; returns the type of its result.
     c10::TypePtr define(const c10::ClassTypePtr& type, const MethodSource& method,
                         const std::vector<LoweredParameter>& parameters, bool add_self = false);
@@ -43,6 +52,7 @@ private:
     MethodSource setup_;
     std::string context_;
     std::vector<LoweredParameter> parameters_;
+    StoredValues stored_;  // by forward, for backward
 };
 
 }  // namespace twinkle::runtime

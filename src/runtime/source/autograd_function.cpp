@@ -1,6 +1,7 @@
 #include "runtime/source/autograd_function.h"
 
 #include "runtime/source/autograd_compiler.h"
+#include "runtime/source/known_value.h"
 
 namespace twinkle::runtime {
 
@@ -24,19 +25,22 @@ struct ApplyValue : jit::SugaredValue {
         }
         jit::Graph& graph = *m.graph();
         std::vector<jit::Value*> values;
-        std::vector<c10::TypePtr> types;
+        std::vector<AppliedArgument> applied;
         std::string key = source.module->name + ":" + source.type->name;
         for (const jit::NamedValue& argument : args) {
             values.push_back(argument.value(graph));
-            types.push_back(c10::unshapedType(values.back()->type()));
-            key += "," + compilation->name_of(types.back());
+            applied.push_back(
+                {c10::unshapedType(values.back()->type()), known_constant(values.back())});
+            const auto& constant = applied.back().constant;
+            key += "," + compilation->name_of(applied.back().type) +
+                   (constant ? "=" + constant_key(*constant) : std::string());
         }
         if (!compilation->trains()) {
-            if (jit::Function* forward = plain_forward(key, types)) {
+            if (jit::Function* forward = plain_forward(key, applied)) {
                 return jit::FunctionValue(forward).call(loc, m, args, {}, n_binders);
             }
         }
-        return node(loc, graph, context_class(key, types), values);
+        return node(loc, graph, context_class(key, applied), values);
     }
 
     // A Function that applies itself would be compiled without end.
@@ -47,24 +51,25 @@ struct ApplyValue : jit::SugaredValue {
         return compile();
     }
 
-    jit::Function* plain_forward(const std::string& key, const std::vector<c10::TypePtr>& types) {
+    jit::Function* plain_forward(const std::string& key,
+                                 const std::vector<AppliedArgument>& applied) {
         auto& known = compilation->autograd_cache().forwards;
         const auto found = known.find(key);
         return found != known.end()
                    ? found->second
                    : known[key] = entered(key, [&] {
-                         return FunctionCompiler(*compilation, source, types).plain_forward();
+                         return FunctionCompiler(*compilation, source, applied).plain_forward();
                      });
     }
 
     c10::ClassTypePtr context_class(const std::string& key,
-                                    const std::vector<c10::TypePtr>& types) {
+                                    const std::vector<AppliedArgument>& applied) {
         auto& known = compilation->autograd_cache().classes;
         const auto found = known.find(key);
         return found != known.end()
                    ? found->second
                    : known[key] = entered(key, [&] {
-                         return FunctionCompiler(*compilation, source, types).context_class();
+                         return FunctionCompiler(*compilation, source, applied).context_class();
                      });
     }
 

@@ -367,6 +367,39 @@ KernelPackage::Definition KernelPackage::follow(const PackageModule& module,
     return elsewhere ? find(elsewhere->module, elsewhere->name) : Definition{&module, &binding};
 }
 
+KernelPackage::Definition KernelPackage::find_definition(const std::string& module,
+                                                         const std::string& name) {
+    Definition found = find(module, name);
+    for (int i = 0; i < max_reexports && found.module != nullptr; ++i) {
+        const auto* value = std::get_if<const py::Expr*>(found.binding);
+        const auto* other = value ? py::as<py::Name>(**value) : nullptr;
+        const auto* member = value ? py::as<py::Attribute>(**value) : nullptr;
+        const auto* owner = member ? py::as<py::Name>(member->value) : nullptr;
+        if (other != nullptr) {
+            found = find(found.module->name, other->id);
+            continue;
+        }
+        const auto in = owner ? find(found.module->name, owner->id) : Definition{};
+        const auto* own = in.module ? std::get_if<OwnModule>(in.binding) : nullptr;
+        if (own == nullptr) {
+            break;
+        }
+        found = find(own->name, member->attr);
+    }
+    return found;
+}
+
+bool KernelPackage::is_callable(const std::string& module, const std::string& name) {
+    const Definition found = find_definition(module, name);
+    if (found.module == nullptr) {
+        return false;
+    }
+    const auto* value = std::get_if<const py::Expr*>(found.binding);
+    return std::holds_alternative<const py::FunctionDef*>(*found.binding) ||
+           (value != nullptr &&
+            (py::as<py::Attribute>(**value) != nullptr || py::as<py::Call>(**value) != nullptr));
+}
+
 KernelPackage::Definition KernelPackage::find(const std::string& module, const std::string& name,
                                               int depth, std::set<std::string>& stars) {
     if (depth >= max_reexports) {

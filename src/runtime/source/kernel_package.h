@@ -71,6 +71,10 @@ public:
     // Throws CannotCompile for imports that lead in a circle.
     Definition find(const std::string& module, const std::string& name);
     Definition follow(const PackageModule& module, const Binding& binding);
+    // The same through assignments: what `g` is after `g = f` or `g = module.f`.
+    Definition find_definition(const std::string& module, const std::string& name);
+    // Whether it is a function, or what may be one: `g = ops.norm`, `g = functools.partial(f, 1)`.
+    bool is_callable(const std::string& module, const std::string& name);
 
     // The names that imports in a function bind.
     Bindings imports_in(const PackageModule& module, const python::FunctionDef& function);

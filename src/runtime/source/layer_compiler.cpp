@@ -13,12 +13,6 @@ namespace py = twinkle::python;
 
 namespace {
 
-struct LayerDefinition {
-    const PackageModule* module = nullptr;
-    const py::ClassDef* type = nullptr;
-    const py::FunctionDef* forward = nullptr;
-};
-
 const py::FunctionDef* method_of(const py::ClassDef& type, const std::string& name) {
     const py::FunctionDef* found = nullptr;
     for (const py::StmtPtr& statement : type.body) {
@@ -52,6 +46,8 @@ LayerDefinition find_forward(KernelPackage& package, const PackageModule& module
     return {};
 }
 
+}  // namespace
+
 LayerDefinition find_layer(KernelPackage& package, const std::string& layer) {
     const auto definition = package.find("layers", layer);
     const auto* unclear =
@@ -80,6 +76,8 @@ LayerDefinition find_layer(KernelPackage& package, const std::string& layer) {
     }
     return {found.module, *type, found.forward};
 }
+
+namespace {
 
 // What the class body declares as a tensor or module of the host.
 std::set<std::string> declared_tensors(Compilation& compilation, const PackageModule& module,

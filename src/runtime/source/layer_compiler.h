@@ -19,6 +19,15 @@ struct LayerParameter {
     std::optional<std::size_t> tuple{};
 };
 
+// A layer of layers.py and the forward that it has or inherits. Throws CannotCompile where there is
+// none.
+struct LayerDefinition {
+    const PackageModule* module = nullptr;  // of forward
+    const python::ClassDef* type = nullptr;
+    const python::FunctionDef* forward = nullptr;
+};
+LayerDefinition find_layer(KernelPackage& package, const std::string& layer);
+
 // The parameters of the layer's forward, without self. The error says where the source is not a
 // layer.
 tl::expected<std::vector<LayerParameter>, std::string> layer_parameters(KernelPackage& package,

@@ -8,6 +8,7 @@
 #include <torch/csrc/jit/frontend/tree_views.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -49,7 +50,15 @@ struct LoweredParameter {
     // compiled function then, and conditions on it are decided.
     std::optional<python::ConstantValue> constant = std::nullopt;
     bool is_module = false;
-    bool is_none = false;  // a parameter of type None: known, but passed all the same
+    bool is_passed = false;  // beside a constant: the value is passed all the same
+    bool in_rest = false;    // an element of *args
+};
+
+// What an autograd.Function keeps in its ctx, where it is known while compiling: a flag that
+// forward stores decides what of backward there is.
+struct StoredValues {
+    std::string ctx;  // the parameter of the method that is being lowered
+    std::map<std::string, python::ConstantValue> known;
 };
 
 // What a function's names mean beyond its own text; answered by the compilation.
@@ -62,7 +71,10 @@ struct NameScope {
     // What a context manager of a `with` stands for.
     enum class Context { unknown, none, no_grad, enable_grad };
     std::function<Context(const python::Expr&)> context;
+    // "functools.partial": what a name that comes from elsewhere is called there.
+    std::function<std::string(const python::Expr&)> external;
     bool no_grad = false;  // the whole body (a decorator)
+    StoredValues* stored = nullptr;
 };
 
 // Names that lowered trees use for what only the resolver can do; no Python name looks like them.
@@ -77,6 +89,10 @@ inline constexpr const char* module = "_TwinkleName_module";      // a parameter
 inline constexpr const char* no_grad = "_TwinkleName_no_grad";    // with torch.no_grad()
 inline constexpr const char* grad = "_TwinkleName_enable_grad";   // with torch.enable_grad()
 inline constexpr const char* flag = "_TwinkleName_flag";          // an operand of and, or
+inline constexpr const char* truth = "_TwinkleName_truth";        // if a: for texts and tuples
+inline constexpr const char* format = "_TwinkleName_format";      // f"{a:>4}"
+inline constexpr const char* equal = "_TwinkleName_equal";        // a == b of sequences
+inline constexpr const char* partial = "_TwinkleName_partial";    // f.partial(…): an attribute
 inline constexpr const char* own = "_TwinkleName_own_";           // a name that hides a builtin
 }  // namespace lowered_name
 

@@ -88,6 +88,13 @@ jit::Expr Expressions::name(const py::Name& node, const Range& range) {
         }
         return variable(range, node.id);
     }
+    if (const auto other = scope_.stands_for.find(node.id); other != scope_.stands_for.end()) {
+        const py::Expr& meant = *other->second;
+        auto before = std::exchange(scope_.stands_for, {});
+        const jit::Expr result = lower(meant);
+        scope_.stands_for = std::move(before);
+        return result;
+    }
     if (const auto known = scope_.constants.find(node.id); known != scope_.constants.end()) {
         return lower_constant_value(range, known->second);
     }
@@ -95,7 +102,7 @@ jit::Expr Expressions::name(const py::Name& node, const Range& range) {
         file_.refuse(node, "**" + node.id + " used for more than pop, get, in and a call");
     }
     if (!scope_.no_arguments.empty() && node.id == scope_.no_arguments) {
-        return jit::TupleLiteral::create(range, jit::List<jit::Expr>::create(range, {}));
+        return rest(range);
     }
     if (scope_.modules.contains(node.id)) {
         return apply(range, lowered_name::module, {variable(range, node.id)});
@@ -108,6 +115,20 @@ jit::Expr Expressions::name(const py::Name& node, const Range& range) {
         file_.refuse(node, "the built-in " + node.id + " has no counterpart in TorchScript");
     }
     return variable(range, node.id);
+}
+
+// What *args stands for.
+jit::Expr Expressions::rest(const Range& range) {
+    std::vector<jit::Expr> elements;
+    for (const std::string& one : scope_.rest) {
+        elements.push_back(variable(range, one));
+    }
+    return jit::TupleLiteral::create(range, jit::List<jit::Expr>::create(range, elements));
+}
+
+bool Expressions::is_empty_rest(const py::Starred* star) const {
+    const auto* name = star ? py::as<py::Name>(star->value) : nullptr;
+    return name != nullptr && name->id == scope_.no_arguments && scope_.rest.empty();
 }
 
 jit::Expr Expressions::sequence(const std::vector<py::ExprPtr>& nodes, const Range& range,
@@ -123,8 +144,7 @@ jit::Expr Expressions::sequence(const std::vector<py::ExprPtr>& nodes, const Ran
     };
     for (const py::ExprPtr& node : nodes) {
         const auto* star = py::as<py::Starred>(node);
-        const auto* rest = star ? py::as<py::Name>(star->value) : nullptr;
-        if (rest != nullptr && rest->id == scope_.no_arguments) {
+        if (is_empty_rest(star)) {
             continue;
         }
         if (star == nullptr) {
@@ -143,8 +163,7 @@ void Expressions::arguments(const py::Call& node, std::vector<jit::Expr>& inputs
     bool starred = false;
     for (const py::ExprPtr& argument : node.args) {
         const auto* star = py::as<py::Starred>(argument);
-        const auto* rest = star ? py::as<py::Name>(star->value) : nullptr;
-        if (rest != nullptr && rest->id == scope_.no_arguments) {
+        if (is_empty_rest(star)) {
             continue;
         }
         starred = starred || star != nullptr;
@@ -162,7 +181,46 @@ void Expressions::arguments(const py::Call& node, std::vector<jit::Expr>& inputs
     }
 }
 
+// str(a) and "{}".format(a) where the text is used, not only read by somebody.
+std::optional<jit::Expr> Expressions::text_call(const py::Call& node, const Range& range) {
+    if (scope_.in_message || !node.keywords.empty()) {
+        return std::nullopt;
+    }
+    const auto* called = py::as<py::Name>(node.func);
+    if (called != nullptr && called->id == "str" && node.args.size() == 1 &&
+        !scope_.is_local("str") && !scope_.names.binds("str")) {
+        return apply(range, lowered_name::text,
+                     {jit::StringLiteral::create(range, "{}"), lower(*node.args.front())});
+    }
+    const auto* method = py::as<py::Attribute>(node.func);
+    const auto* literal = method ? py::as<py::Constant>(method->value) : nullptr;
+    if (literal == nullptr || literal->string() == nullptr || method->attr != "format") {
+        return std::nullopt;
+    }
+    std::vector<jit::Expr> values{lower(*literal)};
+    for (const py::ExprPtr& argument : node.args) {
+        values.push_back(lower(*argument));
+    }
+    return apply(range, lowered_name::text, values);
+}
+
+// functools.partial(f, a, b=c): f is no value, so it is asked for what it makes of the rest.
+jit::Expr Expressions::callee(const py::Call& node, const Range& range,
+                              std::vector<jit::Expr>& inputs) {
+    const bool partial = !node.args.empty() && !py::as<py::Starred>(node.args.front()) &&
+                         scope_.names.external(*node.func) == "functools.partial";
+    if (!partial) {
+        return lower(*node.func);
+    }
+    inputs.erase(inputs.begin());
+    return jit::Select::create(range, lower(*node.args.front()),
+                               jit::Ident::create(range, lowered_name::partial));
+}
+
 jit::Expr Expressions::call(const py::Call& node, const Range& range) {
+    if (const auto text = text_call(node, range)) {
+        return *text;
+    }
     const auto* called = py::as<py::Name>(node.func);
     const bool prints = called != nullptr && called->id == "print";
     const bool was_message = std::exchange(scope_.in_message, scope_.in_message || prints);
@@ -183,8 +241,29 @@ jit::Expr Expressions::call(const py::Call& node, const Range& range) {
             jit::Attribute::create(at, jit::Ident::create(at, keyword.arg), lower(*keyword.value)));
     }
     scope_.in_message = was_message;
-    return jit::Apply::create(range, lower(*node.func), jit::List<jit::Expr>::create(range, inputs),
+    const jit::Expr function = callee(node, range, inputs);
+    return jit::Apply::create(range, function, jit::List<jit::Expr>::create(range, inputs),
                               jit::List<jit::Attribute>::create(range, attributes));
+}
+
+// f"{a:>4}" where the text is used: what is known while compiling, as Python prints it.
+jit::Expr Expressions::formatted(const py::FormattedValue& value) {
+    const Range at = file_.range(value);
+    std::string specification;
+    if (const auto* spec = value.format_spec ? py::as<py::JoinedStr>(value.format_spec) : nullptr) {
+        for (const py::ExprPtr& part : spec->values) {
+            const auto* text = py::as<py::Constant>(part);
+            if (text == nullptr || text->string() == nullptr) {
+                file_.refuse(value, "a format specification that is computed");
+            }
+            specification += *text->string();
+        }
+    }
+    const std::string conversion =
+        value.conversion == -1 ? "" : std::string(1, static_cast<char>(value.conversion));
+    return apply(at, lowered_name::format,
+                 {lower(*value.value), jit::StringLiteral::create(at, conversion),
+                  jit::StringLiteral::create(at, specification)});
 }
 
 // f"a {x}" in a message → "a {}".format(x); conversions and format specifications only matter to
@@ -196,11 +275,8 @@ jit::Expr Expressions::joined_string(const py::JoinedStr& node, const Range& ran
         if (const auto* value = py::as<py::FormattedValue>(part)) {
             const bool plain =
                 !value->format_spec && (value->conversion == -1 || value->conversion == 's');
-            if (!plain && !scope_.in_message) {
-                file_.refuse(*value, "a format specification outside of a message");
-            }
             format += "{}";
-            values.push_back(lower(*value->value));
+            values.push_back(plain || scope_.in_message ? lower(*value->value) : formatted(*value));
         } else if (const auto* text = py::as<py::Constant>(part); text && text->string()) {
             const bool braces = text->string()->find_first_of("{}") != std::string::npos;
             format += braces ? "{}" : *text->string();

@@ -1,6 +1,9 @@
 #include "runtime/source/lowering_expressions.h"
 #include "runtime/format.h"
 
+#include "kernel/constructs.h"
+#include "python/walk.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -28,6 +31,14 @@ jit::Expr type_reference(const std::string& name) {
 }
 
 namespace {
+
+bool may_be_equal_sequence(Sequence one) {
+    return one != Sequence::none;
+}
+
+const char* sequence_word(Sequence kind) {
+    return kind == Sequence::tuple ? "tuple" : kind == Sequence::list ? "list" : "unknown";
+}
 
 bool has_star(const std::vector<py::ExprPtr>& nodes) {
     return std::any_of(nodes.begin(), nodes.end(), [](const py::ExprPtr& node) {
@@ -82,6 +93,45 @@ int compare_kind(py::CompareOperator op) {
         case py::CompareOperator::NotIn: return jit::TK_IN;
     }
     return jit::TK_EQ;
+}
+
+// The variable of a comprehension is another one than what has its name outside.
+class OwnNames {
+public:
+    OwnNames(FunctionScope& scope, const py::Expr& target)
+        : scope_(scope), constants_(scope.constants), stands_for_(scope.stands_for) {
+        py::walk(target, [&](const py::Node& node) {
+            if (const auto* name = py::as<py::Name>(node)) {
+                scope_.constants.erase(name->id);
+                scope_.stands_for.erase(name->id);
+            }
+            return true;
+        });
+    }
+    ~OwnNames() {
+        scope_.constants = constants_;
+        scope_.stands_for = stands_for_;
+    }
+    OwnNames(const OwnNames&) = delete;
+    OwnNames& operator=(const OwnNames&) = delete;
+
+private:
+    FunctionScope& scope_;
+    std::map<std::string, py::ConstantValue> constants_;
+    std::map<std::string, const py::Expr*> stands_for_;
+};
+
+// Small, and without variables of its own: it can stand there several times.
+bool can_repeat(const py::Expr& expr) {
+    constexpr std::size_t largest = 200;
+    bool binds = false;
+    std::size_t nodes = 0;
+    py::walk(expr, [&](const py::Node& node) {
+        const auto* name = py::as<py::Name>(node);
+        binds = binds || (name != nullptr && name->ctx != py::ExprContext::Load);
+        return !binds && ++nodes <= largest;
+    });
+    return !binds && nodes <= largest;
 }
 
 // Evaluating it twice costs little and has no effect: names, x.shape[0], x.dim().
@@ -164,9 +214,10 @@ jit::Expr Expressions::lower(const py::Expr& expr) {
         case py::NodeKind::DictComp: {
             const auto& node = *py::as<py::DictComp>(expr);
             check_comprehension(node.generators, expr);
+            const jit::Expr over = lower(*node.generators[0].iter);
+            const OwnNames own(scope_, *node.generators[0].target);
             return jit::DictComp::create(range, lower(*node.key), lower(*node.value),
-                                         lower(*node.generators[0].target),
-                                         lower(*node.generators[0].iter));
+                                         lower(*node.generators[0].target), over);
         }
         default:
             file_.refuse(
@@ -256,7 +307,8 @@ jit::Expr Expressions::test(const py::Expr& expr) {
         node != nullptr && node->op == py::UnaryOperator::Not) {
         return jit::UnaryOp::create(range, jit::TK_NOT, test(*node->operand));
     }
-    return lower(expr);
+    // Of texts and sequences it is whether they are empty, which takes their type to tell.
+    return is_flag(expr) ? lower(expr) : apply(range, lowered_name::truth, {lower(expr)});
 }
 
 jit::Expr Expressions::choice(const py::IfExp& node, const Range& range) {
@@ -271,6 +323,9 @@ jit::Expr Expressions::binary(const py::BinOp& node, const Range& range) {
         // Of two integers TorchScript makes a float.
         return apply(range, lowered_name::power, {lower(*node.left), lower(*node.right)});
     }
+    if (kernel::is_percent_format(node) && !scope_.in_message) {
+        file_.refuse(node, "a % format outside of a message");
+    }
     return jit::BinOp::create(range, binary_kind(node.op), lower(*node.left), lower(*node.right));
 }
 
@@ -284,6 +339,27 @@ jit::Expr Expressions::unary(const py::UnaryOp& node, const Range& range) {
         case py::UnaryOperator::UAdd: return lower(*node.operand);
     }
     return lower(*node.operand);
+}
+
+// A sequence that may be a tuple here and a list there is compared with its kind in mind.
+std::optional<jit::Expr> Expressions::equal(py::CompareOperator op, const py::Expr& left,
+                                            const py::Expr& right, const Range& range) {
+    if (op != py::CompareOperator::Eq && op != py::CompareOperator::NotEq) {
+        return std::nullopt;
+    }
+    const Sequence one = sequence_of(scope_, left);
+    const Sequence other = sequence_of(scope_, right);
+    const bool certain = one == other && one != Sequence::unknown;
+    if (certain || !may_be_equal_sequence(one) || !may_be_equal_sequence(other)) {
+        return std::nullopt;
+    }
+    const jit::Expr same =
+        apply(range, lowered_name::equal,
+              {lower(left), lower(right), jit::StringLiteral::create(range, sequence_word(one)),
+               jit::StringLiteral::create(range, sequence_word(other))});
+    return op == py::CompareOperator::Eq
+               ? same
+               : jit::Expr(jit::UnaryOp::create(range, jit::TK_NOT, same));
 }
 
 // x in [None, "a"]: lists have one type in TorchScript, so None is asked for by itself.
@@ -332,9 +408,13 @@ jit::Expr Expressions::compare(const py::Compare& node, const Range& range) {
         if (i + 1 < node.ops.size() && !is_simple(right)) {
             file_.refuse(right, "a chained comparison of something that would be computed twice");
         }
-        jit::Expr one = among_none(node.ops[i], *left, right, range)
-                            .value_or(jit::BinOp::create(range, compare_kind(node.ops[i]),
-                                                         lower(*left), lower(right)));
+        auto special = among_none(node.ops[i], *left, right, range);
+        if (!special) {
+            special = equal(node.ops[i], *left, right, range);
+        }
+        jit::Expr one = special ? *special
+                                : jit::Expr(jit::BinOp::create(range, compare_kind(node.ops[i]),
+                                                               lower(*left), lower(right)));
         if (node.ops[i] == py::CompareOperator::NotIn) {
             one = jit::UnaryOp::create(range, jit::TK_NOT, one);
         }
@@ -383,8 +463,46 @@ jit::Expr Expressions::comprehension(const py::Expr& elt,
                                      const std::vector<py::Comprehension>& generators,
                                      const Range& range) {
     check_comprehension(generators, elt);
-    return jit::ListComp::create(range, lower(elt), lower(*generators[0].target),
-                                 lower(*generators[0].iter));
+    const jit::Expr over = lower(*generators[0].iter);
+    const OwnNames own(scope_, *generators[0].target);
+    return jit::ListComp::create(range, lower(elt), lower(*generators[0].target), over);
+}
+
+// a, b = [f(x) for x in (c, d)]: f(c) and f(d), each with its own type, where a list has one. Only
+// of names and constants, which stand for the same before and after f is called.
+std::optional<jit::Expr> Expressions::written_out(const py::Expr& comprehension,
+                                                  std::size_t count) {
+    const auto* list = py::as<py::ListComp>(comprehension);
+    const auto* generator = py::as<py::GeneratorExp>(comprehension);
+    if (list == nullptr && generator == nullptr) {
+        return std::nullopt;
+    }
+    const auto& loops = list ? list->generators : generator->generators;
+    const py::Expr& element = list ? *list->elt : *generator->elt;
+    check_comprehension(loops, comprehension);
+    const auto* variable = py::as<py::Name>(loops[0].target);
+    const auto* tuple = py::as<py::Tuple>(loops[0].iter);
+    const auto* values = py::as<py::List>(loops[0].iter);
+    if (variable == nullptr || (tuple == nullptr && values == nullptr)) {
+        return std::nullopt;
+    }
+    const auto& over = tuple ? tuple->elts : values->elts;
+    const bool plain = std::all_of(over.begin(), over.end(), [](const py::ExprPtr& one) {
+        return py::as<py::Name>(one) != nullptr || py::as<py::Constant>(one) != nullptr;
+    });
+    constexpr std::size_t most = 32;
+    if (!plain || over.size() != count || count > most || !can_repeat(element)) {
+        return std::nullopt;
+    }
+    const auto before = scope_.stands_for;
+    std::vector<jit::Expr> results;
+    for (const py::ExprPtr& one : over) {
+        scope_.stands_for[variable->id] = one.get();
+        results.push_back(lower(element));
+        scope_.stands_for = before;
+    }
+    const Range range = file_.range(comprehension);
+    return jit::TupleLiteral::create(range, jit::List<jit::Expr>::create(range, results));
 }
 
 jit::Expr lower_constant_value(const jit::SourceRange& range, const py::ConstantValue& value) {
@@ -409,6 +527,11 @@ jit::Expr lower_constant_value(const jit::SourceRange& range, const py::Constant
         return jit::Dots::create(range);
     }
     return keyword_tree(jit::TK_NONE, range);
+}
+
+std::optional<jit::Expr> lower_written_out(FunctionScope& scope, const py::Expr& comprehension,
+                                           std::size_t count) {
+    return Expressions(scope).written_out(comprehension, count);
 }
 
 jit::Expr lower_expression(FunctionScope& scope, const py::Expr& expr) {

@@ -15,6 +15,8 @@ public:
     torch::jit::Expr lower(const python::Expr& expr);
     // Where only its truth is wanted.
     torch::jit::Expr test(const python::Expr& expr);
+    std::optional<torch::jit::Expr> written_out(const python::Expr& comprehension,
+                                                std::size_t count);
 
 private:
     using Range = torch::jit::SourceRange;
@@ -28,11 +30,19 @@ private:
                               const char* made_by);
 
     torch::jit::Expr call(const python::Call& node, const Range& range);
+    std::optional<torch::jit::Expr> text_call(const python::Call& node, const Range& range);
+    torch::jit::Expr callee(const python::Call& node, const Range& range,
+                            std::vector<torch::jit::Expr>& inputs);
+    torch::jit::Expr formatted(const python::FormattedValue& value);
+    torch::jit::Expr rest(const Range& range);
+    bool is_empty_rest(const python::Starred* star) const;
     torch::jit::Expr constant(const python::Constant& node, const Range& range);
     torch::jit::Expr compare(const python::Compare& node, const Range& range);
     std::optional<torch::jit::Expr> among_none(python::CompareOperator op,
                                                const python::Expr& value,
                                                const python::Expr& candidates, const Range& range);
+    std::optional<torch::jit::Expr> equal(python::CompareOperator op, const python::Expr& left,
+                                          const python::Expr& right, const Range& range);
     torch::jit::Expr binary(const python::BinOp& node, const Range& range);
     torch::jit::Expr unary(const python::UnaryOp& node, const Range& range);
     torch::jit::Expr joined_string(const python::JoinedStr& node, const Range& range);

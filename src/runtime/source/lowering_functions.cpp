@@ -77,6 +77,38 @@ jit::Param parameter(const SourceFile& file, const py::Arg& arg, const std::stri
                               jit::Maybe<jit::Expr>::create(at), false);
 }
 
+// The elements of *args become parameters behind the others.
+void add_rest(FunctionScope& scope, const py::FunctionDef& function,
+              const std::vector<LoweredParameter>& parameters, std::vector<jit::Param>& params) {
+    for (const LoweredParameter& one : parameters) {
+        if (one.in_rest && function.args.vararg) {
+            const jit::SourceRange at = scope.file.range(*function.args.vararg);
+            params.push_back(
+                jit::Param::create(at, jit::Ident::create(at, one.name),
+                                   jit::Maybe<jit::Expr>::create(at, type_reference(one.type)),
+                                   jit::Maybe<jit::Expr>::create(at), false));
+            scope.rest.push_back(one.name);
+        }
+    }
+}
+
+// What is known of ctx holds for this method only if nothing else can bind its attributes.
+void begin_stores(FunctionScope& scope, const py::FunctionDef& function) {
+    auto* stored = scope.names.stored;
+    if (stored == nullptr) {
+        return;
+    }
+    const auto bound = attributes_bound(function, stored->ctx);
+    if (!bound) {
+        stored->known.clear();
+        return;
+    }
+    scope.stores = *bound;
+    for (const auto& [name, count] : *bound) {
+        stored->known.erase(name);
+    }
+}
+
 void check_function(const SourceFile& file, const py::FunctionDef& function) {
     constexpr std::uint16_t deepest = 160;
     if (function.height > deepest) {
@@ -110,6 +142,7 @@ jit::Def lower_function(const SourceFile& file, const py::FunctionDef& function,
     if (function.args.kwarg) {
         scope.no_keywords = function.args.kwarg->arg;
     }
+    begin_stores(scope, function);
     Statements lowering(scope);
     std::vector<jit::Param> params;
     std::vector<jit::Stmt> body;
@@ -120,7 +153,7 @@ jit::Def lower_function(const SourceFile& file, const py::FunctionDef& function,
             file.refuse(*arg, "the parameter " + arg->arg + " of " + function.name +
                                   " gets no value and has no default");
         }
-        if (given == parameters.end() || given->constant) {
+        if (given == parameters.end() || (given->constant && !given->is_passed)) {
             bind_known(scope, lowering, *arg,
                        given == parameters.end() ? std::nullopt : given->constant, fallback, names,
                        body);
@@ -128,9 +161,10 @@ jit::Def lower_function(const SourceFile& file, const py::FunctionDef& function,
         }
         params.push_back(parameter(file, *arg, given->type));
         scope.bound.insert(arg->arg);
-        if (given->is_none) {
-            scope.constants[arg->arg] = py::None{};
-            if (scope.assigned[arg->arg] > 1) {
+        if (given->constant) {
+            scope.constants[arg->arg] = *given->constant;
+            const bool none = std::holds_alternative<py::None>(*given->constant);
+            if (none && scope.assigned[arg->arg] > 1) {
                 const jit::SourceRange at = file.range(*arg);
                 body.push_back(lowering.assignment(*arg, arg->arg,
                                                    lower_constant_value(at, py::None{}),
@@ -141,6 +175,7 @@ jit::Def lower_function(const SourceFile& file, const py::FunctionDef& function,
             scope.modules.insert(arg->arg);
         }
     }
+    add_rest(scope, function, parameters, params);
     const auto decl = jit::Decl::create(range, jit::List<jit::Param>::create(range, params),
                                         jit::Maybe<jit::Expr>::create(range));
     return jit::Def::create(range, jit::Ident::create(range, name), decl,

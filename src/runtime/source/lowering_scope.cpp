@@ -13,7 +13,20 @@ using Constant = py::ConstantValue;
 bool is_empty_keywords(const FunctionScope& scope, const py::Expr& expr) {
     const auto* name = py::as<py::Name>(expr);
     return name != nullptr && !name->id.empty() &&
-           (name->id == scope.no_keywords || name->id == scope.no_arguments);
+           (name->id == scope.no_keywords ||
+            (name->id == scope.no_arguments && scope.rest.empty()));
+}
+
+bool is_rest(const FunctionScope& scope, const py::Expr& expr) {
+    const auto* name = py::as<py::Name>(expr);
+    return name != nullptr && !scope.rest.empty() && name->id == scope.no_arguments;
+}
+
+// ctx.name
+const py::Attribute* member_of(const py::Node& node, const std::string& owner) {
+    const auto* attribute = py::as<py::Attribute>(node);
+    const auto* name = attribute ? py::as<py::Name>(attribute->value) : nullptr;
+    return name != nullptr && !owner.empty() && name->id == owner ? attribute : nullptr;
 }
 
 std::optional<bool> truth_of(const Constant& value) {
@@ -147,6 +160,89 @@ std::map<std::string, int> assigned_names(const py::FunctionDef& function) {
     return names;
 }
 
+std::optional<std::map<std::string, int>> attributes_bound(const py::FunctionDef& function,
+                                                           const std::string& ctx) {
+    std::map<std::string, int> bound;
+    std::size_t uses = 0;
+    std::size_t attributes = 0;
+    for (const py::StmtPtr& statement : function.body) {
+        py::walk(*statement, [&](const py::Node& node) {
+            const auto* name = py::as<py::Name>(node);
+            uses += name != nullptr && name->id == ctx ? 1 : 0;
+            if (const auto* attribute = member_of(node, ctx)) {
+                ++attributes;
+                if (attribute->ctx != py::ExprContext::Load) {
+                    ++bound[attribute->attr];
+                }
+            }
+            return true;
+        });
+    }
+    return uses == attributes ? std::optional(bound) : std::nullopt;
+}
+
+Sequence sequence_of(const FunctionScope& scope, const py::Expr& expr) {
+    if (const auto* name = py::as<py::Name>(expr)) {
+        if (scope.constants.contains(name->id)) {
+            return Sequence::none;
+        }
+        const auto known = scope.sequences.find(name->id);
+        return known == scope.sequences.end() ? Sequence::unknown : known->second;
+    }
+    if (const auto* attribute = py::as<py::Attribute>(expr)) {
+        static const std::set<std::string> others = {"dtype",  "device",  "ndim",
+                                                     "layout", "is_cuda", "requires_grad"};
+        const auto* self = py::as<py::Name>(attribute->value);
+        return attribute->attr == "shape"              ? Sequence::tuple
+               : others.contains(attribute->attr)      ? Sequence::none
+               : self != nullptr && self->id == "self" ? Sequence::list
+                                                       : Sequence::unknown;
+    }
+    if (const auto* part = py::as<py::Subscript>(expr)) {
+        return py::as<py::Slice>(part->slice) ? sequence_of(scope, *part->value)
+                                              : Sequence::unknown;
+    }
+    if (const auto* call = py::as<py::Call>(expr)) {
+        const auto* method = py::as<py::Attribute>(call->func);
+        const auto* made = py::as<py::Name>(call->func);
+        if (method != nullptr && (method->attr == "size" || method->attr == "stride")) {
+            return call->args.empty() && call->keywords.empty() ? Sequence::tuple : Sequence::none;
+        }
+        if (method != nullptr && (method->attr == "tolist" || method->attr == "copy")) {
+            return Sequence::list;
+        }
+        if (made != nullptr && (made->id == "list" || made->id == "tuple") &&
+            !scope.is_local(made->id)) {
+            return made->id == "list" ? Sequence::list : Sequence::tuple;
+        }
+        return Sequence::unknown;
+    }
+    switch (expr.kind) {
+        case py::NodeKind::Tuple: return Sequence::tuple;
+        case py::NodeKind::List:
+        case py::NodeKind::ListComp: return Sequence::list;
+        case py::NodeKind::IfExp: {
+            const auto& choice = *py::as<py::IfExp>(expr);
+            const Sequence one = sequence_of(scope, *choice.body);
+            return one == sequence_of(scope, *choice.orelse) ? one : Sequence::unknown;
+        }
+        case py::NodeKind::BinOp: {
+            // [1] + [2], (1,) * 3
+            const auto& operation = *py::as<py::BinOp>(expr);
+            const Sequence left = sequence_of(scope, *operation.left);
+            const Sequence right = sequence_of(scope, *operation.right);
+            const auto known = [](Sequence one) {
+                return one == Sequence::tuple || one == Sequence::list;
+            };
+            return known(left)                                  ? left
+                   : known(right)                               ? right
+                   : left == Sequence::unknown || right == left ? left
+                                                                : right;
+        }
+        default: return Sequence::none;
+    }
+}
+
 std::optional<const py::Expr*> default_of_keyword(const FunctionScope& scope,
                                                   const py::Expr& expr) {
     const auto* call = py::as<py::Call>(expr);
@@ -162,13 +258,41 @@ std::optional<const py::Expr*> default_of_keyword(const FunctionScope& scope,
     return std::nullopt;
 }
 
+namespace {
+
+// What the variable of a comprehension stands for is an expression outside of it, where the same
+// name may be another variable.
+std::optional<Constant> known_outside(const FunctionScope& scope, const std::string& variable,
+                                      const py::Expr& expr) {
+    FunctionScope outside = scope;
+    outside.stands_for.erase(variable);
+    return known_value(outside, expr);
+}
+
+}  // namespace
+
 std::optional<Constant> known_value(const FunctionScope& scope, const py::Expr& expr) {
     if (const auto* constant = py::as<py::Constant>(expr)) {
         return constant->value;
     }
     if (const auto* name = py::as<py::Name>(expr)) {
+        if (const auto other = scope.stands_for.find(name->id); other != scope.stands_for.end()) {
+            return known_outside(scope, name->id, *other->second);
+        }
         const auto known = scope.constants.find(name->id);
         return known == scope.constants.end() ? std::nullopt : std::optional(known->second);
+    }
+    if (const auto* stored = scope.names.stored;
+        stored != nullptr && member_of(expr, stored->ctx) != nullptr) {
+        const auto known = stored->known.find(member_of(expr, stored->ctx)->attr);
+        return known == stored->known.end() ? std::nullopt : std::optional(known->second);
+    }
+    if (const auto* call = py::as<py::Call>(expr)) {
+        const auto* called = py::as<py::Name>(call->func);
+        if (called != nullptr && called->id == "len" && call->args.size() == 1 &&
+            is_rest(scope, *call->args.front()) && !scope.is_local("len")) {
+            return static_cast<std::int64_t>(scope.rest.size());
+        }
     }
     if (const auto keyword = default_of_keyword(scope, expr)) {
         return *keyword == nullptr ? std::optional<Constant>(py::None{})
@@ -206,6 +330,9 @@ std::optional<Constant> known_value(const FunctionScope& scope, const py::Expr& 
 std::optional<bool> known_truth(const FunctionScope& scope, const py::Expr& expr) {
     if (is_empty_keywords(scope, expr)) {
         return false;
+    }
+    if (is_rest(scope, expr)) {
+        return true;
     }
     if (const auto* compare = py::as<py::Compare>(expr)) {
         return compared(scope, *compare);

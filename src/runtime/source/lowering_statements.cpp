@@ -237,15 +237,30 @@ jit::Expr Statements::message(const py::Expr& expr) {
 // A name that is bound outside of all blocks to a value that is known: its value is known until it
 // is bound again.
 void Statements::learn(const py::Assign& node) {
-    const auto* name = node.targets.size() == 1 ? py::as<py::Name>(node.targets.front()) : nullptr;
-    if (name == nullptr || depth_ != 0) {
+    if (node.targets.size() != 1) {
         return;
     }
-    if (const auto value = known_value(scope_, *node.value);
-        value &&
-        (std::holds_alternative<py::None>(*value) || std::holds_alternative<bool>(*value) ||
-         std::holds_alternative<std::string>(*value))) {
+    const auto* name = py::as<py::Name>(node.targets.front());
+    if (name != nullptr && scope_.assigned[name->id] == 1) {
+        scope_.sequences[name->id] = sequence_of(scope_, *node.value);
+    }
+    const auto value = depth_ == 0 ? known_value(scope_, *node.value) : std::nullopt;
+    if (!value ||
+        !(std::holds_alternative<py::None>(*value) || std::holds_alternative<bool>(*value) ||
+          std::holds_alternative<std::string>(*value))) {
+        return;
+    }
+    if (name != nullptr) {
         scope_.constants[name->id] = *value;
+    } else if (const auto* attribute = py::as<py::Attribute>(node.targets.front())) {
+        // ctx.flag = False, and nowhere else
+        const auto* owner = py::as<py::Name>(attribute->value);
+        auto* stored = scope_.names.stored;
+        const auto count = scope_.stores.find(attribute->attr);
+        if (stored != nullptr && owner != nullptr && owner->id == stored->ctx &&
+            count != scope_.stores.end() && count->second == 1) {
+            stored->known[attribute->attr] = *value;
+        }
     }
 }
 
@@ -268,6 +283,7 @@ jit::Stmt Statements::assign(const py::Assign& node, const Range& range) {
                                    jit::Maybe<jit::Expr>::create(range, expression(*node.value)),
                                    jit::Maybe<jit::Expr>::create(range, optional_tensor(range)));
     }
+    const jit::Expr value = assigned_value(node);
     std::vector<jit::Expr> targets;
     for (const py::ExprPtr& target : node.targets) {
         targets.push_back(expression(*target));
@@ -279,8 +295,25 @@ jit::Stmt Statements::assign(const py::Assign& node, const Range& range) {
         });
     }
     return jit::Assign::create(range, jit::List<jit::Expr>::create(range, targets),
-                               jit::Maybe<jit::Expr>::create(range, expression(*node.value)),
+                               jit::Maybe<jit::Expr>::create(range, value),
                                jit::Maybe<jit::Expr>::create(range));
+}
+
+jit::Expr Statements::assigned_value(const py::Assign& node) {
+    const auto* tuple = py::as<py::Tuple>(node.targets.front());
+    const auto* list = py::as<py::List>(node.targets.front());
+    if (node.targets.size() == 1 && (tuple != nullptr || list != nullptr)) {
+        const auto& targets = tuple ? tuple->elts : list->elts;
+        const bool stars = std::any_of(targets.begin(), targets.end(), [](const py::ExprPtr& one) {
+            return py::as<py::Starred>(one) != nullptr;
+        });
+        const auto each =
+            stars ? std::nullopt : lower_written_out(scope_, *node.value, targets.size());
+        if (each) {
+            return *each;
+        }
+    }
+    return expression(*node.value);
 }
 
 jit::Stmt Statements::annotated(const py::AnnAssign& node, const Range& range) {

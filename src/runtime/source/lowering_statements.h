@@ -35,6 +35,7 @@ private:
     void learn(const python::Assign& node);
     void forget(const python::Node& statement);
     torch::jit::Stmt assign(const python::Assign& node, const Range& range);
+    torch::jit::Expr assigned_value(const python::Assign& node);
     torch::jit::Stmt annotated(const python::AnnAssign& node, const Range& range);
     torch::jit::Stmt plain_assign(const python::Expr& target, const torch::jit::Expr& value,
                                   const Range& range, const std::string& type);

@@ -1,6 +1,9 @@
 #include "runtime/source/own_values.h"
 
+#include "runtime/format.h"
 #include "runtime/source/host_value.h"
+#include "runtime/source/known_value.h"
+#include "runtime/source/partial_value.h"
 #include "runtime/source/torch_names.h"
 
 #include <algorithm>
@@ -57,17 +60,26 @@ struct OwnFunctionValue : jit::SugaredValue {
     }
 
     std::string kind() const override { return "function " + def.name; }
+    Value attr(const jit::SourceRange& loc, jit::GraphFunction& m,
+               const std::string& field) override {
+        return field == lowered_name::partial ? partial_maker(shared_from_this())
+                                              : SugaredValue::attr(loc, m, field);
+    }
 
     Value call(const jit::SourceRange& loc, jit::GraphFunction& m,
                at::ArrayRef<jit::NamedValue> args, at::ArrayRef<jit::NamedValue> kwargs,
                size_t n_binders) override {
-        if (args.size() > positional.size()) {
+        if (args.size() > positional.size() && !def.args.vararg) {
             throw(jit::ErrorReport(loc) << def.name << " takes " << positional.size()
                                         << " positional arguments, not " << args.size());
         }
         Site site{loc, m, {}, {}, false};
         for (std::size_t i = 0; i < args.size(); ++i) {
-            give(site, positional[i], args[i]);
+            if (i < positional.size()) {
+                give(site, positional[i], args[i]);
+            } else {
+                give_rest(site, i - positional.size(), args[i]);
+            }
         }
         for (const jit::NamedValue& argument : kwargs) {
             if (!names.contains(argument.name())) {
@@ -102,6 +114,19 @@ struct OwnFunctionValue : jit::SugaredValue {
         bool has_module = false;
     };
 
+    // An element of *args.
+    void give_rest(Site& site, std::size_t index, const jit::NamedValue& argument) {
+        jit::Value* value = argument.value(*site.m.graph());
+        if (is_module(value->type())) {
+            throw(jit::ErrorReport(site.loc)
+                  << "a module in *" << def.args.vararg->arg << " of " << def.name);
+        }
+        const std::string name = fmt::format("_twinkle_rest_{}", index);
+        site.parameters.push_back(
+            {.name = name, .type = compilation->name_of(value->type()), .in_rest = true});
+        site.values.emplace_back(site.loc, name, value);
+    }
+
     void give(Site& site, const std::string& name, const jit::NamedValue& argument) {
         for (const LoweredParameter& given : site.parameters) {
             if (given.name == name) {
@@ -109,36 +134,13 @@ struct OwnFunctionValue : jit::SugaredValue {
             }
         }
         jit::Value* value = argument.value(*site.m.graph());
-        LoweredParameter parameter{name, "", known(value), is_module(value->type())};
+        LoweredParameter parameter{name, "", known_constant(value), is_module(value->type())};
         if (!parameter.constant) {
             parameter.type = compilation->name_of(value->type());
             site.values.emplace_back(site.loc, name, value);
         }
         site.has_module = site.has_module || parameter.is_module;
         site.parameters.push_back(std::move(parameter));
-    }
-
-    // None, flags and texts decide what is computed and what types it has, so the function is
-    // compiled for them.
-    static std::optional<py::ConstantValue> known(const jit::Value* value) {
-        constexpr std::size_t longest = 64;
-        if (value->type()->kind() == c10::TypeKind::NoneType) {
-            return py::None{};
-        }
-        const auto constant = jit::toIValue(value);
-        if (!constant) {
-            return std::nullopt;
-        }
-        if (constant->isNone()) {
-            return py::None{};
-        }
-        if (constant->isBool()) {
-            return constant->toBool();
-        }
-        if (constant->isString() && constant->toStringRef().size() <= longest) {
-            return constant->toStringRef();
-        }
-        return std::nullopt;
     }
 
     std::shared_ptr<Compilation> compilation;

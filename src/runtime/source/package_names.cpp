@@ -160,6 +160,9 @@ NameScope Compilation::names_in(const PackageModule& module, const Bindings& loc
         const c10::TypePtr type = type_of(module, local, annotation);
         return type ? name_of(c10::OptionalType::create(type)) : std::string();
     };
+    names.external = [this, &module, &local](const py::Expr& expr) {
+        return external_name(module, local, expr);
+    };
     names.context = [this, &module, &local](const py::Expr& manager) {
         using Context = NameScope::Context;
         const auto* call = py::as<py::Call>(manager);
@@ -177,8 +180,10 @@ NameScope Compilation::names_in(const PackageModule& module, const Bindings& loc
 
 jit::Def Compilation::lower(const PackageModule& module, const Bindings& local,
                             const py::FunctionDef& def, const std::string& name,
-                            const std::vector<LoweredParameter>& parameters, bool any_decorator) {
+                            const std::vector<LoweredParameter>& parameters, StoredValues* stored) {
     NameScope names = names_in(module, local);
+    names.stored = stored;
+    const bool any_decorator = stored != nullptr;  // checked by check_decorators
     for (const py::ExprPtr& decorator : def.decorator_list) {
         const std::string known = external_name(module, {}, *decorator_name(decorator));
         if (known.starts_with("triton.")) {
@@ -194,7 +199,10 @@ jit::Def Compilation::lower(const PackageModule& module, const Bindings& local,
     std::vector<LoweredParameter> marked = parameters;
     for (LoweredParameter& parameter : marked) {
         const c10::TypePtr type = type_named(parameter.type);
-        parameter.is_none = type != nullptr && type->kind() == c10::TypeKind::NoneType;
+        if (type != nullptr && type->kind() == c10::TypeKind::NoneType && !parameter.in_rest) {
+            parameter.constant = py::None{};
+            parameter.is_passed = true;
+        }
     }
     return lower_function(*module.file, def, name, marked, names);
 }

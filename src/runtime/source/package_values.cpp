@@ -2,9 +2,11 @@
 
 #include "runtime/format.h"
 #include "runtime/source/autograd_function.h"
+#include "runtime/source/known_value.h"
 #include "runtime/source/own_values.h"
 #include "runtime/source/python_functions.h"
 #include "runtime/source/torch_names.h"
+#include "runtime/source/torch_version.h"
 
 #include "python/walk.h"
 
@@ -64,14 +66,6 @@ void refuse_large(const c10::TypePtr& type, int depth, std::size_t& parts) {
     for (const c10::TypePtr& inner : type->containedTypes()) {
         refuse_large(inner, depth + 1, parts);
     }
-}
-
-std::string text_of(const py::ConstantValue& value) {
-    if (const auto* flag = std::get_if<bool>(&value)) {
-        return *flag ? "True" : "False";
-    }
-    const auto* text = std::get_if<std::string>(&value);
-    return text ? "'" + *text + "'" : "None";
 }
 
 }  // namespace
@@ -193,6 +187,12 @@ Value Compilation::value_of_expression(const PackageModule& module, const std::s
         if (Value kernel = dependency(module, *call)) {
             return kernel;
         }
+        if (Value made = partial(module, name, *call, loc, depth)) {
+            return made;
+        }
+        if (Value made = forwarding_object(module, name, *call, loc, depth)) {
+            return made;
+        }
     }
     jit::Function* computed = define(module, module.name + ":" + name, expr, name, {}, [&] {
         return lower_constant(*module.file, expr, identifier(name), names_in(module, {}));
@@ -242,10 +242,15 @@ std::shared_ptr<Compilation> Compilation::part(std::shared_ptr<KernelPackage> pa
     result->budget_ = budget_;
     result->host_ = host_;
     result->dependencies_ = dependencies_;
+    result->variant_ = variant_;
     return result;
 }
 
 Value Compilation::python_function(const std::string& module, const std::string& name) {
+    if (module == "torch.version" && name == "cuda") {
+        const auto version = torch_cuda_version(variant_);
+        return constant_value(version ? c10::IValue(*version) : c10::IValue());
+    }
     if (module != "torch.nn.functional") {
         return nullptr;
     }
@@ -325,7 +330,7 @@ jit::Function* Compilation::function(const PackageModule& module, const py::Func
     std::string key = fmt::format("{}:{}:{}", module.name, def.name, def.span.begin);
     for (const LoweredParameter& parameter : parameters) {
         key += "," + parameter.name + "=" +
-               (parameter.constant ? text_of(*parameter.constant) : parameter.type);
+               (parameter.constant ? constant_key(*parameter.constant) : parameter.type);
     }
     const Bindings local = package_->imports_in(module, def);
     jit::Function* made = define(module, key, def, def.name, local, [&] {

@@ -40,6 +40,8 @@ public:
     const std::shared_ptr<torch::jit::CompilationUnit>& shared_unit() const { return unit_; }
     bool trains() const { return trains_; }
     void set_dependencies(Dependencies dependencies) { dependencies_ = std::move(dependencies); }
+    // Of the build that is compiled, which says what torch.version.cuda is where it will run.
+    void set_variant(std::string variant) { variant_ = std::move(variant); }
 
     // What autograd_function.cpp has compiled, by Function and argument types.
     struct AutogradCache {
@@ -74,11 +76,12 @@ public:
     std::string external_name(const PackageModule& module, const Bindings& local,
                               const python::Expr& expr, int depth = 0);
 
-    // The tree of a function of the package, its decorators looked at. Throws CannotCompile.
+    // The tree of a function of the package, its decorators looked at; of a method of an
+    // autograd.Function with what it stores. Throws CannotCompile.
     torch::jit::Def lower(const PackageModule& module, const Bindings& local,
                           const python::FunctionDef& def, const std::string& name,
                           const std::vector<LoweredParameter>& parameters,
-                          bool any_decorator = false);
+                          StoredValues* stored = nullptr);
 
     // While it lives, a function is being compiled: the same again is a recursion. Throws
     // CannotCompile for that, and for calls that nest too deeply.
@@ -120,7 +123,17 @@ private:
         const torch::jit::SourceRange& loc, int depth);
     std::shared_ptr<torch::jit::SugaredValue> dependency(const PackageModule& module,
                                                          const python::Call& call);
-    // Functions of torch.nn.functional that are compiled from source.
+    std::shared_ptr<torch::jit::SugaredValue> partial(const PackageModule& module,
+                                                      const std::string& name,
+                                                      const python::Call& call,
+                                                      const torch::jit::SourceRange& loc,
+                                                      int depth);
+    std::shared_ptr<torch::jit::SugaredValue> forwarding_object(const PackageModule& module,
+                                                                const std::string& name,
+                                                                const python::Call& call,
+                                                                const torch::jit::SourceRange& loc,
+                                                                int depth);
+    // Functions of torch.nn.functional that are compiled from source, and torch.version.
     std::shared_ptr<torch::jit::SugaredValue> python_function(const std::string& module,
                                                               const std::string& name);
     std::shared_ptr<Compilation> part(std::shared_ptr<KernelPackage> package);
@@ -136,6 +149,7 @@ private:
     std::map<std::string, std::shared_ptr<Compilation>> compiled_dependencies_;
     std::shared_ptr<CompileBudget> budget_ = std::make_shared<CompileBudget>();
     const HostSelf* host_ = nullptr;
+    std::string variant_;
     std::vector<c10::TypePtr> types_;
     std::map<std::string, torch::jit::Function*> functions_;
     AutogradCache autograd_cache_;

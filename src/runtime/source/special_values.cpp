@@ -3,6 +3,7 @@
 #include "runtime/format.h"
 #include "runtime/source/host_value.h"
 #include "runtime/source/own_values.h"
+#include "runtime/source/python_values.h"
 
 #include <array>
 
@@ -102,22 +103,6 @@ Value sizes(const jit::SourceRange& loc, jit::GraphFunction& m, Arguments parts)
         throw(jit::ErrorReport(loc) << "a starred argument of " << type->repr_str());
     }
     return all;
-}
-
-// f"…" whose text is used: only what C++ prints as Python does.
-Value text(const jit::SourceRange& loc, jit::GraphFunction& m, Arguments args) {
-    for (const jit::NamedValue& argument : args) {
-        const jit::Value* value = argument.value(*m.graph());
-        const bool constant = value->node()->kind() == c10::prim::Constant;
-        const bool prints_alike = value->type()->kind() == c10::TypeKind::StringType ||
-                                  value->type()->kind() == c10::TypeKind::BoolType ||
-                                  (constant && value->type()->kind() == c10::TypeKind::IntType);
-        if (!prints_alike) {
-            throw(jit::ErrorReport(loc) << "the text of a value of type "
-                                        << value->type()->repr_str() << " outside of a message");
-        }
-    }
-    return simple(jit::emitBuiltinCall(loc, *m.graph(), c10::aten::format, args, {}));
 }
 
 // Python's int ** int is an int, TorchScript's a float.
@@ -231,7 +216,16 @@ Value lowered_name_value(Compilation& compilation, const std::string& name) {
         });
     }
     if (name == lowered_name::text) {
-        return special("a text", text);
+        return special("a text", emit_text);
+    }
+    if (name == lowered_name::format) {
+        return special("a formatted value", emit_format);
+    }
+    if (name == lowered_name::truth) {
+        return special("a truth value", emit_truth);
+    }
+    if (name == lowered_name::equal) {
+        return special("a comparison", emit_equal);
     }
     if (name == lowered_name::power) {
         return special("a power", power);

@@ -145,6 +145,16 @@ const jit::Operator& native_operator(const c10::FunctionSchema& schema,
     return *known.emplace(text, made).first->second;
 }
 
+// "ns::name" for "torch.ops.ns.name"; empty for what is no operator.
+std::string operator_name(const std::string& external) {
+    constexpr std::string_view prefix = "torch.ops.";
+    const auto dot = external.find('.', prefix.size());
+    return external.starts_with(prefix) && dot != std::string::npos
+               ? external.substr(prefix.size(), dot - prefix.size()) +
+                     "::" + external.substr(dot + 1)
+               : "";
+}
+
 std::string no_such_operator(const std::string& qualified_name) {
     std::vector<std::string> names;
     for (const auto& op : jit::getAllOperators()) {
@@ -180,12 +190,20 @@ tl::expected<Substitutes, std::string> package_substitutes(Compilation& compilat
         KernelPackage& package = compilation.package();
         const PackageModule* source = package.module(module);
         const auto found =
-            source == nullptr ? KernelPackage::Definition{} : package.find(module, own);
+            source == nullptr ? KernelPackage::Definition{} : package.find_definition(module, own);
         const auto* function =
             found.module == nullptr ? nullptr : std::get_if<const py::FunctionDef*>(found.binding);
         if (function != nullptr) {
             return Substitutes{{own, compilation.value_of(*source, {}, own, range_of(own)),
                                 parameters_of(**function), begin}};
+        }
+        // norm = ops.rms_norm
+        const auto* value =
+            found.module == nullptr ? nullptr : std::get_if<const py::Expr*>(found.binding);
+        const std::string external =
+            value == nullptr ? "" : compilation.external_name(*found.module, {}, **value);
+        if (const auto op = operator_name(external); !op.empty()) {
+            return operator_substitutes(op);
         }
         if (auto parameters = layer_parameters(package, name)) {
             std::vector<SubstituteParameter> own_parameters;

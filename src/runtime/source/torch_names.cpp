@@ -1,5 +1,8 @@
 #include "runtime/source/torch_names.h"
 
+#include "runtime/source/lowering.h"
+#include "runtime/source/partial_value.h"
+
 #include <array>
 #include <cmath>
 #include <limits>
@@ -66,6 +69,9 @@ struct FunctionOperator : jit::BuiltinFunction {
     using BuiltinFunction::BuiltinFunction;
     Value attr(const jit::SourceRange& loc, jit::GraphFunction&,
                const std::string& field) override {
+        if (field == lowered_name::partial) {
+            return partial_maker(shared_from_this());
+        }
         // torch.cuda is a module in Python, and a method of tensors here.
         throw(jit::ErrorReport(loc) << "torch." << symbol.toUnqualString() << "." << field
                                     << " has no meaning in TorchScript");
@@ -114,8 +120,9 @@ struct FunctionOperator : jit::BuiltinFunction {
 // torch.ops.ns.name, and the overload after it
 struct OperatorValue : FunctionOperator {
     using FunctionOperator::FunctionOperator;
-    Value attr(const jit::SourceRange&, jit::GraphFunction&, const std::string&) override {
-        return shared_from_this();
+    Value attr(const jit::SourceRange&, jit::GraphFunction&, const std::string& field) override {
+        return field == lowered_name::partial ? partial_maker(shared_from_this())
+                                              : shared_from_this();
     }
 };
 
@@ -235,9 +242,9 @@ bool is_same_as_operator(const std::string& name) {
     return same.contains(name);
 }
 
-constexpr std::array<const char*, 8> known_modules = {
-    "torch", "torch.nn", "torch.nn.functional", "torch.ops",
-    "math",  "typing",   "torch.linalg",        "torch.special"};
+constexpr std::array<const char*, 10> known_modules = {
+    "torch",  "torch.nn",     "torch.nn.functional", "torch.ops",  "math",
+    "typing", "torch.linalg", "torch.special",       "torch.cuda", "torch.version"};
 
 }  // namespace
 
@@ -270,6 +277,10 @@ Value foreign_name(const std::string& module, const std::string& name,
     }
     if (module == "torch.nn.functional") {
         return is_same_as_operator(name) ? builtin("aten::" + name) : nullptr;
+    }
+    if (module == "torch.cuda") {
+        return name == "device_count" || name == "is_available" ? builtin("twinkle::cuda_" + name)
+                                                                : nullptr;
     }
     if (module == "torch.linalg" || module == "torch.special") {
         return builtin("aten::" + module.substr(6) + "_" + name);
