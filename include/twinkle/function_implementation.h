@@ -83,7 +83,9 @@ c10::IValue call(F& function, std::vector<c10::IValue>& arguments, std::index_se
 
 // One of: nothing; "fast.py:add", a Python file and a function in it; "op:namespace::name"; an
 // operator or function of a kernel; a C++ function of tensors, numbers, texts, flags, lists and
-// tuples of them, and optional ones. A C++ function is called from whatever thread runs the model.
+// tuples of them, and optional ones. A C++ function is called from whatever thread runs the model,
+// and in training too: one whose gradients LibTorch cannot record is given as an object with
+// has_backward = false.
 class TWINKLE_API FunctionImplementation {
 public:
     FunctionImplementation() = default;

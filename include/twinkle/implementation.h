@@ -35,9 +35,15 @@ public:
     using Body = std::function<c10::IValue(std::vector<c10::IValue>, const Keywords&)>;
 
     // `parameters`: the types that it takes, as TorchScript writes them; none: that is not known.
+    // `differentiable`: what it calls records gradients, as LibTorch's operators do, so that it can
+    // stand for a function in training.
     Implementation(std::string name, Body body,
-                   std::optional<std::vector<std::string>> parameters = {})
-        : name_(std::move(name)), body_(std::move(body)), parameters_(std::move(parameters)) {}
+                   std::optional<std::vector<std::string>> parameters = {},
+                   bool differentiable = true)
+        : name_(std::move(name)),
+          body_(std::move(body)),
+          parameters_(std::move(parameters)),
+          differentiable_(differentiable) {}
 
     template <class... Arguments>
     Result operator()(Arguments&&... arguments) const {
@@ -48,11 +54,15 @@ public:
     }
     const std::string& name() const { return name_; }
     const std::optional<std::vector<std::string>>& parameters() const { return parameters_; }
+    // Operators of kernels without an autograd kernel are not, nor are functions of a kernel, which
+    // are compiled for inference where they are called by themselves.
+    bool is_differentiable() const { return differentiable_; }
 
 private:
     std::string name_;
     Body body_;
     std::optional<std::vector<std::string>> parameters_;
+    bool differentiable_;
 };
 
 }  // namespace twinkle

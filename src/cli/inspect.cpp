@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/hub_command.h"
+#include "cli/inspect_compile.h"
 #include "cli/inspect_kernel.h"
 #include "cli/inspect_load.h"
 #include "cli/inspect_model.h"
@@ -106,10 +107,11 @@ int run_inspect(const Arguments& arguments, Console& console) {
         operations::choose_targets(place, project ? &*project : nullptr, arguments.list("target"))
             .front();
     const auto variant = arguments.text("variant");
-    const auto view =
+    auto view =
         subject == Subject::kernel
             ? operations::inspect_folder(text, variant, target)
             : operations::inspect_spec(place, project::parse_kernel_spec(text), variant, target);
+    compile_sources(view, console);
     show_kernel(view, symbols, load, console);
     return 0;
 }
@@ -124,7 +126,9 @@ Command inspect_command() {
             "Of a kernel (a build, a folder of builds, a source project, or one of the Hub): its "
             "operators with their schemas, its functions and layers, which of them are usable "
             "without Python and why others are not, what its libraries need, and the GPU "
-            "architectures that they have code for. Nothing of it is loaded, unless --load asks "
+            "architectures that they have code for. Usable is what compiles for types that its "
+            "source gives, against the operators' schemas; where there is no LibTorch, or a schema "
+            "is not known, it is \"not compiled\". Nothing of it is loaded, unless --load asks "
             "for it; of a kernel that is not on this machine only metadata and Python are "
             "fetched. A single shared library is shown too.\n\n"
             "Of a model: its classes with their instances, the kernels that take them, the "

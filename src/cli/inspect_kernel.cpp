@@ -42,7 +42,10 @@ void add_verdict(Json& json, const kernel::Verdict& verdict, const kernel::Usage
     json["foreign_operators"] = usage.foreign_operators;
     json["autograd_function"] = usage.applies_autograd_function;
     json["verdict"] = kernel::usability_name(verdict.usable);
-    json["usable"] = verdict.usable != kernel::Usability::needs_python;
+    json["usable"] = verdict.usable == kernel::Usability::not_compiled
+                         ? Json()
+                         : Json(verdict.usable != kernel::Usability::needs_python);
+    json["compiled_for"] = text_or_null(verdict.types);
     json["because"] = kernel::verdict_text(verdict);
     json["reasons"] = Json::array();
     for (const kernel::Reason& reason : verdict.reasons) {
@@ -165,8 +168,9 @@ std::string signature(const std::string& name, const std::vector<Parameter>& par
 }
 
 base::Style style_of(const kernel::Verdict& verdict) {
-    return verdict.usable == kernel::Usability::needs_python ? base::Style::yellow
-                                                             : base::Style::green;
+    const bool usable = verdict.usable == kernel::Usability::without_python ||
+                        verdict.usable == kernel::Usability::with_stub;
+    return usable ? base::Style::green : base::Style::yellow;
 }
 
 std::string yes(bool value) {
@@ -259,6 +263,13 @@ void print_operators(const kernel::Inspection& inspection, Printer& printer) {
                    {base::join(op.keys, ", ")}});
     }
     printer.table("Operators", table);
+    if (!inspection.operators_complete) {
+        if (table.empty()) {
+            printer.heading("Operators");
+        }
+        printer.line("perhaps more",
+                     "a schema that the compiler has split is not found; --load tells");
+    }
 }
 
 void print_library_facts(const std::string& path, const binary::Library& library,
@@ -367,6 +378,7 @@ Json kernel_json(const operations::KernelView& view, bool symbols) {
               {"problems", problems_json(inspection.problems)}};
     json["operators"] = Json::array();
     for (const auto& op : inspection.operators) json["operators"].push_back(operator_json(op));
+    json["operators_complete"] = inspection.operators_complete && !view.without_libraries;
     json["functions"] = Json::array();
     for (const auto& one : inspection.functions) json["functions"].push_back(function_json(one));
     json["layers"] = Json::array();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernel/operators.h"
 #include "kernel/schema.h"
 
 namespace twinkle::kernel {
@@ -17,8 +18,11 @@ std::vector<OperatorFacts> operator_facts(const Build& build) {
     }
     std::vector<OperatorFacts> facts;
     for (const MappedOperator& op : build.operators) {
-        OperatorFacts fact{
-            op.name, op.schema, {}, {keys.begin(), keys.end()}, whole.contains(op.name)};
+        OperatorFacts fact{op.name,
+                           op.schema,
+                           {},
+                           {keys.begin(), keys.end()},
+                           build.libraries.empty() || whole.contains(op.name)};
         if (const auto schema = parse_schema(op.schema)) {
             fact.mutates = schema->mutates;
         }
@@ -63,6 +67,8 @@ Inspection inspect_build(Build build) {
     for (const BuildLibrary& library : build.libraries) {
         const auto& list = library.library.device_code;
         code.insert(code.end(), list.entries.begin(), list.entries.end());
+        result.operators_complete =
+            result.operators_complete && !defines_operators(library.library);
         result.archs_complete = result.archs_complete && list.complete;
     }
     result.archs = binary::runnable_archs(code);

@@ -31,6 +31,7 @@ struct JudgedFunction {
 struct Inspection {
     Build build;
     std::vector<OperatorFacts> operators;
+    bool operators_complete = true;  // false: there may be more, which only loading it tells
     std::vector<JudgedLayer> layers;
     std::vector<JudgedFunction> functions;
     std::vector<Problem> problems;   // of sources that cannot be read

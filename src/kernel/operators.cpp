@@ -1,6 +1,7 @@
 #include "kernel/operators.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -52,6 +53,18 @@ std::vector<MappedOperator> find_operators(const binary::ElfLayout& library,
         operators.push_back({name, text});
     }
     return operators;
+}
+
+bool defines_operators(const binary::Library& library) {
+    // torch::Library::_def(…), and the stable ABI's functions.
+    static constexpr std::array<std::string_view, 3> functions{
+        "_ZNR5torch7Library4_defE", "aoti_torch_library_def", "torch_library_def"};
+    const auto& symbols = library.symbols.symbols;
+    return std::any_of(symbols.begin(), symbols.end(), [](const binary::Symbol& symbol) {
+        return !symbol.defined && std::any_of(functions.begin(), functions.end(), [&](auto one) {
+            return symbol.name.starts_with(one);
+        });
+    });
 }
 
 void add_merged_operators(std::vector<MappedOperator>& operators, const PackageSources& sources) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "binary/elf_layout.h"
+#include "binary/library.h"
 #include "kernel/layers.h"
 #include "twinkle/mapping.h"
 
@@ -19,6 +20,10 @@ std::vector<MappedOperator> find_operators(const std::filesystem::path& library,
                                            std::string_view op_namespace);
 std::vector<MappedOperator> find_operators(const binary::ElfLayout& library,
                                            std::string_view op_namespace);
+
+// Whether it calls what defines operators when it is loaded. How many it defines is not told by
+// that: a compiler may have split a schema's text, or made numbers of it, and then it is not found.
+bool defines_operators(const binary::Library& library);
 
 // Linkers store a string that is the end of another one only inside that one: "norm(…)" in
 // "fused_norm(…)". Adds those that the package calls by name (ops.norm).

@@ -15,6 +15,7 @@ std::string_view reason_name(ReasonKind kind) {
         case ReasonKind::torch_api: return "torch";
         case ReasonKind::rule: return "rule";
         case ReasonKind::syntax: return "syntax";
+        case ReasonKind::compiling: return "compiling";
     }
     return "";
 }

@@ -21,6 +21,7 @@ enum class ReasonKind {
     torch_api,     // a part of torch that TorchScript does not have
     rule,          // it breaks the rules of a layer
     syntax,        // its source cannot be read
+    compiling,     // LibTorch's compiler refuses it, or was not asked
 };
 std::string_view reason_name(ReasonKind kind);  // "symbol", "triton", …
 

@@ -25,6 +25,7 @@ std::string_view usability_name(Usability usability) {
     switch (usability) {
         case Usability::without_python: return "without-python";
         case Usability::with_stub: return "with-stub";
+        case Usability::not_compiled: return "not-compiled";
         case Usability::needs_python: return "needs-python";
     }
     return "";
@@ -88,10 +89,31 @@ Verdict judge(const LayerSource& layer, const PythonNeeds& needs) {
     return verdict;
 }
 
+void note_compiled(Verdict& verdict, std::string types) {
+    verdict.types = std::move(types);
+}
+
+void note_refused(Verdict& verdict, std::string why) {
+    note_not_compiled(verdict, std::move(why));
+    if (verdict.usable == Usability::not_compiled) {
+        verdict.usable = Usability::needs_python;
+    }
+}
+
+void note_not_compiled(Verdict& verdict, std::string why) {
+    if (verdict.usable == Usability::needs_python) {
+        return;
+    }
+    verdict.usable = Usability::not_compiled;
+    verdict.reasons.insert(verdict.reasons.begin(),
+                           {ReasonKind::compiling, "", 0, std::move(why), true});
+}
+
 std::string verdict_text(const Verdict& verdict) {
     switch (verdict.usable) {
         case Usability::without_python: return "usable without Python";
         case Usability::with_stub: return "usable without Python, with the stub";
+        case Usability::not_compiled: return "not compiled: " + verdict.reasons.front().message();
         case Usability::needs_python: return "needs Python: " + verdict.reasons.front().message();
     }
     return "";

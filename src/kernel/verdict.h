@@ -15,7 +15,8 @@ namespace twinkle::kernel {
 
 enum class Usability {
     without_python,
-    with_stub,  // its library wants the entry point of a Python module, which nobody calls
+    with_stub,     // its library wants the entry point of a Python module, which nobody calls
+    not_compiled,  // nothing in its source stands against it, but whether it compiles is not known
     needs_python,
 };
 std::string_view usability_name(Usability usability);  // "without-python", …
@@ -24,7 +25,14 @@ struct Verdict {
     Usability usable = Usability::without_python;
     // Of needs_python: why. Otherwise what may still stand against it for some types.
     std::vector<Reason> reasons;
+    std::string types;  // that it was compiled for: "(x: Tensor, eps: float)"; empty: it was not
 };
+
+// What compiling it against declared operators shows, which its text alone does not. They change
+// nothing of a verdict that is needs_python.
+void note_compiled(Verdict& verdict, std::string types);
+void note_refused(Verdict& verdict, std::string why);
+void note_not_compiled(Verdict& verdict, std::string why);
 
 // What the libraries of a build need of CPython.
 struct PythonNeeds {

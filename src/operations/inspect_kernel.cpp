@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cache/snapshot.h"
+#include "kernel/binding_sources.h"
 #include "kernel/build.h"
 #include "kernel/versions.h"
 #include "operations/kernel_states.h"
@@ -112,7 +113,9 @@ KernelView inspect_folder(const fs::path& path, const std::optional<std::string>
                           const target::Target& target) {
     KernelView view;
     if (const auto package = project_package(path); package && !variant) {
-        view.inspection = kernel::inspect_build(*package);
+        kernel::Build build = kernel::read_build(*package);
+        build.operators = kernel::operators_of_bindings(path);
+        view.inspection = kernel::inspect_build(std::move(build));
         return view;
     }
     const auto folder = kernel::open_kernel_folder(path);

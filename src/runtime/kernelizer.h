@@ -153,7 +153,7 @@ private:
     void refuse_other_arity(const Choice& choice, const c10::FunctionSchema& stands_for,
                             const std::string& what) const;
     OperatorUse operator_use() const;
-    std::optional<KeepReason> unfit(torch::jit::Function& stand_in) const;
+    std::optional<KeepReason> unfit(const Choice& choice, torch::jit::Function& stand_in) const;
     tl::expected<Compilation*, KeepReason> loaded(const Choice& choice,
                                                   const torch::jit::Module& module);
     std::map<std::string, PassedInputs> passed_inputs(const torch::jit::Module& instance);

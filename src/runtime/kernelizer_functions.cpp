@@ -128,7 +128,7 @@ tl::expected<jit::Function*, KeepReason> Kernelizer::make_stand_in_for(
     if (!made) {
         return refused(Fallback::cannot_compile, made.error());
     }
-    if (auto reason = unfit(**made)) {
+    if (auto reason = unfit(choice, **made)) {
         return tl::make_unexpected(*std::move(reason));
     }
     return *made;
@@ -161,7 +161,13 @@ OperatorUse Kernelizer::operator_use() const {
     return {context_.device, wants_training(context_.mode)};
 }
 
-std::optional<KeepReason> Kernelizer::unfit(jit::Function& stand_in) const {
+std::optional<KeepReason> Kernelizer::unfit(const Choice& choice, jit::Function& stand_in) const {
+    const auto native = natives_.find(choice.implementation->op);
+    if (wants_training(context_.mode) && native != natives_.end() &&
+        !native->second.is_differentiable()) {
+        return KeepReason{Fallback::no_compatible_mode,
+                          native->second.name() + " records no gradients"};
+    }
     return unusable_operator(stand_in, operator_use());
 }
 

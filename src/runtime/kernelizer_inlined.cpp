@@ -120,7 +120,7 @@ tl::expected<jit::Function*, KeepReason> Kernelizer::stand_in(const Site& site,
     if (function == nullptr) {
         function = unit->create_function(unit->mangle(name), *graph);
     }
-    if (auto reason = unfit(*function)) {
+    if (auto reason = unfit(*site.choice, *function)) {
         return tl::make_unexpected(*std::move(reason));
     }
     return function;

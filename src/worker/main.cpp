@@ -25,9 +25,13 @@ twinkle::base::Json execute(const twinkle::worker::Request& request,
     using namespace twinkle::worker;
     static const std::map<std::string, twinkle::base::Json (*)(const Request&, const Channel&)>
         commands = {
-            {"kernelize", kernelize_command}, {"run", run_command},
-            {"inspect", inspect_command},     {"inspect-kernel", inspect_kernel_command},
-            {"check", check_command},         {"bench", bench_command},
+            {"kernelize", kernelize_command},
+            {"run", run_command},
+            {"inspect", inspect_command},
+            {"inspect-kernel", inspect_kernel_command},
+            {"check", check_command},
+            {"bench", bench_command},
+            {"compile-kernel", compile_kernel_command},
         };
     if (const auto command = commands.find(request.command); command != commands.end()) {
         return command->second(request, channel);

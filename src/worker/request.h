@@ -21,7 +21,7 @@ struct Request {
     std::optional<std::string> dtype;
     std::optional<std::string> inputs;
     std::optional<std::string> graph;             // inspect: of this class, whole
-    std::optional<std::filesystem::path> kernel;  // inspect-kernel: a build or a library
+    std::optional<std::filesystem::path> kernel;  // inspect-kernel, compile-kernel
     std::string method = "forward";
     std::vector<std::string> only;
     std::vector<std::string> exclude;

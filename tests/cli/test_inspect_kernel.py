@@ -125,6 +125,7 @@ class Tried(nn.Module):
     assert facts["kind"] == "kernel" and facts["operators"] == [] and facts["needs"] == []
     norm, tried = facts["layers"]
     assert norm["usable"] and norm["needs"] == ["variance_epsilon", "weight"]
+    assert norm["compiled_for"].startswith("(")
     assert norm["bases"] == ["torch.nn.Module"]
     assert not tried["usable"]
     assert re.fullmatch(r"needs Python: layers.py:\d+: Try has no counterpart in TorchScript", tried["because"])
@@ -133,8 +134,28 @@ class Tried(nn.Module):
     assert [(one["name"], one["kind"], one["default"]) for one in twice["parameters"]] == [
         ("x", "positional-or-keyword", None), ("by", "positional-or-keyword", "2"), ("out", "keyword-only", "None")]
     assert launched["reasons"][0]["kind"] == "triton"
+    alone = twinkle("inspect", package, "--json", env={"TWINKLE_LIBEXEC": str(tmp_path / "none")}).json
+    assert [one["usable"] for one in alone["layers"]] == [None, False]
+    assert alone["layers"][0]["because"] == "not compiled: there is no LibTorch here"
     shown = twinkle("inspect", package).out
     assert "twice(x, by: int = 2, *, out=None)" in shown and "needs-python" in shown
+
+
+def test_usable_is_what_compiles(twinkle, tmp_path):
+    package = python_kernel(tmp_path, RMS_NORM)
+    (package / "__init__.py").write_text(
+        "import torch\nfrom . import layers\nfrom ._ops import ops\n\n\n"
+        "def scaled(x, eps):\n    return x * (1.0 + eps)\n\n\n"
+        "def misspelt(x):\n    return torch.no_such_function(x)\n\n\n"
+        "def typed(x: torch.Generator):\n    return x\n\n\n"
+        "def asked(x):\n    return ops.unknown(x)\n")
+    found = {one["name"]: one for one in twinkle("inspect", package, "--json").json["functions"]}
+    assert found["scaled"]["verdict"] == "without-python" and found["scaled"]["compiled_for"] == "(x: Tensor, eps: float)"
+    assert found["misspelt"]["verdict"] == "needs-python" and found["misspelt"]["usable"] is False
+    assert "torch.no_such_function has no meaning in TorchScript" in found["misspelt"]["because"]
+    assert found["typed"]["verdict"] == "not-compiled" and found["typed"]["usable"] is None
+    assert found["asked"]["because"] == "not compiled: the schema of the operator unknown is not known"
+    assert found["asked"]["reasons"][0]["kind"] == "compiling"
 
 
 def build_with_library(folder, source, flags=()):

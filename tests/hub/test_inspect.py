@@ -34,7 +34,8 @@ def test_a_kernel_that_is_not_here(norm, machine):
     assert done.code == 0, done
     facts = done.json
     assert facts["repo_id"] == "acme/norm" and facts["variant"] == CPU
-    assert [(layer["name"], layer["usable"]) for layer in facts["layers"]] == [("Guarded", False), ("Twice", True)]
+    assert [(layer["name"], layer["usable"]) for layer in facts["layers"]] == [("Guarded", False), ("Twice", None)]
+    assert facts["layers"][1]["because"] == "not compiled: its files are not on this machine"
     assert facts["without_libraries"] and "libraries were not fetched" in facts["warnings"][0]
     assert not any(name.endswith(".so") for name in all_files(machine.cache)) if machine.cache.exists() else True
     other = machine.twinkle("inspect", "acme/norm@1", "--json", "--variant", "torch-rocm")

@@ -235,6 +235,52 @@ TEST_CASE("a C++ function, by its types, and an object with load()") {
     }
 }
 
+TEST_CASE("C++ functions and objects with load() in training") {
+    const auto plain = [](const at::Tensor& x, const at::Tensor& y, std::int64_t alpha) {
+        return x + alpha * y * 2;
+    };
+    const auto gradient = [](torch::jit::Module model) {
+        const at::Tensor x = torch::full({1}, 2.0).set_requires_grad(true);
+        const at::Tensor y = model.forward({x}).toTensor();
+        return torch::autograd::grad({y}, {x})[0].item<double>();
+    };
+    SECTION("a C++ function") {
+        Registered one(add_by(plain));
+        const Report report = one.kernelize({.mode = "training"});
+        INFO(report.sites.at(0).because);
+        CHECK(report.count(SiteStatus::replaced) == 4);
+        CHECK(gradient(one.model) == Approx(21));
+    }
+    SECTION("an object, by what it says") {
+        struct Repo : FunctionRepository {
+            Implementation load() override {
+                return {"mine",
+                        [](std::vector<c10::IValue> given, const Implementation::Keywords&) {
+                            return c10::IValue(given[0].toTensor() * 5);
+                        }};
+            }
+        };
+        const auto repo = std::make_shared<Repo>();
+        FunctionKernel kernel{.func_name = "add", .target_module = "my_pkg.math_ops"};
+        kernel.repo = repo;
+        Registered one(kernel);
+        CHECK(one.kernelize({.mode = "training"}).count(SiteStatus::replaced) == 4);
+        repo->has_backward = false;
+        CHECK_THAT(kept_because(kernel, {.mode = "training"}),
+                   ContainsSubstring("has_backward = False"));
+    }
+    SECTION("one that records no gradients") {
+        const Implementation other(
+            "raw",
+            [](std::vector<c10::IValue> given, const Implementation::Keywords&) {
+                return given[0];
+            },
+            std::nullopt, /*differentiable=*/false);
+        CHECK_THAT(kept_because(add_by(other), {.mode = "training"}),
+                   ContainsSubstring("raw records no gradients"));
+    }
+}
+
 TEST_CASE("a C++ function with other parameters is refused before the model is changed") {
     Registered one(add_by([](const at::Tensor& x, std::vector<double>, std::optional<bool>,
                              std::tuple<std::int64_t, std::string>) { return x; }));

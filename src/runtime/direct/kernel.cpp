@@ -114,7 +114,8 @@ Implementation Kernel::function(const std::string& name) const {
             [state = state_, name](std::vector<c10::IValue> arguments,
                                    const Implementation::Keywords& keywords) {
                 return state->functions.call(name, std::move(arguments), keywords);
-            }};
+            },
+            std::nullopt, /*differentiable=*/false};
 }
 
 }  // namespace twinkle

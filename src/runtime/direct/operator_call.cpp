@@ -2,12 +2,15 @@
 #include "runtime/format.h"
 
 #include "base/text.h"
+#include "runtime/rewrite/training_check.h"
 #include "runtime/source/compile_report.h"
 #include "twinkle/error.h"
 
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <tl/expected.hpp>
+
+#include <algorithm>
 
 namespace twinkle::runtime {
 
@@ -95,10 +98,15 @@ Implementation operator_named(const std::string& op_namespace, const std::string
                      .why = "",
                      .hint = "Kernel::operators() lists them, as `twinkle inspect` does"});
     }
-    return {qualified, [overloads, qualified](const std::vector<c10::IValue>& arguments,
-                                              const Implementation::Keywords& keywords) {
+    const bool differentiable = std::all_of(overloads.begin(), overloads.end(), [](const auto& op) {
+        return has_autograd_kernel({op->schema().name(), op->schema().overload_name()});
+    });
+    return {qualified,
+            [overloads, qualified](const std::vector<c10::IValue>& arguments,
+                                   const Implementation::Keywords& keywords) {
                 return call(overloads, qualified, arguments, keywords);
-            }};
+            },
+            std::nullopt, differentiable};
 }
 
 }  // namespace twinkle::runtime

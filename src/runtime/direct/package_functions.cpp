@@ -2,6 +2,7 @@
 #include "runtime/format.h"
 
 #include "runtime/source/compile_report.h"
+#include "runtime/verify/run_error.h"
 #include "twinkle/error.h"
 
 #include <torch/csrc/jit/frontend/sugared_value.h>
@@ -26,20 +27,36 @@ c10::TypePtr type_of(const c10::IValue& value) {
     return c10::unshapedType(value.type());
 }
 
+// None, flags and short texts decide what a function computes and returns, so it is compiled for
+// them, as in a layer that passes them.
+bool decides(const c10::IValue& value) {
+    constexpr std::size_t longest = 64;
+    return value.isNone() || value.isBool() ||
+           (value.isString() && value.toStringRef().size() <= longest);
+}
+
+std::string key_of(const c10::IValue& value) {
+    if (value.isString() && decides(value)) {
+        return std::to_string(value.toStringRef().size()) + "'" + value.toStringRef() + "'";
+    }
+    const bool flag = value.isBool();
+    return flag ? value.toBool() ? "True" : "False" : type_of(value)->repr_str();
+}
+
 }  // namespace
 
 PackageFunctions::PackageFunctions(const LoadedKernel& kernel)
     : kernel_name_(kernel.kernel.name),
       compilation_(std::make_shared<Compilation>(std::make_shared<KernelPackage>(kernel.sources),
-                                                 std::make_shared<jit::CompilationUnit>())) {}
+                                                 std::make_shared<jit::CompilationUnit>())) {
+    compilation_->set_variant(kernel.kernel.variant);
+}
 
 bool PackageFunctions::has(const std::string& name) {
     const std::scoped_lock lock(mutex_);
     const auto [module, function] = module_and_name(name);
     try {
-        const auto found = compilation_->package().find(module, function);
-        return found.binding != nullptr &&
-               std::holds_alternative<const python::FunctionDef*>(*found.binding);
+        return compilation_->package().is_callable(module, function);
     } catch (const CannotCompile&) {
         return true;  // it does not parse, which the call says
     }
@@ -48,16 +65,23 @@ bool PackageFunctions::has(const std::string& name) {
 c10::IValue PackageFunctions::call(const std::string& name, std::vector<c10::IValue> arguments,
                                    const Implementation::Keywords& keywords) {
     jit::Function& function = compiled(name, arguments, keywords);
-    jit::Stack stack = std::move(arguments);
+    jit::Stack stack;
+    for (c10::IValue& argument : arguments) {
+        if (!decides(argument)) {
+            stack.push_back(std::move(argument));
+        }
+    }
     for (const auto& [keyword, value] : keywords) {
-        stack.push_back(value);
+        if (!decides(value)) {
+            stack.push_back(value);
+        }
     }
     try {
         function.run(stack);
     } catch (const std::exception& error) {
         throw Error(ErrorCode::failed, {.what = "the function failed",
                                         .where = kernel_name_ + ": " + name,
-                                        .why = compile_report(error.what()),
+                                        .why = run_error(error.what()),
                                         .hint = ""});
     }
     return stack.empty() ? c10::IValue() : stack.front();
@@ -68,10 +92,10 @@ jit::Function& PackageFunctions::compiled(const std::string& name,
                                           const Implementation::Keywords& keywords) {
     std::string key = name;
     for (const c10::IValue& argument : arguments) {
-        key += "," + type_of(argument)->repr_str();
+        key += "," + key_of(argument);
     }
     for (const auto& [keyword, value] : keywords) {
-        key += "," + keyword + "=" + type_of(value)->repr_str();
+        key += "," + keyword + "=" + key_of(value);
     }
     const std::scoped_lock lock(mutex_);
     const auto found = functions_.find(key);
@@ -101,11 +125,15 @@ jit::Function& PackageFunctions::compile(const std::string& name, const std::str
         auto graph = std::make_shared<jit::Graph>();
         std::vector<jit::NamedValue> positional;
         std::vector<jit::NamedValue> named;
+        const auto value_in = [&](const c10::IValue& argument) {
+            return decides(argument) ? graph->insertConstant(argument, range)
+                                     : graph->addInput()->setType(type_of(argument));
+        };
         for (const c10::IValue& argument : arguments) {
-            positional.emplace_back(range, graph->addInput()->setType(type_of(argument)));
+            positional.emplace_back(range, value_in(argument));
         }
         for (const auto& [keyword, argument] : keywords) {
-            named.emplace_back(range, keyword, graph->addInput()->setType(type_of(argument)));
+            named.emplace_back(range, keyword, value_in(argument));
         }
         jit::GraphFunction body(c10::QualifiedName("__torch__.twinkle_calls", unique), graph,
                                 nullptr);

@@ -2,6 +2,7 @@
 
 #include "runtime/kernels/operator_facts.h"
 #include "runtime/model/graph_walk.h"
+#include "runtime/rewrite/program_function.h"
 
 #include <functional>
 #include <set>
@@ -13,10 +14,10 @@ namespace jit = torch::jit;
 namespace {
 
 // LibTorch's own operators have kernels everywhere and know their gradients; twinkle's take care of
-// them.
+// them. Whether a function of the program has any is known by its implementation.
 bool is_foreign(const c10::Symbol& kind) {
     const std::string ns = kind.ns().toUnqualString();
-    return ns != "aten" && ns != "prim" && ns != "twinkle";
+    return ns != "aten" && ns != "prim" && ns != "twinkle" && ns != program_namespace;
 }
 
 bool is_always_run(const jit::Node* node) {
@@ -62,6 +63,11 @@ bool lacks_kernel(const Call& call, const std::string& device) {
 }
 
 }  // namespace
+
+bool has_autograd_kernel(const c10::OperatorName& name) {
+    const auto facts = known_facts(name);
+    return facts && facts->autograd;
+}
 
 std::optional<KeepReason> unusable_operator(jit::Function& function, const OperatorUse& use) {
     for (const Call& call : operator_calls(function)) {

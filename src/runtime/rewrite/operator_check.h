@@ -3,6 +3,7 @@
 
 #include "runtime/selection/keep_reason.h"
 
+#include <ATen/core/operator_name.h>
 #include <torch/csrc/jit/api/function_impl.h>
 
 #include <optional>
@@ -20,5 +21,8 @@ struct OperatorUse {
 // called outside of an autograd.Function needs an autograd kernel to be trained, or gradients would
 // be silently wrong. None: all have, as far as is known (known_facts).
 std::optional<KeepReason> unusable_operator(torch::jit::Function& function, const OperatorUse& use);
+
+// Whether gradients come through an operator, which need not be there.
+bool has_autograd_kernel(const c10::OperatorName& name);
 
 }  // namespace twinkle::runtime
