@@ -2,7 +2,7 @@
 #include "runtime/format.h"
 
 #include "base/text.h"
-#include "runtime/rewrite/training_check.h"
+#include "runtime/rewrite/operator_check.h"
 #include "runtime/source/compile_report.h"
 #include "twinkle/error.h"
 
