@@ -21,15 +21,15 @@ def builds(tmp_path_factory):
 @pytest.fixture
 def publish(hub, machine, builds):
     """A case of signed_builds as version 1 of the kernel, and a project that asks for it."""
-    def publish(case, policy="require"):
+    def publish(case, policy="require", repository=REPOSITORY):
         made = builds / ("rekor1-build" if case == "metadata-with-a-space" else case)
         files = {f"build/torch-cpu/{path}": content for path, content in all_files(made / "build").items()}
         if case == "metadata-with-a-space":
             files["build/torch-cpu/metadata.json"] += b" "
-        (hub.repositories.get(REPOSITORY) or hub.add(REPOSITORY)).commit(files, branch="v1")
+        (hub.repositories.get(repository) or hub.add(repository)).commit(files, branch="v1")
         machine.write("root.json", (made / "trusted_root.json").read_text())
         machine.write("twinkle.toml", f'signature = "{policy}"\ntrusted_root = "root.json"\n\n'
-                                      f'[kernels]\n"{REPOSITORY}" = 1\n')
+                                      f'[kernels]\n"{repository}" = 1\n')
         done = machine.twinkle("lock")
         assert done.code == 0, done
     return publish
@@ -72,6 +72,17 @@ def test_refused_where_a_signature_is_required(publish, machine, case, words):
     done = machine.twinkle("verify")
     assert words in done.err, done
     assert done.code == (4 if case == "file-changed" else 0), done
+
+
+def test_the_signed_build_of_another_kernel_is_told(publish, machine):
+    """The publisher has signed it, for a kernel of another name: whoever serves it has put it here."""
+    publish("rekor1-build", repository="kernels-community/rms-norm")
+    for command in (["fetch", "--locked", *TARGET], ["verify"]):
+        done = machine.twinkle(*command)
+        said = " ".join(done.err.split())
+        assert done.code == 0 and "the signed metadata is that of the kernel 'layer-norm'" in said, done
+    signature = machine.twinkle("verify", "--json").json["builds"][0]["signature"]
+    assert signature["state"] == "verified" and "kernels-community/rms-norm" in signature["note"], signature
 
 
 def test_without_a_policy_what_is_unsigned_is_said_once(publish, machine):
