@@ -100,7 +100,8 @@ private:
     // What a parameter is called is often what the operator that gets it calls it.
     void add_argument_types(const std::string& schema) {
         try {
-            for (const c10::Argument& argument : jit::parseSchema(schema).arguments()) {
+            const c10::FunctionSchema parsed = jit::parseSchema(schema);
+            for (const c10::Argument& argument : parsed.arguments()) {
                 c10::TypePtr type = argument.type();
                 if (const auto optional = type->cast<c10::OptionalType>()) {
                     type = optional->getElementType();
