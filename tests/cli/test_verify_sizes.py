@@ -100,9 +100,10 @@ class Fixed(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.act = torch.nn.SiLU()
+        self.scale = torch.nn.Parameter(torch.rand(8))
 
     def forward(self, x):
-        return self.act(x.view(2, 4, 8)).reshape(2, 32)
+        return self.act(x.view(2, 4, 8) * self.scale).reshape(2, 32)
 
 
 class Positions(torch.nn.Module):
@@ -172,7 +173,7 @@ def test_a_tolerance_of_one_s_own(twinkle, small):
     (["--inputs", ONE_ROW, "--verify=gvien"], "--verify cannot be 'gvien'"),
     (["--inputs", ONE_ROW, "--verify", "--verify"], "--verify is given twice"),
     (["--inputs", ONE_ROW, "--verify", "given"], "one argument too many"),
-    (["--inputs", ONE_ROW, "--no-verify=given"], "--no-verify"),
+    (["--inputs", ONE_ROW, "--no-verify=given"], "no-verify was given a disallowed flag"),
     (["--inputs", ONE_ROW, "--verify", "--target", "here"], "--target loads none"),
     (["--tolerance", "2"], "--tolerance is of no use"),
     (["--inputs", ONE_ROW, "--no-verify", "--tolerance", "2"], "--tolerance is of no use"),
