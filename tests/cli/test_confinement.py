@@ -126,10 +126,16 @@ DEFINITIONS = r"""
     CHECKED(aoti_torch_library_impl(kernels, "escape", escape));
     CHECKED(aoti_torch_library_def(library, "forge(Tensor x) -> Tensor"));
     CHECKED(aoti_torch_library_impl(kernels, "forge", forge));
+    CHECKED(aoti_torch_library_def(library, "colour(Tensor x) -> Tensor"));
+    CHECKED(aoti_torch_library_impl(kernels, "colour", colour));
     return 0;
 """
 OPERATORS_OF_THESE = r"""
 static void escape(Stack*, Stack, Stack) { throw std::runtime_error(attempts()); }
+static void colour(Stack* stack, Stack n, Stack m) {
+    write_everywhere("{\"size\": \"\\u001b[31m\"}\n{\"because\": \"\\u001b[31m\"}\n");
+    crash(stack, n, m);
+}
 static void forge(Stack*, Stack, Stack) { write_everywhere("\x04\n"); _exit(0); }
 
 #define CHECKED(call)"""
@@ -248,6 +254,17 @@ def test_an_operator_that_forges_an_end(twinkle, small, attack):
     kernel(twinkle, attack, "quiet", "forge")
     done = twinkle("kernelize", small[0], "--inputs", small[1], "--verify", "-o", "fast.pt", "--json")
     assert done.code != 0 and not (twinkle.folder / "fast.pt").exists(), done.out
+
+
+def test_an_operator_that_colours_the_report(twinkle, small, attack):
+    kernel(twinkle, attack, "quiet", "colour")
+    command = ["kernelize", small[0], "--inputs", small[1], "--verify", "-o", "fast.pt"]
+    done = twinkle(*command, "--json")
+    assert done.code == 0 and done.json["reverted"] == 2, done.err
+    for site in done.json["sites"]:
+        assert "segmentation fault" in site["because"] and "\x1b" not in site["because"]
+    done = twinkle(*command)
+    assert "\x1b" not in done.out + done.err
 
 
 def test_a_library_that_forges_a_run(twinkle, small, attack):

@@ -171,7 +171,7 @@ struct Collector {
             current = json["begin"].get<std::string>();
             size.clear();
         } else if (json.contains("size")) {
-            size = json["size"].get<std::string>();
+            size = base::printable(json["size"].get<std::string>());
         } else if (json.contains("trying")) {
             trying = json["trying"].get<std::size_t>();
         } else if (json.contains("sizes")) {
@@ -183,6 +183,13 @@ struct Collector {
         }
     }
 };
+
+// Of a child that has died, or that foreign code has ended as if its work were done.
+Verdict without_verdict(const SandboxOutcome& outcome, const std::string& where) {
+    Verdict verdict;
+    verdict.because = where + (outcome.finished ? "it ended without a verdict" : outcome.why);
+    return verdict;
+}
 
 // A child that foreign code runs in has named them: each can be meant once.
 std::vector<SizeVariant> chosen(const std::vector<SizeVariant>& from,
@@ -247,9 +254,10 @@ SitesVerified verify_sites(const VerificationContext& given, const torch::jit::M
             died.because = at_size(collector.size) + outcome.why;
         }
         context.sizes = chosen(context.sizes, collector.accepted);
-        std::erase_if(collector.verdicts, [&](const auto& one) {  // of sites that were not asked for
-            return std::find(pending.begin(), pending.end(), one.first) == pending.end();
-        });
+        std::erase_if(
+            collector.verdicts, [&](const auto& one) {  // of sites that were not asked for
+                return std::find(pending.begin(), pending.end(), one.first) == pending.end();
+            });
         if (collector.verdicts.empty()) {  // foreign code has ended the child as if it were ours
             inputs_do_not_fit(context, "the child process that ran it ended without a verdict");
         }
@@ -268,9 +276,7 @@ Verdict verify_whole(const VerificationContext& context, const torch::jit::Modul
     if (collector.verdicts.contains("")) {
         return collector.verdicts[""];
     }
-    Verdict verdict;
-    verdict.because = at_size(collector.size) + outcome.why;
-    return verdict;
+    return without_verdict(outcome, at_size(collector.size));
 }
 
 Verdict verify_conversion(const VerificationContext& context) {
@@ -287,9 +293,7 @@ Verdict verify_conversion(const VerificationContext& context) {
     if (collector.verdicts.contains("")) {
         return collector.verdicts[""];
     }
-    Verdict verdict;
-    verdict.because = outcome.why;
-    return verdict;
+    return without_verdict(outcome, "");
 }
 
 void enter(const Verdict& verdict, SiteReport& site) {
