@@ -63,9 +63,9 @@ struct KernelizeOptions {
     // the model on these proves how: its kernel runs for that.
     std::vector<c10::IValue> inputs{};
     std::unordered_map<std::string, c10::IValue> named_inputs{};
-    // Open no library of a kernel in this process, as it is code of others: confined child processes
-    // open them, say what operators they have, and prove. The model is to be saved: it cannot be run
-    // here. Not in a process that has run models: a child has none of its threads.
+    // Open no library of a kernel in this process, as it is code of others: confined child
+    // processes open them, say what operators they have, and prove. The model is to be saved: it
+    // cannot be run here. Not in a process that has run models: a child has none of its threads.
     bool kernels_in_children = false;
     // In a child process: on this device instead of the model's own.
     std::optional<torch::Device> prove_on{};

@@ -19,7 +19,7 @@ std::string io_reason(int error_number) {
         case ENOENT: return "no such file or folder";
         case ENOTDIR: return "a part of the path is not a folder";
         case EISDIR: return "it is a folder";
-        case ELOOP: return "a symbolic link is in the way";
+        case ELOOP: return "symbolic links lead in a circle, or one is where none may be";
         case EFBIG: return "the file would be larger than allowed here";
         default: return std::generic_category().message(error_number);
     }

@@ -56,9 +56,10 @@ Mapping read_or_resolve_mapping(base::Json& request, const Arguments& arguments,
     choices.lock = project::LockDemand::fits;
     auto resolution = resolve_now(console, choices);
     request["warnings"] = resolution.warnings;
-    console.note(resolution.manifest
-                     ? "kernels as " + base::display_path(*resolution.manifest) + " says"
-                     : "no manifest here: the bundled kernels are used, by classes and by formulas");
+    console.note(
+        resolution.manifest
+            ? "kernels as " + base::display_path(*resolution.manifest) + " says"
+            : "no manifest here: the bundled kernels are used, by classes and by formulas");
     return std::move(resolution.mapping);
 }
 

@@ -136,15 +136,15 @@ void add_verification(base::Json& request, const Arguments& arguments) {
     const bool target = arguments.flag("target");
     demand(!asked || inputs, "--verify needs inputs", std::string("add ") + how_to_give);
     demand(!asked || !target, "--verify runs the kernels, and --target loads none",
-            "verify on the machine that the model is for: twinkle bench, or kernelize there");
+           "verify on the machine that the model is for: twinkle bench, or kernelize there");
     demand(!asked || !arguments.flag("no-verify"), "--verify and --no-verify exclude each other",
-            "leave out one of them");
+           "leave out one of them");
     request["verify"] = inputs && !target && !arguments.flag("no-verify");
     request["sizes"] = arguments.text("verify") != "given";
     if (const auto tolerance = arguments.text("tolerance")) {
         request["tolerance"] = checked_tolerance(*tolerance);
         demand(request["verify"].get<bool>(), "--tolerance is of no use where nothing is compared",
-                std::string("add ") + how_to_give + ", or leave out --tolerance");
+               std::string("add ") + how_to_give + ", or leave out --tolerance");
     }
 }
 

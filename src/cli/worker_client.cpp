@@ -18,8 +18,8 @@ std::string library_path(const std::filesystem::path& torch_lib) {
     return torch_lib.string() + (more ? ":" + std::string(before) : "");
 }
 
-// Kernels are code of others: what they can read, they can send away. Whether a variable is one that
-// programs keep secrets in is told by its name.
+// Kernels are code of others: what they can read, they can send away. Whether a variable is one
+// that programs keep secrets in is told by its name.
 bool is_secret(std::string_view variable) {
     for (const char* word : {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL",
                              "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY", "_AUTH"}) {

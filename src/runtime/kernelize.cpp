@@ -34,7 +34,7 @@ void runtime::declare_required(const std::vector<RequiredKernel>& required,
 namespace {
 
 runtime::KernelProvider provider_for(const KernelizeOptions& options) {
-    return !options.load_kernels        ? runtime::declare_kernel
+    return !options.load_kernels         ? runtime::declare_kernel
            : options.kernels_in_children ? runtime::try_kernel
                                          : runtime::load_kernel;
 }
@@ -44,8 +44,7 @@ runtime::KernelProvider provider_for(const KernelizeOptions& options) {
 Report kernelize_with(torch::jit::Module& model, const Mapping& mapping,
                       const KernelizeOptions& options) {
     const auto armed = runtime::apply_armed(model);
-    Report report =
-        runtime::Kernelizer(model, mapping, options, provider_for(options)).run();
+    Report report = runtime::Kernelizer(model, mapping, options, provider_for(options)).run();
     if (armed) {
         report.sites.insert(report.sites.end(), armed->sites.begin(), armed->sites.end());
         report.warnings.insert(report.warnings.end(), armed->warnings.begin(),

@@ -195,11 +195,11 @@ void Kernelizing::verify_whole(Kernelized& made,
 }
 
 base::Json verified_on(const runtime::VerificationContext& context) {
-    base::Json shapes = base::Json::array(
-        {{{"size", "given"}, {"inputs", runtime::shapes_text(context.inputs)}}});
+    base::Json shapes =
+        base::Json::array({{{"size", "given"}, {"inputs", runtime::shapes_text(context.inputs)}}});
     for (const runtime::SizeVariant& size : context.sizes) {
-        shapes.push_back({{"size", size.name()},
-                          {"inputs", runtime::shapes_text(size.of(context.inputs))}});
+        shapes.push_back(
+            {{"size", size.name()}, {"inputs", runtime::shapes_text(size.of(context.inputs))}});
     }
     return {{"shapes", std::move(shapes)}, {"tolerance", context.tolerance}};
 }

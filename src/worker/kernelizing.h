@@ -45,8 +45,8 @@ private:
     KernelizeOptions options_;
 };
 
-// What a report says of a verification: "shapes", the given ones and others that the original accepts,
-// and "tolerance", how many times the error that the rule allows was allowed.
+// What a report says of a verification: "shapes", the given ones and others that the original
+// accepts, and "tolerance", how many times the error that the rule allows was allowed.
 base::Json verified_on(const runtime::VerificationContext& context);
 
 }  // namespace twinkle::worker

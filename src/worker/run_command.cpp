@@ -157,9 +157,8 @@ void tell(const child::Send& send, const Json& json) {
 
 // The files are checked here, and the child gets what was checked.
 void ConfinedRun::find_kernels() {
-    const runtime::KernelFinder finder(request_.kernel_dirs, [&](const std::string& attempt) {
-        channel_.trace(attempt);
-    });
+    const runtime::KernelFinder finder(
+        request_.kernel_dirs, [&](const std::string& attempt) { channel_.trace(attempt); });
     for (const RequiredKernel& required : required_kernels(request_.model)) {
         channel_.stage("load-kernel", required.name);
         MappedKernel kernel = finder.find(required, request_.model);
@@ -193,8 +192,7 @@ Json ConfinedRun::run_model(const child::Send& send) {
         runtime::load_verified(kernel, std::move(files));
     }
     stage("load-model", base::display_path(request_.model));
-    torch::jit::Module model =
-        runtime::open_model(request_.model, {.allow_io = request_.allow_io});
+    torch::jit::Module model = runtime::open_model(request_.model, {.allow_io = request_.allow_io});
     if (!request_.allow_io) {
         runtime::require_no_io(model, request_.model);
     }

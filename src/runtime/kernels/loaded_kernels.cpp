@@ -63,8 +63,7 @@ std::shared_ptr<const LoadedKernel> load_kernel(const MappedKernel& kernel) {
     return load(kernel, [&] { return read_verified(kernel); });
 }
 
-std::shared_ptr<const LoadedKernel> load_verified(const MappedKernel& kernel,
-                                                  VerifiedFiles files) {
+std::shared_ptr<const LoadedKernel> load_verified(const MappedKernel& kernel, VerifiedFiles files) {
     return load(kernel, [&] { return std::move(files); });
 }
 

@@ -35,8 +35,9 @@ std::vector<std::shared_ptr<const LoadedKernel>> loaded_kernels();
 // Whether load_kernel() has loaded this build, from wherever.
 bool is_loaded(const std::string& build_id);
 
-// Where the sources and operators of a kernel come from: load_kernel; try_kernel where only children
-// may open its libraries (verify/kernel_trial.h); declare_kernel where nothing of it may run.
+// Where the sources and operators of a kernel come from: load_kernel; try_kernel where only
+// children may open its libraries (verify/kernel_trial.h); declare_kernel where nothing of it may
+// run.
 using KernelProvider = std::function<std::shared_ptr<const LoadedKernel>(const MappedKernel&)>;
 
 // Finds what a model names, and has it provided; `model` is for messages.

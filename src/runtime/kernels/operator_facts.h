@@ -33,8 +33,8 @@ std::vector<OperatorFacts> operators_of(const std::string& op_namespace);
 base::Json to_json(const OperatorFacts& facts);
 std::optional<OperatorFacts> operator_facts(const base::Json& json);
 
-// The facts of an operator by its qualified name, from the dispatcher or, where it is declared, from
-// what a child has said; none: nothing is known of it, as where it was declared for another
+// The facts of an operator by its qualified name, from the dispatcher or, where it is declared,
+// from what a child has said; none: nothing is known of it, as where it was declared for another
 // machine.
 std::optional<OperatorFacts> known_facts(const c10::OperatorName& name);
 

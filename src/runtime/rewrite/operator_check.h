@@ -13,7 +13,7 @@ namespace twinkle::runtime {
 
 // What will be asked of the code.
 struct OperatorUse {
-    std::string device;  // "cpu", "cuda:1"; of others nothing is known
+    std::string device;   // "cpu", "cuda:1"; of others nothing is known
     bool trains = false;  // gradients
 };
 

@@ -89,8 +89,8 @@ private:
         std::vector<jit::Value*> wanted;
         for (const auto& which : binding_.results) {
             if (which && list) {
-                wanted.push_back(graph_->insert(
-                    c10::aten::__getitem__, {result, static_cast<std::int64_t>(*which)}));
+                wanted.push_back(graph_->insert(c10::aten::__getitem__,
+                                                {result, static_cast<std::int64_t>(*which)}));
             } else if (which) {
                 wanted.push_back(all.at(*which));
             }

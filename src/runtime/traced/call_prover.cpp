@@ -48,9 +48,9 @@ public:
         recorded_ = record_regions(regions, calls_per_region, run);
     }
 
-    // The split with the fewest results that stay computed as they were: each of those of a call that
-    // cannot be replaced. Where several leave as many, the one of most calls: what takes them for
-    // one says nothing of the others. Where none leaves any, the one of the fewest guesses.
+    // The split with the fewest results that stay computed as they were: each of those of a call
+    // that cannot be replaced. Where several leave as many, the one of most calls: what takes them
+    // for one says nothing of the others. Where none leaves any, the one of the fewest guesses.
     Answer answer(const Question& question) {
         std::optional<Answer> best;
         std::array<std::size_t, 5> least{};
@@ -154,7 +154,8 @@ Answer answer_from(const Json& json) {
     Answer answer{json.at("split").get<std::size_t>(), {}};
     for (const Json& call : json.at("calls")) {
         if (call.is_string()) {
-            answer.calls.emplace_back(tl::make_unexpected(base::printable(call.get<std::string>())));
+            answer.calls.emplace_back(
+                tl::make_unexpected(base::printable(call.get<std::string>())));
         } else {
             answer.calls.emplace_back(binding_from(call));
         }
@@ -174,11 +175,11 @@ bool fits(const Answer& answer, const Question& question) {
         if (!call) {
             continue;
         }
-        const bool kinds = std::all_of(
-            call->sources.begin(), call->sources.end(), [](const ParameterSource& source) {
-                return source.kind >= ParameterSource::Kind::omitted &&
-                       source.kind <= ParameterSource::Kind::scalar;
-            });
+        const bool kinds = std::all_of(call->sources.begin(), call->sources.end(),
+                                       [](const ParameterSource& source) {
+                                           return source.kind >= ParameterSource::Kind::omitted &&
+                                                  source.kind <= ParameterSource::Kind::scalar;
+                                       });
         if (!kinds || !region || call->substitute >= question.substitutes->size() ||
             call->results.size() != region->results.size() ||
             (call->out && call->out->argument >= region->inputs.size())) {

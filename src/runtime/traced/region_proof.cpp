@@ -150,8 +150,8 @@ std::optional<RegionProof::Case> RegionProof::case_of(std::string what, Values i
     try {
         Case one{std::move(what), std::move(inputs), {}, {}};
         one.results = run(graph_, copies(one.inputs), false);
-        one.tolerance.summed =
-            longest_reduction([&] { one.reference = run(in_double_, in_double(one.inputs), false); });
+        one.tolerance.summed = longest_reduction(
+            [&] { one.reference = run(in_double_, in_double(one.inputs), false); });
         return one;
     } catch (const std::exception&) {
         return std::nullopt;

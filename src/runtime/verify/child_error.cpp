@@ -16,8 +16,8 @@ std::string text(const base::Json& json, const char* key) {
 }
 
 ErrorCode code_named(const std::string& name) {
-    for (const auto code : {ErrorCode::failed, ErrorCode::malformed, ErrorCode::not_found,
-                            ErrorCode::verification}) {
+    for (const auto code :
+         {ErrorCode::failed, ErrorCode::malformed, ErrorCode::not_found, ErrorCode::verification}) {
         if (error_code_name(code) == name) {
             return code;
         }

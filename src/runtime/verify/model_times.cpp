@@ -131,9 +131,11 @@ Json to_json(const Contestant& one) {
 Contestant from_json(const Json& json) {
     return {json.at("name").get<std::string>(),
             base::printable(json.at("absent").get<std::string>()),
-            {json.at("error").get<double>(), json.at("original").get<double>(),
+            {json.at("error").get<double>(),
+             json.at("original").get<double>(),
              json.at("allowed").get<double>(),
-             base::printable(json.at("problem").get<std::string>()), {}},
+             base::printable(json.at("problem").get<std::string>()),
+             {}},
             json.at("us").get<std::vector<double>>()};
 }
 
@@ -197,11 +199,9 @@ ModelTimes measure_models(const VerificationContext& context, const torch::jit::
         inputs_do_not_fit(context, *fatal);
     }
     // What the child says is only used where it has the right shape.
-    const bool complete =
-        std::equal(times.contestants.begin(), times.contestants.end(), std::begin(names),
-                   std::end(names), [](const Contestant& one, const char* name) {
-                       return one.name == name;
-                   });
+    const bool complete = std::equal(
+        times.contestants.begin(), times.contestants.end(), std::begin(names), std::end(names),
+        [](const Contestant& one, const char* name) { return one.name == name; });
     if (!outcome.finished || !complete) {
         const int running = running_now.value();
         if (doing.empty() && running >= 0 && running < static_cast<int>(std::size(names))) {

@@ -75,8 +75,8 @@ SandboxLimits SandboxLimits::for_bytes(std::uint64_t bytes) {
     constexpr int steps = 60;            // that take as long as a silence may
     SandboxLimits limits;
     limits.silence += seconds(seconds_per_gib * (bytes >> 30));
-    limits.silence = silence_of_environment().value_or(
-        std::chrono::duration_cast<seconds>(limits.silence));
+    limits.silence =
+        silence_of_environment().value_or(std::chrono::duration_cast<seconds>(limits.silence));
     limits.total = limits.silence * steps;
     limits.memory = std::max(limits.memory, copies * bytes);
     limits.confinement.gpu = at::CUDAHooksRegistry()->Has("CUDAHooks");
@@ -127,12 +127,14 @@ SandboxOutcome run_in_sandbox(
             }
         });
     if (!opened) {
-        throw Error(ErrorCode::refused,
-                    {.what = "the libraries of the kernels cannot be loaded once more",
-                     .where = "",
-                     .why = outcome.why.empty() ? "it ended" : outcome.why +
-                            ", in a child process, where they had been loaded before",
-                     .hint = "a kernel misbehaves: leave it out (--exclude), or use another one"});
+        throw Error(
+            ErrorCode::refused,
+            {.what = "the libraries of the kernels cannot be loaded once more",
+             .where = "",
+             .why = outcome.why.empty()
+                        ? "it ended"
+                        : outcome.why + ", in a child process, where they had been loaded before",
+             .hint = "a kernel misbehaves: leave it out (--exclude), or use another one"});
     }
     Unconfined& unconfined = all_unconfined();
     const std::scoped_lock lock(unconfined.mutex);

@@ -310,7 +310,7 @@ void enter(const Verdict& verdict, SiteReport& site) {
         site.status = SiteStatus::reverted;
         site.because = verdict.because;
     } else if (!verdict.because.empty()) {
-        site.because += "; " + verdict.because;
+        site.because += (site.because.empty() ? "" : "; ") + verdict.because;
     }
 }
 

@@ -27,7 +27,7 @@ struct VerificationContext {
     // Where everything runs; none: on the CPU.
     std::optional<at::Device> device = std::nullopt;
     SandboxLimits limits;
-    bool gradients = false;                         // compare them too: the model is to be trained
+    bool gradients = false;  // compare them too: the model is to be trained
     std::optional<Sampling> sampling = std::nullopt;  // none: nothing is measured
     bool steps = false;  // what is measured is steps of training, not only the forward
     std::optional<int> threads = std::nullopt;  // of LibTorch, in the child; none: its own choice
