@@ -84,17 +84,18 @@ def test_classes_of_a_trace(twinkle):
 def test_what_the_bundled_kernels_take(twinkle):
     bindings = by_name(inspected(twinkle, EXAMPLES / "traced.pt")["bindings"], "class")
     norm = bindings[LLAMA + "LlamaRMSNorm"]
-    assert (norm["by"], norm["kernel"], norm["sites"], norm["fits"]) == ("binding", "twinkle-pack: RMSNorm", 5, 5)
+    # The other four are computed by the formula of an addition and a norm.
+    assert (norm["by"], norm["kernel"], norm["sites"], norm["fits"]) == ("binding", "twinkle-pack: RMSNorm", 1, 1)
     assert {one["name"]: one["from"] for one in norm["attributes"]} == {"weight": "saved", "variance_epsilon": "graph"}
     assert norm["kept"] == [] and bindings[LLAMA + "LlamaMLP"]["fits"] == 2
-    assert len(bindings) == 2
+    assert set(bindings) == {LLAMA + "LlamaRMSNorm", LLAMA + "LlamaMLP", "add_rms_norm", "rotary"}
 
 
 def test_a_class_that_only_has_the_name_of_a_layer(twinkle):
     """Nothing is guessed from a name; but it is said, and how to bind it."""
     found = inspected(twinkle, EXAMPLES / "scripted.pt")
     norm = by_name(found["bindings"], "class")[NORM]
-    assert (norm["by"], norm["sites"], norm["fits"]) == ("name", 5, 5)
+    assert (norm["by"], norm["sites"], norm["fits"]) == ("name", 1, 1)  # the others: by the formula of additions and norms
     shown = twinkle("inspect", EXAMPLES / "scripted.pt").out
     assert f'classes = ["{NORM}"]' in shown and "--verify" in shown
 
@@ -260,7 +261,7 @@ def test_what_a_library_registers(twinkle, libraries):
     found = loaded(twinkle, libraries.get("operators"))
     assert found["ok"] and found["problems"] == []
     operators = by_name(found["operators"])
-    assert len(operators) == 14 and set(operators) >= {"misbehaving::copy", "misbehaving::crash"}
+    assert len(operators) == 15 and set(operators) >= {"misbehaving::copy", "misbehaving::crash"}
     copy = operators["misbehaving::copy"]
     assert copy["schema"] == "misbehaving::copy(Tensor x) -> Tensor" and copy["keys"] == ["CPU"]
     assert copy["mutates"] == [] and copy["aliases"] == [] and copy["found_statically"]

@@ -164,6 +164,10 @@ class Case:
 
 
 def kernelized(twinkle, case, *more, inputs=True, code=0):
+    """Without a manifest of the test's: layers alone. Formulas have tests of their own (test_patterns.py and others)."""
+    manifest = twinkle.folder / "twinkle.toml"
+    if not manifest.exists():
+        manifest.write_text('presets = ["transformers"]\n')
     if inputs:
         torch.save(tuple(case.inputs[1]), twinkle.folder / "in.pt")
         more = (*more, "--inputs", "in.pt", "--verify")

@@ -51,10 +51,10 @@ double order_of_summation(at::ScalarType dtype, std::int64_t terms) {
 
 // At the worst element a formula of other roundings may lose one bit more than one that happened to
 // lose nothing. In half precision that bit is no luck: what is computed in float32 does not lose
-// it.
+// it. It comes on top of what the sum has lost.
 double least_tolerated(at::ScalarType dtype, Norm norm, std::int64_t summed) {
     const bool one_more = norm == Norm::largest && (dtype == at::kFloat || dtype == at::kDouble);
-    return std::max(unit_roundoff(dtype) * (one_more ? 2 : 1), order_of_summation(dtype, summed));
+    return unit_roundoff(dtype) * (one_more ? 2 : 1) + order_of_summation(dtype, summed);
 }
 
 class Comparer {
