@@ -14,10 +14,10 @@ constexpr const char* head =
     R"(# What the models of this project get from kernels. `twinkle lock` pins it, `twinkle fetch` downloads it,
 # `twinkle kernelize MODEL` puts it into a model.
 
-# Bindings that come with twinkle: classes of Hugging Face transformers to the bundled kernels, by full name.
-# With "patterns" behind it, formulas too: what the bundled kernels compute and no name is left for in a trace, such as
-# an addition and the norm behind it. `twinkle kernelize MODEL --dry-run` lists what is found.
-presets = ["transformers"]
+# Bindings that come with twinkle: classes of Hugging Face transformers to the bundled kernels, by full name, and formulas:
+# what the bundled kernels compute and no name is left for in a trace, such as an addition and the norm behind it.
+# `twinkle kernelize MODEL --dry-run` lists what is found.
+presets = ["transformers", "patterns"]
 )";
 
 constexpr const char* kernels =

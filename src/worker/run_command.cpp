@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
+#include "runtime/kernels/gpu_code.h"
 #include "runtime/kernels/kernel_finder.h"
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/inputs.h"
@@ -162,6 +163,7 @@ void ConfinedRun::find_kernels() {
     for (const RequiredKernel& required : required_kernels(request_.model)) {
         channel_.stage("load-kernel", required.name);
         MappedKernel kernel = finder.find(required, request_.model);
+        runtime::require_gpu_code(kernel);  // the child may not see which GPUs there are
         auto files = runtime::read_verified(kernel);
         kernels_.emplace_back(std::move(kernel), std::move(files));
     }

@@ -56,7 +56,7 @@ def test_the_classes_of_a_model(twinkle, model, bound):
         ("RMSNorm", bound), ("SwiGLUMLP", bound)}
     text = (twinkle.folder / "twinkle.toml").read_text()
     if bound:
-        assert "LlamaRMSNorm (5 instances): twinkle-pack: RMSNorm" in text
+        assert "LlamaRMSNorm (1 instance): twinkle-pack: RMSNorm" in text
     else:
         # Names prove nothing: proposed, and right when somebody says so.
         assert '# classes = ["tiny_llama.model.RMSNorm"]' in text
@@ -91,7 +91,7 @@ from torch.nn import functional as F
 
 def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
     first, second = x.chunk(2, -1)
-    return F.silu(first) * second
+    return torch.stack([F.silu(first), second]).prod(0)  # no formula of a preset
 
 
 def rms_norm(x: torch.Tensor, eps: float) -> torch.Tensor:
