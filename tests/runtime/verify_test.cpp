@@ -161,8 +161,8 @@ TEST_CASE("what was allowed before is allowed again, and a factor allows more") 
     for (const Norm norm : {Norm::largest, Norm::euclidean}) {
         CHECK_FALSE(problem({}, norm).empty());
         CHECK(problem({20}, norm).empty());
-        CHECK(problem({1, {{2e-6, 2e-6}}}, norm).empty());
-        CHECK_FALSE(problem({1, {{1e-7, 1e-7}}}, norm).empty());
+        CHECK(problem({1, 1, {{2e-6, 2e-6}}}, norm).empty());
+        CHECK_FALSE(problem({1, 1, {{1e-7, 1e-7}}}, norm).empty());
         const auto bounds = compare(exact, exact, reference, norm).bounds;
         REQUIRE(bounds.size() == 1);
         CHECK(bounds[0].error >= unit_roundoff(at::kFloat));
