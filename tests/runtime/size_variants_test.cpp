@@ -67,7 +67,7 @@ TEST_CASE("what has the same size changes with it, and what has another does not
     given.named["mask"] = at::ones({1, 1, length, length}, at::kBool).tril();
     given.named["positions"] = at::arange(length);
     given.named["hidden"] = at::rand({1, length, 64});
-    given.named["scale"] = at::tensor(2.0);
+    given.named["scale"] = at::scalar_tensor(2.0);
     given.named["vocabulary"] = at::rand({32, 64});
     const Inputs changed = first_of(given, "batch 2, length 3");
     const auto sizes = [&](const char* name) {
@@ -136,7 +136,7 @@ TEST_CASE("long inputs are not tried in full length again") {
 
 TEST_CASE("what has no dimension has no other size") {
     CHECK(size_variants({}).empty());
-    CHECK(size_variants({{at::tensor(1.0), 3, c10::IValue()}, {}}).empty());
+    CHECK(size_variants({{at::scalar_tensor(1.0), 3, c10::IValue()}, {}}).empty());
     CHECK(size_variants({{at::zeros({0, 4})}, {}}).empty());
     CHECK(names({{at::zeros({4})}, {}}) ==
           std::vector<std::string>{"batch 1", "batch 2", "batch 3"});
