@@ -20,24 +20,45 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t most_listed = 4096;
 
-// The folders of what is mapped into this process: LibTorch, what it needs, twinkle itself.
+// libc10.so, libm.so.6
+bool is_library(const fs::path& file) {
+    const auto name = file.filename().string();
+    return name.ends_with(".so") || name.find(".so.") != std::string::npos;
+}
+
+// The folders that libraries of this process were loaded from: LibTorch, what it needs, twinkle.
 std::set<fs::path> loaded_folders() {
     std::set<fs::path> folders;
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
         const auto slash = line.find('/');
-        if (slash == std::string::npos || line.find(".so", slash) == std::string::npos) {
+        if (slash == std::string::npos) {
             continue;
         }
-        const fs::path folder = fs::path(line.substr(slash)).parent_path();
-        if (folder.string().starts_with("/proc") || folder == folder.root_path()) {
-            continue;
+        const fs::path file(line.substr(slash));
+        const fs::path folder = file.parent_path();
+        if (is_library(file) && folder.is_absolute() && folder != folder.root_path() &&
+            !folder.string().starts_with("/proc")) {
+            folders.insert(folder);
         }
-        folders.insert(folder);
-        // site-packages/torch/lib: what it opens later lies in site-packages/nvidia.
-        folders.insert(folder.parent_path().parent_path() / "nvidia");
     }
     return folders;
+}
+
+// LibTorch opens more of its own folder later. Of any other folder, which may hold what is nobody's
+// business, its libraries.
+void add_loaded(std::vector<fs::path>& files) {
+    for (const auto& folder : loaded_folders()) {
+        std::error_code error;
+        if (!fs::exists(folder / "libtorch_cpu.so", error)) {
+            const auto libraries = libraries_in(folder);
+            files.insert(files.end(), libraries.begin(), libraries.end());
+            continue;
+        }
+        files.push_back(folder);
+        // Beside site-packages/torch/lib, its libraries of CUDA lie in site-packages/nvidia.
+        files.push_back(folder.parent_path().parent_path() / "nvidia");
+    }
 }
 
 void add_library_path(std::vector<fs::path>& files) {
@@ -95,8 +116,7 @@ std::vector<fs::path> libraries_in(const fs::path& folder) {
     for (fs::directory_iterator entry(folder, error), end;
          !error && entry != end && files.size() < most_listed; entry.increment(error)) {
         std::error_code ignored;
-        if (entry->path().filename().string().find(".so") != std::string::npos &&
-            entry->is_regular_file(ignored)) {
+        if (is_library(entry->path()) && entry->is_regular_file(ignored)) {
             files.push_back(entry->path());
         }
     }
@@ -133,9 +153,7 @@ SystemFiles system_files(bool gpu) {
                              "/dev/zero"}) {
         files.readable.emplace_back(path);
     }
-    for (const auto& folder : loaded_folders()) {
-        files.readable.push_back(folder);
-    }
+    add_loaded(files.readable);
     add_library_path(files.readable);
     files.devices.emplace_back("/dev/null");
     if (gpu) {

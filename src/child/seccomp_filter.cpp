@@ -1,5 +1,7 @@
 #include "child/seccomp_filter.h"
 
+#include <asm/ioctls.h>
+#include <asm/sockios.h>
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -12,6 +14,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 namespace twinkle::child {
@@ -137,6 +140,12 @@ constexpr std::uint32_t socket_calls[] = {SYS_socket, SYS_bind,    SYS_listen,
                                           SYS_accept, SYS_accept4, SYS_socketpair};
 constexpr std::uint32_t connecting_calls[] = {SYS_connect, SYS_sendto, SYS_sendmsg, SYS_sendmmsg};
 
+// A file's owner gets a signal when there is something to read, and a terminal's reader gets what
+// is put there for it: either may be another process.
+constexpr std::initializer_list<std::uint32_t> signals_by_file{F_SETOWN, F_SETSIG, F_SETOWN_EX};
+constexpr std::initializer_list<std::uint32_t> signals_by_device{FIOSETOWN, SIOCSPGRP, TIOCSTI,
+                                                                 TIOCLINUX};
+
 class Filter {
 public:
     explicit Filter(const CallLimits& limits) {
@@ -162,6 +171,8 @@ public:
         threads_only();
         own_process_only();
         own_controls();
+        one_of_refused(SYS_fcntl, 1, signals_by_file);
+        one_of_refused(SYS_ioctl, 1, signals_by_device);
         if (limits.deny_truncation) {
             no_truncation(SYS_openat, 2);
 #if defined(__x86_64__)
@@ -251,6 +262,16 @@ private:
         add(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PTRACER, 0, 1));
         give(refused(EPERM));
         end(SYS_prctl, begin);
+    }
+
+    void one_of_refused(std::uint32_t call, unsigned number,
+                        std::initializer_list<std::uint32_t> values) {
+        const std::size_t begin = start();
+        load(argument(number));
+        for (const auto value : values) {
+            answer(value, refused(EPERM));
+        }
+        end(call, begin);
     }
 
     void no_truncation(std::uint32_t call, unsigned flags) {

@@ -36,7 +36,6 @@ base::Json signature_json(const operations::VerifiedBuild& build) {
         {"state", kernel::signature_state_name(verdict.state)},
         {"words", verdict.words},
         {"because", verdict.why},
-        {"note", verdict.note},
         {"workflow", verdict.workflow},
         {"source_repository", verdict.source_repository},
         {"time", verdict.time ? base::Json(sigstore::format_time(*verdict.time)) : base::Json()}};
@@ -135,9 +134,6 @@ int run_verify(const Arguments& arguments, Console& console) {
         if (build.signature && !build.signature->verified() && build.problems.empty()) {
             console.warn(
                 project::signature_warning(build.kernel + " " + build.variant, *build.signature));
-        }
-        if (build.signature && build.signature->verified() && !build.signature->note.empty()) {
-            console.warn(build.kernel + " " + build.variant + ": " + build.signature->note);
         }
         if (!build.locked && !build.has_digest) {
             console.warn(build.kernel + ": " + build.variant +

@@ -1,6 +1,9 @@
 #include "cli/worker_client.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
+#include <iterator>
 
 #include "base/process.h"
 #include "cli/interrupt.h"
@@ -21,13 +24,14 @@ std::string library_path(const std::filesystem::path& torch_lib) {
 // Kernels are code of others: what they can read, they can send away. Whether a variable is one
 // that programs keep secrets in is told by its name.
 bool is_secret(std::string_view variable) {
-    for (const char* word : {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL",
-                             "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY", "_AUTH"}) {
-        if (variable.find(word) != std::string_view::npos) {
-            return true;
-        }
-    }
-    return false;
+    std::string name(variable);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    constexpr std::string_view words[] = {"TOKEN",  "SECRET", "PASS",       "_PWD",
+                                          "AUTH",   "KEY",    "CREDENTIAL", "JWT",
+                                          "COOKIE", "DSN",    "_PROXY",     "SESSION_ID"};
+    return std::any_of(std::begin(words), std::end(words),
+                       [&](std::string_view word) { return name.find(word) != std::string::npos; });
 }
 
 ProcessSpec specification(const WorkerProgram& worker, const Console& console) {

@@ -75,9 +75,11 @@ const char* words_of(SignatureState state) {
         case SignatureState::signature_invalid: return "the build's signature does not hold";
         case SignatureState::metadata_malformed:
             return "the signed metadata does not say what the files of the build are";
-        case SignatureState::files_differ: break;
+        case SignatureState::files_differ:
+            return "the files of the build are not what its signed metadata says";
+        case SignatureState::other_kernel: break;
     }
-    return "the files of the build are not what its signed metadata says";
+    return "the build is signed by a trusted publisher, but as another kernel";
 }
 
 SignatureVerdict& settle(SignatureVerdict& verdict, SignatureState state, std::string why = {},
@@ -139,12 +141,16 @@ std::map<std::string, std::string> hash_files(const fs::path& folder, base::Dige
     return hashes;
 }
 
-std::string name_note(const Metadata& metadata, std::string_view repo_id) {
-    const auto name = repo_id.substr(repo_id.find('/') + 1);
-    return repo_id.empty() || name == metadata.name
-               ? ""
-               : "the signed metadata is that of the kernel '" + metadata.name +
-                     "', the repository is " + std::string(repo_id);
+// A publisher signs many kernels: whoever serves a repository may have put another's build there.
+// Builds and repositories spell one name with '-' and with '_'.
+bool is_of(const Metadata& metadata, std::string_view repo_id) {
+    const auto spelled = [](std::string_view name) {
+        std::string text(name);
+        std::replace(text.begin(), text.end(), '_', '-');
+        return text;
+    };
+    return repo_id.empty() ||
+           spelled(repo_id.substr(repo_id.find('/') + 1)) == spelled(metadata.name);
 }
 
 // The metadata that was verified, and nothing that is read again, says what the files must be.
@@ -170,8 +176,14 @@ void compare_files(const fs::path& folder, const std::string& bytes, std::string
                "get the build again; do not edit it in place");
         return;
     }
+    if (!is_of(metadata, repo_id)) {
+        settle(verdict, SignatureState::other_kernel,
+               "the signed metadata is that of the kernel '" + base::printable(metadata.name) +
+                   "', the repository is " + std::string(repo_id),
+               "use the repository of that name");
+        return;
+    }
     settle(verdict, SignatureState::verified);
-    verdict.note = name_note(metadata, repo_id);
 }
 
 }  // namespace
@@ -202,9 +214,10 @@ std::string_view signature_state_name(SignatureState state) {
         case SignatureState::metadata_differs: return "metadata-differs";
         case SignatureState::signature_invalid: return "signature-invalid";
         case SignatureState::metadata_malformed: return "metadata-malformed";
-        case SignatureState::files_differ: break;
+        case SignatureState::files_differ: return "files-differ";
+        case SignatureState::other_kernel: break;
     }
-    return "files-differ";
+    return "other-kernel";
 }
 
 SignatureVerdict check_signature(const fs::path& build_folder, std::string_view repo_id,

@@ -33,6 +33,7 @@ enum class SignatureState {
     signature_invalid,   // it does not hold
     metadata_malformed,  // what was signed is no metadata, or has no digest over the files
     files_differ,        // the files are not what the signed metadata says
+    other_kernel,        // all that holds, for a kernel of another name than the repository's
 };
 
 // "verified", "not-signed", …: the spelling used in JSON.
@@ -50,9 +51,6 @@ struct SignatureVerdict {
     std::optional<sigstore::Time> time;
     // Where the files were compared: what differs, one line each.
     std::vector<std::string> violations;
-    // Verified, and still to be told: the metadata is of a kernel with another name than the
-    // repository's. Empty: nothing.
-    std::string note;
 
     bool verified() const { return state == SignatureState::verified; }
 };

@@ -32,8 +32,6 @@ kernel::SignatureVerdict SignatureRules::check(const std::filesystem::path& buil
     }
     if (!verdict.verified()) {
         warnings.push_back(signature_warning(kernel, verdict));
-    } else if (!verdict.note.empty()) {
-        warnings.push_back(kernel + ": " + verdict.note);
     }
     return verdict;
 }

@@ -13,6 +13,7 @@
 #include "twinkle/error.h"
 #include "worker/commands.h"
 #include "worker/opened_model.h"
+#include "worker/unconfined.h"
 
 #include <algorithm>
 #include <map>
@@ -133,6 +134,7 @@ Json check_command(const Request& request, const Channel& channel) {
         }
         functions.push_back({{"function", name}, {"functions", found}});
     }
+    warn_of_unconfined(channel);
     return {{"layers", layers}, {"functions", functions}};
 }
 

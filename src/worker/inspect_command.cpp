@@ -12,6 +12,7 @@
 #include "runtime/rewrite/marker.h"
 #include "worker/commands.h"
 #include "worker/opened_model.h"
+#include "worker/unconfined.h"
 
 #include <torch/custom_class.h>
 
@@ -258,7 +259,9 @@ Json Inspection::run() {
 }  // namespace
 
 Json inspect_command(const Request& request, const Channel& channel) {
-    return Inspection(request, channel).run();
+    Json result = Inspection(request, channel).run();
+    warn_of_unconfined(channel);
+    return result;
 }
 
 }  // namespace twinkle::worker

@@ -5,6 +5,7 @@
 #include "runtime/verify/sandbox.h"
 #include "twinkle/error.h"
 #include "worker/commands.h"
+#include "worker/unconfined.h"
 
 namespace twinkle::worker {
 
@@ -55,9 +56,7 @@ base::Json inspect_kernel_command(const Request& request, const Channel& channel
     }
     channel.stage("inspect", base::display_path(*request.kernel));
     base::Json result = runtime::examine_load(load);
-    for (const std::string& text : runtime::unconfined_so_far()) {
-        channel.warning(text);
-    }
+    warn_of_unconfined(channel);
     return result;
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/verify/sandbox.h"
 #include "twinkle/twinkle.h"
 #include "worker/commands.h"
+#include "worker/unconfined.h"
 #include "worker/written.h"
 
 #include <torch/version.h>
@@ -291,9 +292,7 @@ Json ConfinedRun::run() {
         result_["written"] = written(base::hash_file(file_->temporary()));
         file_->commit();
     }
-    for (const std::string& text : runtime::unconfined_so_far()) {
-        channel_.warning(text);
-    }
+    warn_of_unconfined(channel_);
     return std::move(result_);
 }
 

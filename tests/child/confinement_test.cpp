@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -81,6 +82,24 @@ bool opens(const fs::path& path, int flags = O_RDONLY) {
         file >= 0 && ((flags & O_ACCMODE) != O_RDONLY || ::read(file, &byte, 1) >= 0);
     ::close(file);
     return could;
+}
+
+struct Pipe {
+    Pipe() { REQUIRE(::pipe(ends) == 0); }
+    ~Pipe() {
+        ::close(ends[0]);
+        ::close(ends[1]);
+    }
+    Pipe(const Pipe&) = delete;
+    Pipe& operator=(const Pipe&) = delete;
+
+    int ends[2];
+};
+
+// Whether a process, or a group, can be made to get SIGIO.
+bool signals_by_file(pid_t owner) {
+    const Pipe pipe;
+    return ::fcntl(pipe.ends[0], F_SETOWN, owner) == 0;
 }
 
 bool dials(int family) {
@@ -182,13 +201,21 @@ TEST_CASE("a confined child reaches no other file, process or network") {
         {"io_uring", [] { return ::syscall(425, 1, nullptr) >= 0 || errno != EPERM; }},
         {"survive the parent", [] { return ::prctl(PR_SET_PDEATHSIG, 0) == 0; }},
         {"be read", [] { return ::prctl(PR_SET_DUMPABLE, 1) == 0; }},
+        {"signals from a file", [&] { return signals_by_file(parent); }},
+        {"signals from a file by group", [&] { return signals_by_file(-::getpgrp()); }},
+        {"which signal",
+         [] {
+             const Pipe pipe;
+             return ::fcntl(pipe.ends[0], F_SETSIG, SIGKILL) == 0;
+         }},
+        {"type into a terminal", [] { return ::ioctl(0, TIOCSTI, "x") == 0 || errno != EPERM; }},
         {"new namespace", [] { return ::syscall(SYS_unshare, 0x10000000) == 0; }},
     });
     for (const auto& [name, done] : refused) {
         INFO(name);
         CHECK_FALSE(done);
     }
-    CHECK(refused.size() == 34);
+    CHECK(refused.size() == 38);
     CHECK(fs::file_size(scene.input()) == 5);
     CHECK(fs::file_size(scene.secret()) == 6);
     CHECK(std::string(memory) == "the parent's");

@@ -73,7 +73,8 @@ static std::string attempts() {
     const pid_t parent = getppid();
     const std::string entry = "/proc/" + std::to_string(parent);
     note(text_of("/proc/self/environ").find(SECRET) != std::string::npos, "own-environment");
-    note(std::getenv("MY_API_KEY") != nullptr, "variable");
+    for (const char* name : {"MY_API_KEY", "database_pwd", "Https_Proxy"})
+        note(std::getenv(name) != nullptr, "variable");
     note(!text_of(entry + "/environ").empty(), "parent-environment");
     note(open((entry + "/mem").c_str(), O_RDONLY) >= 0, "parent-memory");
     note(peeks(parent), "peek");
@@ -156,7 +157,7 @@ class Attack:
 
     @property
     def env(self):
-        return {"HF_TOKEN": TOKEN, "MY_API_KEY": TOKEN, "HF_HOME": self.folder / "home"}
+        return {"HF_TOKEN": TOKEN, "MY_API_KEY": TOKEN, "database_pwd": TOKEN, "Https_Proxy": TOKEN, "HF_HOME": self.folder / "home"}
 
     def library(self, name):
         if name not in self.built:

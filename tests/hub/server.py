@@ -13,6 +13,7 @@ import gzip
 import json
 import pathlib
 import re
+import socket
 import ssl
 import sys
 import threading
@@ -106,6 +107,16 @@ class Hub:
         return [entry for entry in list(self.log)
                 if fnmatch.fnmatchcase(entry.path, pattern) and method in (None, entry.method)
                 and host in (None, entry.host)]
+
+    def settle(self) -> None:
+        """Waits until all is over that clients, which have ended, have asked for."""
+        for host in (self.hub, self.files):
+            with socket.create_connection((host.address, host.port)) as last:  # those before it are accepted first
+                last.sendall(b"GET /nothing HTTP/1.1\r\nHost: hub\r\n\r\n")
+                last.recv(1)
+        deadline = time.monotonic() + 10
+        while (self.hub.connections or self.files.connections) and time.monotonic() < deadline:
+            time.sleep(0.002)
 
     def served(self) -> dict[str, int]:
         """Bytes of each blob that were sent."""

@@ -108,7 +108,7 @@ def test_kill(hub, machine, commit, moment):
         nothing_wrong_is_visible(machine, commit)
     finished, partial = finished_blobs(machine), on_disk(machine)
     hub.heal()
-    hub.served()  # what was under way has ended
+    hub.settle()
     hub.forget()
     done = machine.twinkle(*FETCH)
     assert done.code == 0, done
@@ -144,7 +144,7 @@ def test_interrupt(hub, machine, commit):
     kept = sum(on_disk(machine).values()) + sum(blob_sizes(commit)[etag] for etag in finished_blobs(machine))
     assert kept > 1 << 20
     hub.heal()
-    hub.served()
+    hub.settle()
     hub.forget()
     assert machine.twinkle(*FETCH).code == 0
     complete(machine, commit)

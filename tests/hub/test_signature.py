@@ -74,15 +74,17 @@ def test_refused_where_a_signature_is_required(publish, machine, case, words):
     assert done.code == (4 if case == "file-changed" else 0), done
 
 
-def test_the_signed_build_of_another_kernel_is_told(publish, machine):
+def test_the_signed_build_of_another_kernel_is_refused(publish, machine):
     """The publisher has signed it, for a kernel of another name: whoever serves it has put it here."""
     publish("rekor1-build", repository="kernels-community/rms-norm")
     for command in (["fetch", "--locked", *TARGET], ["verify"]):
         done = machine.twinkle(*command)
         said = " ".join(done.err.split())
-        assert done.code == 0 and "the signed metadata is that of the kernel 'layer-norm'" in said, done
-    signature = machine.twinkle("verify", "--json").json["builds"][0]["signature"]
-    assert signature["state"] == "verified" and "kernels-community/rms-norm" in signature["note"], signature
+        assert done.code == 4 and "the signed metadata is that of the kernel 'layer-norm'" in said, done
+    told = machine.twinkle("verify", "--signature", "warn", "--json")
+    signature = told.json["builds"][0]["signature"]
+    assert told.code == 0 and signature["state"] == "other-kernel", signature
+    assert "kernels-community/rms-norm" in signature["because"], signature
 
 
 def test_without_a_policy_what_is_unsigned_is_said_once(publish, machine):

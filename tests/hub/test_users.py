@@ -95,7 +95,7 @@ def test_what_another_user_has_fetched_is_used(hub, norm, place):
     before = contents(users.cache)
     hub.forget()
     assert (done := users.run(1, *FETCH)).code == 0, done
-    assert not hub.requests(host="files")
+    assert hub.served() == {}
     for command in (("--offline", *FETCH), ("cache", "list"), ("cache", "verify"), ("cache", "verify", "--dry-run"),
                     ("cache", "clean")):
         assert (done := users.run(1, *command)).code == 0, done

@@ -35,6 +35,12 @@ void add_accepted(Cases& cases) {
     SignatureSpec static_ct;
     static_ct.signer.log_extensions = std::string("\0\0\5\0\0\0\0\7", 8);
     cases.add("certificate-log-extensions", {}, static_ct);
+    SignatureSpec later{.time = at("2199-03-01T12:00:00Z")};
+    later.signer.from = later.time - minutes(5);
+    later.signer.to = later.time + minutes(5);
+    cases.add("far-future-that-the-log-has-signed", Reason::root_too_old, later);
+    later.integrated_time = at("2026-03-01T12:00:00Z");
+    cases.add("far-future-of-the-certificate-alone", Reason::invalid, later);
     SignatureSpec email;
     email.signer.names = "critical,email:someone@example.org";
     cases.add("email", {}, email).identity = "someone@example.org";

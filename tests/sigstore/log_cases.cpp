@@ -86,6 +86,13 @@ void add_log(Cases& cases) {
                flip(entry_place + "/inclusionPromise/signedEntryTimestamp"));
     cases.edit("promise-other-time", Reason::invalid, v1,
                set(entry_place + "/integratedTime", "1772366401"));
+    cases.edit("promise-of-the-last-day", Reason::invalid, v1,
+               set(entry_place + "/integratedTime", "253402300799"));
+    for (const char* time :
+         {"253402300800", "9223372036854775807", "18446744073709551616", "-1", "1e30"}) {
+        cases.edit(std::string("promise-no-time-") + time, Reason::malformed, v1,
+                   set(entry_place + "/integratedTime", time));
+    }
     cases.edit("promise-other-index", Reason::invalid, v1, set(entry_place + "/logIndex", "1005"));
     cases.edit("0.1-without-promise", Reason::malformed, {.version = "0.1", .timestamp = true},
                remove(entry_place, "inclusionPromise"));
