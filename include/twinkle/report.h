@@ -27,8 +27,6 @@ struct TWINKLE_API SiteReport {
     std::optional<double> max_error;
     std::optional<double> original_error;
     std::optional<double> allowed_error;
-    std::optional<double> time_before_us;  // median of the site alone on the inputs it saw
-    std::optional<double> time_after_us;
 };
 
 // Constants in a model's code that tie it to where it was made: a trace holds the device and the

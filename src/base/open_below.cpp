@@ -59,7 +59,7 @@ UniqueFd open_below(int folder, const std::string& path, int flags, mode_t mode)
     long fd = -1;
     do {
         fd = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof(how));
-    } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+    } while (fd < 0 && errno == EINTR);
     // A container's filter may answer with either; a true EPERM comes back from the steps.
     if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
         return open_step_by_step(folder, path, flags, mode);

@@ -27,7 +27,7 @@ std::string value_text(const Json& value) {
             }
             return base::join(parts, ", ");
         }
-        default: return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+        default: return base::json_line(value);
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "kernel/schema.h"
+#include "twinkle/error.h"
 
 namespace fs = std::filesystem;
 
@@ -30,10 +31,10 @@ public:
                 continue;
             }
             if (take("R\"")) {
-                text = text.value_or("") + raw();
+                append(text, raw());
             } else if (source_[at_] == '"') {
                 ++at_;
-                text = text.value_or("") + quoted('"');
+                append(text, quoted('"'));
             } else {
                 if (text) {
                     one(*text);
@@ -50,6 +51,13 @@ public:
     }
 
 private:
+    static void append(std::optional<std::string>& text, const std::string& more) {
+        if (!text) {
+            text.emplace();
+        }
+        *text += more;
+    }
+
     static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
     bool take(std::string_view token) {
@@ -93,15 +101,15 @@ private:
         return text;
     }
 
-    // delimiter(…)delimiter", behind R"
+    // delimiter(…)delimiter", behind R"; a delimiter has at most 16 characters.
     std::string raw() {
-        const auto open = source_.find('(', at_);
+        const auto delimiter = source_.substr(at_, 17);
+        const auto open = delimiter.find('(');
         if (open == std::string_view::npos) {
-            at_ = source_.size();
             return "";
         }
-        const std::string end = ")" + std::string(source_.substr(at_, open - at_)) + "\"";
-        at_ = open + 1;
+        const std::string end = ")" + std::string(delimiter.substr(0, open)) + "\"";
+        at_ += open + 1;
         const std::size_t begin = at_;
         skip_past(end);
         const std::size_t size = at_ - begin;
@@ -153,9 +161,13 @@ std::vector<MappedOperator> operators_of_bindings(const fs::path& folder) {
     std::sort(files.begin(), files.end());
     Found found;
     for (const fs::path& file : files) {
-        const auto text = base::read_file(file, "C++ source", largest_binding);
-        if (text.find("TORCH_LIBRARY") != std::string::npos) {
-            add_operators(text, found);
+        try {
+            const auto text = base::read_file(file, "C++ source", largest_binding);
+            if (text.find("TORCH_LIBRARY") != std::string::npos) {
+                add_operators(text, found);
+            }
+        } catch (const Error&) {
+            continue;  // operators are learned from what can be read
         }
     }
     return listed(found);

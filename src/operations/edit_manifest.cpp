@@ -46,6 +46,9 @@ LockReport write_and_lock(Workplace& place, const Project& project, const std::s
     } catch (const Error& error) {
         bring_back(old, project, error);
         throw;
+    } catch (...) {
+        old.commit();
+        throw;
     }
 }
 

@@ -16,9 +16,7 @@ Json optional_json(const std::optional<double>& value) {
 Json measured_json(const SiteReport& site) {
     return {{"max_error", optional_json(site.max_error)},
             {"original_error", optional_json(site.original_error)},
-            {"allowed_error", optional_json(site.allowed_error)},
-            {"time_before_us", optional_json(site.time_before_us)},
-            {"time_after_us", optional_json(site.time_after_us)}};
+            {"allowed_error", optional_json(site.allowed_error)}};
 }
 
 Json site_json(const SiteReport& site) {

@@ -38,8 +38,7 @@ std::string to_text(const CudaDriver& driver) {
     for (const Gpu& gpu : driver.gpus) {
         gpus.push_back({gpu.name, gpu.arch, gpu.memory_bytes});
     }
-    const base::Json json = {{"version", driver.version.text()}, {"gpus", gpus}};
-    return json.dump(-1, ' ', false, base::Json::error_handler_t::replace);
+    return base::json_line({{"version", driver.version.text()}, {"gpus", gpus}});
 }
 
 std::optional<CudaDriver> from_text(const std::string& text) {

@@ -9,7 +9,7 @@ namespace twinkle::worker {
 using base::Json;
 
 void Channel::send(const Json& line) const {
-    const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    const std::string text = base::json_line(line) + "\n";
     if (base::write_all(descriptor_, text) != 0) {
         ::_exit(1);  // nobody listens any more
     }

@@ -154,7 +154,7 @@ private:
 };
 
 void tell(const child::Send& send, const Json& json) {
-    send(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+    send(base::json_line(json));
 }
 
 // The files are checked here, and the child gets what was checked.

@@ -525,6 +525,7 @@ TEST_CASE("layer source: texts that are used are those of Python") {
     CHECK(text("f'{3:04d}|{3.14159:8.2f}|{\"ab\":>4}|{\"ab\":*^6}|{255:x}|{1234567:,}'") ==
           "0003|    3.14|  ab|**ab**|ff|1,234,567");
     CHECK(text("f'{0.5:%}|{-3:+d}|{12.5:e}|{1.5!s:>5}'") == "50.000000%|-3|1.250000e+01|  1.5");
+    CHECK(text("f'{1e400} {-1e400:.1f} {1e400:+07e} {None!s:>5}'") == "inf -inf +000inf  None");
     refused("return x if str(self.eps) == '1' else x", "the text of a value of type float");
     refused("return x if f'{self.eps:.2f}' == '1' else x", "not known while compiling");
     refused("return x if '%d' % x.dim() == '2' else x", "a % format outside of a message");
@@ -544,7 +545,12 @@ TEST_CASE("layer source: functions under other names, partial, and objects that 
     same("return forwarding.add(x, x)", x * 2);
     refused("return forwarding.own() * x", "own of the object of the Python class Forwarding");
     refused("return counting.add(x, x)", "does more than ask another object", anywhere);
-    refused("g = functools.partial(x, 1)\nreturn g()", "");
+    refused("g = functools.partial(x, 1)\nreturn g()", "partial");
+    std::string nested = "or_nothing, x";
+    for (int depth = 0; depth < 60; ++depth) {
+        nested = "p(" + nested + (depth == 59 ? ", y=x)" : ")");
+    }
+    same("from functools import partial as p\ng = " + nested + "\nreturn g()", x * 2);
 }
 
 TEST_CASE("layer source: what torch is and which devices there are") {

@@ -58,6 +58,16 @@ TEST_CASE("the longest sum of a computation is found") {
                    {x, at::rand({4, 7})}) == 7);
     CHECK(terms_of("def forward(self, x, w):\n    return torch.conv1d(x, w)\n",
                    {x, at::rand({4, 5, 3})}) == 15);
+    CHECK(terms_of("def forward(self, x):\n    return torch.group_norm(x, 2)\n",
+                   {at::rand({3, 6, 7})}) == 21);
+    const at::Tensor bias = at::zeros({7}).requires_grad_();
+    CHECK(longest_reduction([&] {
+              at::layer_norm(at::rand({40, 5, 7}), {7}, at::ones({7}), bias).sum().backward();
+          }) == 1400);
+    CHECK(longest_reduction([&] {
+              at::layer_norm(at::rand({40, 5, 7}), {7}, at::ones({7}), bias)
+                  .backward(at::ones({40, 5, 7}));
+          }) == 200);
     // Of this run only.
     CHECK(longest_reduction([] {}) == 1);
     CHECK_THROWS(longest_reduction([] { throw std::runtime_error("x"); }));

@@ -1,4 +1,5 @@
 #include "runtime/inspect/loaded_library.h"
+#include "base/json.h"
 #include "runtime/format.h"
 
 #include "base/text.h"
@@ -181,8 +182,7 @@ Json describe(const c10::OperatorName& name, const std::set<c10::DispatchKey>& k
 }
 
 void send_problem(const Send& send, const std::string& text) {
-    send(Json{{"problem", base::printable(text)}}.dump(-1, ' ', false,
-                                                       Json::error_handler_t::replace));
+    send(base::json_line({{"problem", base::printable(text)}}));
 }
 
 // What is there now and was not before.
@@ -194,8 +194,7 @@ void send_registrations(const OperatorKeys& before, const LibraryLoad& load, con
         if (known == before.end()) {
             namespaces.insert(name.getNamespace() ? std::string(*name.getNamespace()) : "");
             if (listed++ < most_listed) {
-                send(Json{{"operator", describe(name, keys, load)}}.dump(
-                    -1, ' ', false, Json::error_handler_t::replace));
+                send(base::json_line({{"operator", describe(name, keys, load)}}));
             }
             if (!c10::Dispatcher::singleton().findSchema(name)) {
                 send_problem(send, name_of(name) + " has kernels, but is not defined");
@@ -257,8 +256,7 @@ void load_in_child(const LibraryLoad& load, const Send& send) {
     for (const auto& library : load.libraries) {
         if (::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
             const char* why = ::dlerror();
-            send(Json{{"failed", base::printable(why != nullptr ? why : "")}}.dump(
-                -1, ' ', false, Json::error_handler_t::replace));
+            send(base::json_line({{"failed", base::printable(why != nullptr ? why : "")}}));
             return;
         }
     }
@@ -267,7 +265,7 @@ void load_in_child(const LibraryLoad& load, const Send& send) {
     }
     send_registrations(before, load, send);
     std::fflush(nullptr);
-    send(Json{{"output", output.text()}}.dump(-1, ' ', false, Json::error_handler_t::replace));
+    send(base::json_line({{"output", output.text()}}));
 }
 
 }  // namespace

@@ -212,9 +212,9 @@ jit::Expr Expressions::callee(const py::Call& node, const Range& range,
     if (!partial) {
         return lower(*node.func);
     }
+    const jit::Expr function = inputs.front();  // lowered twice, nested ones would be 2^depth times
     inputs.erase(inputs.begin());
-    return jit::Select::create(range, lower(*node.args.front()),
-                               jit::Ident::create(range, lowered_name::partial));
+    return jit::Select::create(range, function, jit::Ident::create(range, lowered_name::partial));
 }
 
 jit::Expr Expressions::call(const py::Call& node, const Range& range) {

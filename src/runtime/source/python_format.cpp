@@ -3,7 +3,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
 namespace twinkle::runtime {
 
@@ -203,40 +202,46 @@ std::string shortest(double value) {
     return digits.insert(static_cast<std::size_t>(exponent) + 1, ".");
 }
 
+// With the digits that are asked for, whatever the locale.
+std::string with_digits(double magnitude, const Specification& spec) {
+    std::array<char, 600> text{};
+    const auto end =
+        std::to_chars(text.data(), text.data() + text.size(), magnitude,
+                      spec.type == 'e' ? std::chars_format::scientific : std::chars_format::fixed,
+                      spec.precision.value_or(6))
+            .ptr;
+    return {text.data(), end};
+}
+
 std::optional<std::string> of_float(double value, const Specification& spec) {
-    if (!std::isfinite(value) || (spec.commas && spec.zero)) {
+    const bool known = (spec.type == 0 && !spec.precision) || spec.type == 'f' ||
+                       spec.type == 'e' || spec.type == '%';
+    if (!known || (spec.commas && spec.zero)) {
         return std::nullopt;
     }
-    const std::string sign = sign_of(std::signbit(value), spec);
-    const double magnitude = std::abs(value);
-    std::string body;
-    if (spec.type == 0 && !spec.precision) {
-        body = shortest(magnitude);
-    } else if (spec.type == 'f' || spec.type == 'e' || spec.type == '%') {
-        const char* format = spec.type == 'e' ? "%.*e" : "%.*f";
-        std::array<char, 600> text{};
-        std::snprintf(text.data(), text.size(), format, spec.precision.value_or(6),
-                      spec.type == '%' ? magnitude * 100 : magnitude);
-        body = std::string(text.data()) + (spec.type == '%' ? "%" : "");
-    } else {
-        return std::nullopt;
-    }
+    const std::string sign = sign_of(std::signbit(value) && !std::isnan(value), spec);
+    const double magnitude = std::abs(spec.type == '%' ? value * 100 : value);
+    std::string body = std::isnan(value)       ? "nan"
+                       : std::isinf(magnitude) ? "inf"
+                       : spec.type == 0        ? shortest(magnitude)
+                                               : with_digits(magnitude, spec);
+    body += spec.type == '%' ? "%" : "";
     return padded(sign, spec.commas ? with_commas(body) : body, spec, '>');
 }
 
 }  // namespace
 
-std::string python_text(const c10::IValue& value) {
+std::optional<std::string> python_text(const c10::IValue& value) {
+    if (value.isNone()) {
+        return "None";
+    }
     if (value.isString()) {
         return value.toStringRef();
     }
     if (value.isBool()) {
         return value.toBool() ? "True" : "False";
     }
-    if (value.isInt() || value.isDouble()) {
-        return python_format(value, "").value_or("");
-    }
-    return "";
+    return python_format(value, "");
 }
 
 std::optional<std::string> python_format(const c10::IValue& value,
@@ -249,7 +254,7 @@ std::optional<std::string> python_format(const c10::IValue& value,
         return of_text(value.toStringRef(), *spec);
     }
     if (value.isBool()) {
-        return specification.empty() ? std::optional(python_text(value))
+        return specification.empty() ? python_text(value)
                                      : of_integer(value.toBool() ? 1 : 0, *spec);
     }
     if (value.isInt()) {

@@ -13,7 +13,7 @@ namespace twinkle::runtime {
 std::optional<std::string> python_format(const c10::IValue& value,
                                          const std::string& specification);
 
-// str(value) of a text, a flag, an integer or a float; empty for others.
-std::string python_text(const c10::IValue& value);
+// str(value) of None, a text, a flag, an integer or a float; none for others.
+std::optional<std::string> python_text(const c10::IValue& value);
 
 }  // namespace twinkle::runtime

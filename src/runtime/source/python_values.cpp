@@ -137,11 +137,14 @@ EmittedValue emit_format(const jit::SourceRange& loc, jit::GraphFunction& m,
         throw(jit::ErrorReport(loc) << "a format specification of a value that is not known while "
                                        "compiling, outside of a message");
     }
-    const auto text =
-        conversion == "s" || conversion.empty()
-            ? python_format(conversion == "s" ? c10::IValue(python_text(*value)) : *value,
-                            specification)
-            : std::nullopt;
+    std::optional<c10::IValue> formatted = *value;
+    if (conversion == "s") {
+        const auto said = python_text(*value);
+        formatted = said ? std::optional<c10::IValue>(*said) : std::nullopt;
+    }
+    const auto text = formatted && (conversion == "s" || conversion.empty())
+                          ? python_format(*formatted, specification)
+                          : std::nullopt;
     if (!text) {
         throw(jit::ErrorReport(loc) << "the format specification :" << specification << " of a "
                                     << value->tagKind() << ", outside of a message");

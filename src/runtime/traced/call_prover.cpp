@@ -254,15 +254,15 @@ std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
             try {
                 prover.emplace(questions, run);
             } catch (const std::exception& error) {
-                send(Json{{"fatal", run_error(error.what())}}.dump());
+                send(base::json_line({{"fatal", run_error(error.what())}}));
                 return;
             }
             for (std::size_t i = 0; i < questions.size(); ++i) {
                 if (answers.contains(i)) {
                     continue;
                 }
-                send(Json{{"begin", i}}.dump());
-                send(to_json(prover->answer(questions[i])).dump());
+                send(base::json_line({{"begin", i}}));
+                send(base::json_line(to_json(prover->answer(questions[i]))));
                 if (!still_works(device)) {
                     return;  // the others are for another child
                 }

@@ -1,6 +1,7 @@
 #include "runtime/verify/kernel_trial.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/gpu_code.h"
@@ -35,12 +36,11 @@ void load_and_tell(const MappedKernel& kernel, std::vector<SealedLibrary>& libra
     try {
         open_op_libraries(kernel, std::move(libraries));
     } catch (const Error& error) {
-        send(Json{{"error", to_json(error)}}.dump(-1, ' ', false, Json::error_handler_t::replace));
+        send(base::json_line({{"error", to_json(error)}}));
         return;
     }
     for (const OperatorFacts& facts : operators_of(kernel.op_namespace)) {
-        send(Json{{"operator", to_json(facts)}}.dump(-1, ' ', false,
-                                                     Json::error_handler_t::replace));
+        send(base::json_line({{"operator", to_json(facts)}}));
     }
 }
 

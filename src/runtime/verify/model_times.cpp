@@ -53,7 +53,7 @@ Entry frozen(const Entry& from, const char* name, bool training) {
 
 std::vector<Entry> enter_models(const VerificationContext& context,
                                 const torch::jit::Module& kernelized, const Send& send) {
-    const auto making = [&](const char* name) { send(Json{{"doing", name}}.dump()); };
+    const auto making = [&](const char* name) { send(base::json_line({{"doing", name}})); };
     std::vector<Entry> entries;
     entries.push_back({{names[original], {}, {}, {}}, open_original(context)});
     share_parameters(*entries[original].model, kernelized);
@@ -73,7 +73,7 @@ c10::IValue reference_of(const VerificationContext& context) {
 void compare_results(const VerificationContext& context, std::vector<Entry>& entries,
                      const Send& send) {
     const auto result_of = [&](const Entry& entry) {
-        send(Json{{"doing", entry.said.name}}.dump());
+        send(base::json_line({{"doing", entry.said.name}}));
         return run_seeded(*entry.model, "forward", deep_copy(context.inputs));
     };
     const c10::IValue want = result_of(entries[original]);
@@ -101,7 +101,7 @@ void take_turns(const VerificationContext& context, std::vector<Entry>& entries,
         Entry& entry = entries[i];
         if (entry.model) {
             // Whoever crashes or hangs is the one that was announced last.
-            send(Json{{"doing", entry.said.name}}.dump());
+            send(base::json_line({{"doing", entry.said.name}}));
             runs.push_back([&running_now, i, run = contestant(*entry.model, calls, context.steps)] {
                 running_now.leave(static_cast<int>(i));
                 run();
@@ -110,7 +110,7 @@ void take_turns(const VerificationContext& context, std::vector<Entry>& entries,
             running.push_back(&entry.said);
         }
     }
-    send(Json{{"doing", ""}}.dump());
+    send(base::json_line({{"doing", ""}}));
     Samples samples = time_in_turns(runs, *context.sampling, alive);
     for (std::size_t i = 0; i < running.size(); ++i) {
         running[i]->us = std::move(samples[i]);
@@ -151,7 +151,7 @@ void measure(const VerificationContext& given, const torch::jit::Module& kerneli
     try {
         compare_results(context, entries, send);
     } catch (const std::exception& error) {
-        send(Json{{"fatal", first_line(error)}}.dump());
+        send(base::json_line({{"fatal", first_line(error)}}));
         return;
     }
     take_turns(context, entries, send, running_now);
@@ -159,10 +159,9 @@ void measure(const VerificationContext& given, const torch::jit::Module& kerneli
     for (const Entry& entry : entries) {
         list.push_back(to_json(entry.said));
     }
-    send(Json{{"contestants", list},
-              {"threads", at::get_num_threads()},
-              {"capability", at::get_cpu_capability()}}
-             .dump());
+    send(base::json_line({{"contestants", list},
+                          {"threads", at::get_num_threads()},
+                          {"capability", at::get_cpu_capability()}}));
 }
 
 }  // namespace

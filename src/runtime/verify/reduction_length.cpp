@@ -36,6 +36,10 @@ const std::unordered_map<std::string_view, Shows>& operators() {
         {"aten::linalg_vector_norm", Shows::reduced},
         {"aten::logsumexp", Shows::reduced},
         {"aten::native_batch_norm", Shows::reduced},
+        {"aten::native_group_norm", Shows::reduced},
+        {"aten::native_batch_norm_backward", Shows::reduced},
+        {"aten::native_group_norm_backward", Shows::reduced},
+        {"aten::native_layer_norm_backward", Shows::reduced},
         {"aten::mm", Shows::last},
         {"aten::bmm", Shows::last},
         {"aten::mv", Shows::last},
@@ -132,7 +136,7 @@ void ends(const at::RecordFunction& call, at::ObserverContext* context) {
     if (context == nullptr || call.outputs().empty() || !call.outputs().back().isTensor()) {
         return;
     }
-    // Of several results the last, which is a statistic: one for each sum.
+    // Of several results the last, which is a statistic or a bias's gradient: one for each sum.
     const at::Tensor& result = call.outputs().back().toTensor();
     if (result.defined() && result.numel() > 0) {
         raise_to(static_cast<const Reduced*>(context)->elements / result.numel());

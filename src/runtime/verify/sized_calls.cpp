@@ -40,7 +40,7 @@ bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
         if (numbers.contains(variant.number)) {
             continue;
         }
-        send(base::Json{{"trying", i}}.dump());
+        send(base::json_line({{"trying", i}}));
         try {
             const Inputs inputs = variant.of(context.inputs);
             recordings.push_back({size_text(variant, inputs), record_size(recorder, inputs)});
@@ -53,7 +53,7 @@ bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
             return false;
         }
     }
-    send(base::Json{{"sizes", accepted}}.dump());
+    send(base::json_line({{"sizes", accepted}}));
     return true;
 }
 

@@ -62,7 +62,7 @@ void limit_threads(const VerificationContext& context) {
 }
 
 std::function<void(const std::string&)> sender_of_sizes(const Send& send) {
-    return [&send](const std::string& size) { send(Json{{"size", size}}.dump()); };
+    return [&send](const std::string& size) { send(base::json_line({{"size", size}})); };
 }
 
 // In the child. Sends {"fatal"}, or {"trying"} and {"sizes"} (sized_calls.h) and, for sites until
@@ -79,7 +79,7 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
     try {
         recordings.push_back({"", record_size(recorder, context.inputs)});
     } catch (const std::exception& error) {
-        send(Json{{"fatal", run_error(error.what())}}.dump());
+        send(base::json_line({{"fatal", run_error(error.what())}}));
         return;
     }
     if (!record_sizes(recorder, context, send, recordings)) {
@@ -91,7 +91,7 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
     const InlinedSites inlined_reference = inlined_sites(kernelized, reference, sites);
     compute_in_double(reference);
     for (const std::string& site : sites) {
-        send(Json{{"begin", site}}.dump());
+        send(base::json_line({{"begin", site}}));
         const auto replaced = module_at(kernelized, site);
         // Where there is none it stands in what another site has replaced.
         const auto calls = replaced ? calls_of(site, recordings) : std::vector<SizedCalls>(1);
@@ -103,7 +103,7 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
                               sender_of_sizes(send),
                               context};
         const Verdict verdict = judge(contest, calls);
-        send(Json{{"verdict", to_json(verdict)}}.dump());
+        send(base::json_line({{"verdict", to_json(verdict)}}));
         if (!verdict.right && !still_works(context.device)) {
             return;  // the other sites are for another child
         }
@@ -124,12 +124,11 @@ void judge_whole(const VerificationContext& given, const torch::jit::Module& mad
         const Inputs inputs = variant.of(context.inputs);
         calls.push_back({size_text(variant, inputs), {{"forward", inputs}}});
     }
-    send(Json{{"begin", ""}}.dump());
-    send(Json{
-        {"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
-                                   sign_of_life(send), sender_of_sizes(send), context, measure},
-                                  calls))}}
-             .dump());
+    send(base::json_line({{"begin", ""}}));
+    send(base::json_line(
+        {{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
+                                    sign_of_life(send), sender_of_sizes(send), context, measure},
+                                   calls))}}));
 }
 
 Verdict judge_converted(const VerificationContext& given) {
@@ -210,7 +209,7 @@ std::function<void()> sign_of_life(const Send& send) {
     return [&send, last = Clock::time_point{}]() mutable {
         if (const auto now = Clock::now(); now - last > std::chrono::milliseconds(100)) {
             last = now;
-            send(Json{{"alive", true}}.dump());
+            send(base::json_line({{"alive", true}}));
         }
     };
 }
@@ -286,8 +285,8 @@ Verdict verify_conversion(const VerificationContext& context) {
         [&](const Send& send) {
             const torch::NoGradGuard no_grad;
             limit_threads(context);
-            send(Json{{"begin", ""}}.dump());
-            send(Json{{"verdict", to_json(judge_converted(context))}}.dump());
+            send(base::json_line({{"begin", ""}}));
+            send(base::json_line({{"verdict", to_json(judge_converted(context))}}));
         },
         [&](std::string_view line) { collector.take(line); });
     if (collector.verdicts.contains("")) {
