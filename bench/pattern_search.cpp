@@ -2,10 +2,10 @@
 // finding its functions in a trace does: pattern_search MAPPING MODEL… prints for each model as
 // JSON what there is of it, the places that were found, and for each stage the seconds of processor
 // time and of the clock: the shortest of many rounds and their median; and those of the first.
-#include "runtime/model/graph_walk.h"
+#include "runtime/graph/graph_walk.h"
+#include "runtime/graph/sites.h"
 #include "runtime/patterns/pattern_sites.h"
-#include "runtime/rewrite/inlined_code.h"
-#include "runtime/rewrite/sites.h"
+#include "runtime/trace/inlined_code.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
 

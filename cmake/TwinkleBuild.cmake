@@ -31,8 +31,7 @@ if(CCACHE_PROGRAM)
 endif()
 
 add_library(twinkle_options INTERFACE)
-target_include_directories(twinkle_options INTERFACE
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+target_include_directories(twinkle_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
 target_compile_options(twinkle_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local
                        -Wnon-virtual-dtor $<$<BOOL:${TWINKLE_WERROR}>:-Werror>)
 target_compile_definitions(twinkle_options INTERFACE TWINKLE_VERSION="${PROJECT_VERSION}")
@@ -96,13 +95,26 @@ function(twinkle_unity result size)
     set(${result} ${batches} PARENT_SCOPE)
 endfunction()
 
+# twinkle_view(RESULT FOLDER): an include path that shows one folder of src/ and nothing else, so that an include of
+# what a target has not named as its dependency does not compile.
+function(twinkle_view result folder)
+    string(MAKE_C_IDENTIFIER ${folder} id)
+    set(view ${CMAKE_BINARY_DIR}/view/${id})
+    get_filename_component(parent ${view}/${folder} DIRECTORY)
+    file(MAKE_DIRECTORY ${parent})
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/${folder} ${view}/${folder} SYMBOLIC)
+    set(${result} ${view} PARENT_SCOPE)
+endfunction()
+
 # twinkle_part(NAME [DEPENDS …]): one static library per folder of src/. Its dependencies are the
-# folders below it; CMake thereby keeps the direction that ARCHITECTURE.md draws.
+# folders below it; it sees their headers only. tests/structure compares both with the includes and ARCHITECTURE.md.
 function(twinkle_part name)
     cmake_parse_arguments(PART "" "" "DEPENDS" ${ARGN})
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
     twinkle_unity(sources 10 ${sources})
     add_library(twinkle_${name} STATIC ${sources})
+    twinkle_view(view ${name})
+    target_include_directories(twinkle_${name} PUBLIC ${view})
     target_link_libraries(twinkle_${name} PUBLIC twinkle_options ${PART_DEPENDS})
     if(name STREQUAL base)
         target_precompile_headers(twinkle_base PRIVATE <nlohmann/json.hpp> <filesystem> <map> <optional> <string> <vector>)

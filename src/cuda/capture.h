@@ -2,7 +2,7 @@
 // One CUDA graph with the memory that it works in.
 
 #include "cuda/own_event.h"
-#include "runtime/graphs/graph_backend.h"
+#include "runtime/replay/graph_backend.h"
 
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>

@@ -2,7 +2,7 @@
 // leaves behind when a capture fails differs between versions (a pool that is never freed, an
 // allocator that still serves it, a generator that refuses to draw), and here every failure is to
 // leave nothing.
-#include "runtime/graphs/graph_backend.h"
+#include "runtime/replay/graph_backend.h"
 
 #include "cuda/capture.h"
 #include "cuda/own_event.h"

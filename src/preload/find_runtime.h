@@ -2,7 +2,7 @@
 // Finds the libtwinkle that fits the LibTorch of this process, and lets it load a model's kernels.
 
 // What torch::jit::load was given. The values are part of libtwinkle's interface
-// (runtime/preload_entry.cpp).
+// (runtime/api/preload_entry.cpp).
 enum twinkle_source { TWINKLE_PATH = 0, TWINKLE_STREAM = 1, TWINKLE_READER = 2 };
 
 // `model`: a path (const char*), a std::istream*, or a std::shared_ptr<ReadAdapterInterface>*.

@@ -2,7 +2,7 @@
 #include "kernel/build.h"
 #include "kernel/operators.h"
 #include "runtime/inspect/loaded_library.h"
-#include "runtime/verify/sandbox.h"
+#include "runtime/trial/sandbox.h"
 #include "twinkle/error.h"
 #include "worker/commands.h"
 #include "worker/unconfined.h"

@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "runtime/model/debug_info.h"
 #include "runtime/model/model_file.h"
-#include "runtime/verify/sandbox.h"
+#include "runtime/trial/sandbox.h"
 #include "worker/commands.h"
 #include "worker/kernelizing.h"
 #include "worker/written.h"

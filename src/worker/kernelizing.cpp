@@ -8,7 +8,7 @@
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/patterns/pattern_calls.h"
 #include "runtime/selection/modes.h"
-#include "runtime/verify/kernel_trial.h"
+#include "runtime/trial/kernel_trial.h"
 #include "target/machine.h"
 #include "worker/opened_model.h"
 

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "runtime/model/io_operators.h"
 #include "runtime/model/model_file.h"
-#include "runtime/verify/sandbox.h"
+#include "runtime/trial/sandbox.h"
 #include "twinkle/error.h"
 
 namespace twinkle::worker {

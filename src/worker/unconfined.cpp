@@ -1,6 +1,6 @@
 #include "worker/unconfined.h"
 
-#include "runtime/verify/sandbox.h"
+#include "runtime/trial/sandbox.h"
 
 namespace twinkle::worker {
 

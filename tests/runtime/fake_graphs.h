@@ -2,7 +2,7 @@
 // Captured runs on the CPU: a replay runs the model again and writes what it gives into the same
 // outputs. What can go wrong on a GPU happens on request.
 
-#include "runtime/graphs/model_graphs.h"
+#include "runtime/replay/model_graphs.h"
 #include "torchscript.h"
 
 #include <atomic>

@@ -2,8 +2,8 @@
 // why, and that no result is lost. tests/gpu has the same on a GPU.
 
 #include "runtime/fake_graphs.h"
-#include "runtime/graphs/graph_obstacles.h"
-#include "runtime/graphs/same_results.h"
+#include "runtime/replay/graph_obstacles.h"
+#include "runtime/replay/same_results.h"
 #include "twinkle/error.h"
 
 #include <ATen/autocast_mode.h>

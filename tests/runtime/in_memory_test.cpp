@@ -1,7 +1,7 @@
 // Kernelize of models in memory: before the first run and after it, shared instances, hooks,
 // copies, and threads.
 
-#include "runtime/rewrite/sites.h"
+#include "runtime/graph/sites.h"
 #include "runtime/scripted.h"
 #include "twinkle/twinkle.h"
 

@@ -1,8 +1,8 @@
 // What is told of a file without loading it.
 
+#include "runtime/graph/class_name.h"
 #include "runtime/inspect/saved_code.h"
 #include "runtime/model/other_file.h"
-#include "runtime/rewrite/class_name.h"
 
 // After LibTorch.
 #include "catch.h"

@@ -1,11 +1,11 @@
 // Sites, their classes and their graphs.
 
+#include "runtime/classes/own_class.h"
+#include "runtime/graph/class_name.h"
+#include "runtime/graph/sites.h"
+#include "runtime/layers/lost_attributes.h"
+#include "runtime/model/marker.h"
 #include "runtime/model/no_kernel_loading.h"
-#include "runtime/rewrite/class_name.h"
-#include "runtime/rewrite/lost_attributes.h"
-#include "runtime/rewrite/marker.h"
-#include "runtime/rewrite/own_class.h"
-#include "runtime/rewrite/sites.h"
 #include "runtime/scripted.h"
 
 #include <torch/csrc/jit/ir/irparser.h>

@@ -1,9 +1,9 @@
 // What tracing does to a module, one case each, as graphs: attributes lost, parameters passed,
 // tuples flattened, outputs dropped. Whole traced models are driven from tests/cli.
 
-#include "runtime/rewrite/lost_attributes.h"
-#include "runtime/rewrite/passed_parameters.h"
-#include "runtime/rewrite/site_adapter.h"
+#include "runtime/graph/passed_parameters.h"
+#include "runtime/layers/lost_attributes.h"
+#include "runtime/layers/site_adapter.h"
 #include "runtime/scripted.h"
 #include "twinkle/twinkle.h"
 

@@ -3,10 +3,10 @@
 
 #include "runtime/model/inputs.h"
 #include "runtime/scripted.h"
+#include "runtime/trial/sandbox.h"
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/comparison.h"
 #include "runtime/verify/double_reference.h"
-#include "runtime/verify/sandbox.h"
 
 #include <unistd.h>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include "runtime/convert/dtype_flow.h"
 #include "runtime/convert/dtype_rewriting.h"
 #include "runtime/convert/dtype_rules.h"
-#include "runtime/model/graph_walk.h"
+#include "runtime/graph/graph_walk.h"
 #include "runtime/model/inputs.h"
 #include "twinkle/error.h"
 

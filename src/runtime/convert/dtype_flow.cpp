@@ -1,8 +1,8 @@
 #include "runtime/convert/dtype_flow.h"
 
 #include "runtime/convert/dtype_follower.h"
-#include "runtime/inspect/stack_frames.h"
-#include "runtime/rewrite/class_name.h"
+#include "runtime/graph/class_name.h"
+#include "runtime/graph/stack_frames.h"
 
 #include <algorithm>
 

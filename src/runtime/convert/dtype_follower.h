@@ -3,7 +3,7 @@
 
 #include "runtime/convert/dtype_flow.h"
 #include "runtime/convert/known_dtype.h"
-#include "runtime/inspect/stack_frames.h"
+#include "runtime/graph/stack_frames.h"
 
 #include <optional>
 #include <string_view>

@@ -1,8 +1,8 @@
 #include "runtime/convert/dtype_rewriting.h"
 
 #include "runtime/convert/dtype_rules.h"
-#include "runtime/model/graph_walk.h"
-#include "runtime/rewrite/past_runs.h"
+#include "runtime/graph/graph_walk.h"
+#include "runtime/graph/past_runs.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 

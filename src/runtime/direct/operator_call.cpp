@@ -1,8 +1,8 @@
 #include "runtime/direct/operator_call.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "base/text.h"
-#include "runtime/rewrite/operator_check.h"
+#include "runtime/layers/operator_check.h"
 #include "runtime/source/compile_report.h"
 #include "twinkle/error.h"
 

@@ -1,14 +1,14 @@
 #include "runtime/inspect/bindings.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "base/text.h"
 #include "kernel/layers.h"
-#include "runtime/kernelizer.h"
+#include "runtime/graph/function_calls.h"
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/verified_files.h"
-#include "runtime/rewrite/function_calls.h"
-#include "runtime/rewrite/host_attributes.h"
-#include "runtime/rewrite/lost_attributes.h"
+#include "runtime/layers/host_attributes.h"
+#include "runtime/layers/lost_attributes.h"
+#include "runtime/plan/kernelizer.h"
 
 #include <algorithm>
 #include <cctype>

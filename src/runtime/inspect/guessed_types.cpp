@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "python/walk.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include <algorithm>
 #include <array>

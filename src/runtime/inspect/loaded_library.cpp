@@ -1,11 +1,11 @@
 #include "runtime/inspect/loaded_library.h"
 #include "base/json.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "runtime/kernels/op_library.h"
-#include "runtime/verify/sandbox.h"
+#include "runtime/trial/sandbox.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -1,13 +1,13 @@
 #include "runtime/inspect/model_facts.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "base/text.h"
-#include "runtime/inspect/stack_frames.h"
-#include "runtime/model/graph_walk.h"
+#include "runtime/graph/class_name.h"
+#include "runtime/graph/graph_walk.h"
+#include "runtime/graph/sites.h"
+#include "runtime/graph/stack_frames.h"
+#include "runtime/layers/lost_attributes.h"
 #include "runtime/model/inputs.h"
-#include "runtime/rewrite/class_name.h"
-#include "runtime/rewrite/lost_attributes.h"
-#include "runtime/rewrite/sites.h"
 #include "twinkle/error.h"
 
 #include <algorithm>

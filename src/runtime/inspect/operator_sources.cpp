@@ -1,10 +1,10 @@
 #include "runtime/inspect/operator_sources.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "base/file.h"
 #include "base/text.h"
 #include "runtime/kernels/declared_operators.h"
-#include "runtime/rewrite/program_function.h"
+#include "runtime/model/program_function.h"
 #include "twinkle/error.h"
 
 #include <torch/csrc/jit/frontend/function_schema_parser.h>

@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "python/parser.h"
-#include "runtime/rewrite/class_name.h"
+#include "runtime/graph/class_name.h"
 
 #include <algorithm>
 #include <cctype>

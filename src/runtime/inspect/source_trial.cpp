@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "kernel/verdict.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 #include "runtime/inspect/guessed_types.h"
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/source/compile_report.h"

@@ -36,7 +36,7 @@ std::vector<std::shared_ptr<const LoadedKernel>> loaded_kernels();
 bool is_loaded(const std::string& build_id);
 
 // Where the sources and operators of a kernel come from: load_kernel; try_kernel where only
-// children may open its libraries (verify/kernel_trial.h); declare_kernel where nothing of it may
+// children may open its libraries (trial/kernel_trial.h); declare_kernel where nothing of it may
 // run.
 using KernelProvider = std::function<std::shared_ptr<const LoadedKernel>(const MappedKernel&)>;
 

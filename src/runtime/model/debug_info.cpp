@@ -1,6 +1,6 @@
 #include "runtime/model/debug_info.h"
 
-#include "runtime/model/graph_walk.h"
+#include "runtime/graph/graph_walk.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

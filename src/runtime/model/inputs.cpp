@@ -1,5 +1,5 @@
 #include "runtime/model/inputs.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 #include "runtime/model/sound_archive.h"
 #include "runtime/model/zip_directory.h"
 

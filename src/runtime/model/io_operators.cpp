@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "runtime/model/graph_walk.h"
+#include "runtime/graph/graph_walk.h"
 #include "runtime/model/text_operators.h"
 #include "twinkle/error.h"
 
@@ -129,7 +129,7 @@ std::optional<std::string> unfit_for_loading(std::string_view name) {
         return "which " + *does;
     }
     const auto space = name.substr(0, name.find("::"));
-    if (name == "twinkle::needs_kernel") {  // does nothing (rewrite/marker.h)
+    if (name == "twinkle::needs_kernel") {  // does nothing (model/marker.h)
         return std::nullopt;
     }
     if (!contains(computing_namespaces, space)) {

@@ -1,7 +1,7 @@
 #include "runtime/model/load_time_code.h"
 
+#include "runtime/graph/class_name.h"
 #include "runtime/model/io_operators.h"
-#include "runtime/rewrite/class_name.h"
 
 #include <torch/csrc/jit/frontend/lexer.h>
 #include <torch/csrc/jit/frontend/parser.h>

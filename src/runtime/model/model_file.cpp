@@ -1,11 +1,11 @@
 #include "runtime/model/model_file.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/model/other_file.h"
+#include "runtime/model/program_function.h"
 #include "runtime/model/sound_archive.h"
 #include "runtime/model/sound_tensors.h"
 #include "runtime/model/zip_directory.h"
-#include "runtime/rewrite/program_function.h"
 
 #include "base/file.h"
 #include "base/io_error.h"

@@ -1,5 +1,5 @@
 #pragma once
-// Reading a kernelized model loads its kernels (rewrite/needed_kernel.h); twinkle itself loads what
+// Reading a kernelized model loads its kernels (model/needed_kernel.h); twinkle itself loads what
 // is to be loaded before it reads a model.
 
 namespace twinkle::runtime {

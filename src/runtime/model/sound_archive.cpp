@@ -1,11 +1,12 @@
 #include "runtime/model/sound_archive.h"
 
 #include "base/text.h"
-#include "runtime/model/graph_walk.h"
+#include "runtime/graph/graph_walk.h"
 #include "runtime/model/io_operators.h"
 #include "runtime/model/load_time_code.h"
 #include "runtime/model/sound_code.h"
 #include "runtime/model/sound_pickle.h"
+#include "runtime/model/zip_directory.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

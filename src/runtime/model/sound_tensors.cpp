@@ -1,6 +1,6 @@
 #include "runtime/model/sound_tensors.h"
 
-#include "runtime/model/graph_walk.h"
+#include "runtime/graph/graph_walk.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

@@ -1,11 +1,11 @@
 #include "runtime/patterns/flat_graph.h"
 
+#include "runtime/graph/class_name.h"
+#include "runtime/graph/kernel_method.h"
 #include "runtime/patterns/attribute_reads.h"
 #include "runtime/patterns/flat_builder.h"
 #include "runtime/patterns/flat_operations.h"
 #include "runtime/patterns/flat_rules.h"
-#include "runtime/rewrite/class_name.h"
-#include "runtime/rewrite/replacement.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/constants.h>

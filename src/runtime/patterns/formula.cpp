@@ -1,5 +1,5 @@
 #include "runtime/patterns/formula.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "runtime/patterns/cast.h"
 #include "runtime/source/compile_report.h"

@@ -1,6 +1,6 @@
 #include "runtime/patterns/found_place.h"
 
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 #pragma once
 // Which modules a pattern may take apart: those that nothing else in a mapping is about.
 
-#include "runtime/rewrite/function_calls.h"
-#include "runtime/rewrite/sites.h"
-#include "runtime/rewrite/traced_calls.h"
+#include "runtime/graph/function_calls.h"
+#include "runtime/graph/sites.h"
+#include "runtime/trace/traced_calls.h"
 #include "twinkle/mapping.h"
 
 #include <torch/script.h>

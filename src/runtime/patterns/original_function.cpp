@@ -1,5 +1,5 @@
 #include "runtime/patterns/original_function.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 

@@ -1,10 +1,10 @@
 #include "runtime/patterns/pattern_calls.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
+#include "runtime/classes/own_class.h"
 #include "runtime/patterns/opened_method.h"
 #include "runtime/patterns/original_function.h"
-#include "runtime/rewrite/own_class.h"
-#include "runtime/rewrite/region_call.h"
+#include "runtime/trace/region_call.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/ir.h>

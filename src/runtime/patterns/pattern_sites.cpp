@@ -1,10 +1,10 @@
 #include "runtime/patterns/pattern_sites.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
+#include "runtime/graph/function_calls.h"
 #include "runtime/patterns/compiled_formulas.h"
 #include "runtime/patterns/openable_modules.h"
 #include "runtime/patterns/pattern_homes.h"
-#include "runtime/rewrite/function_calls.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,8 +1,8 @@
 #pragma once
 // Which methods of a model compute the formulas of a mapping, and what the places are called.
 
+#include "runtime/graph/sites.h"
 #include "runtime/patterns/matcher.h"
-#include "runtime/rewrite/sites.h"
 #include "twinkle/mapping.h"
 
 #include <memory>

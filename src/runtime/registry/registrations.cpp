@@ -5,7 +5,7 @@
 #include "project/manifest_sections.h"
 #include "project/modes.h"
 #include "python/parser.h"
-#include "runtime/rewrite/program_function.h"
+#include "runtime/model/program_function.h"
 #include "target/backend.h"
 #include "twinkle/error.h"
 

@@ -1,8 +1,8 @@
 #include "runtime/selection/binding_typos.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "base/text.h"
-#include "runtime/rewrite/host_attributes.h"
+#include "runtime/layers/host_attributes.h"
 #include "runtime/selection/selection.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #pragma once
 // Conditions of a binding that no instance can fulfil: most often typing errors.
 
-#include "runtime/rewrite/sites.h"
+#include "runtime/graph/sites.h"
 #include "twinkle/mapping.h"
 
 #include <string>

@@ -1,8 +1,8 @@
 #include "runtime/selection/context.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "base/text.h"
-#include "runtime/model/graph_walk.h"
+#include "runtime/graph/graph_walk.h"
 #include "runtime/selection/modes.h"
 #include "target/backend.h"
 #include "target/machine.h"

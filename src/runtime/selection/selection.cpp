@@ -1,9 +1,9 @@
 #include "runtime/selection/selection.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "base/text.h"
-#include "runtime/rewrite/class_name.h"
-#include "runtime/rewrite/host_attributes.h"
+#include "runtime/graph/class_name.h"
+#include "runtime/layers/host_attributes.h"
 #include "runtime/selection/modes.h"
 
 #include <algorithm>

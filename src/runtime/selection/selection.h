@@ -1,8 +1,8 @@
 #pragma once
 // Which candidate of a mapping serves a site, or why none does.
 
-#include "runtime/rewrite/sites.h"
-#include "runtime/selection/keep_reason.h"
+#include "runtime/graph/keep_reason.h"
+#include "runtime/graph/sites.h"
 #include "twinkle/kernelize.h"
 
 #include <tl/expected.hpp>

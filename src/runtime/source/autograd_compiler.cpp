@@ -1,5 +1,5 @@
 #include "runtime/source/autograd_compiler.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "runtime/autograd/autograd_apply.h"
 #include "runtime/source/autograd_context.h"

@@ -1,7 +1,7 @@
 #include "runtime/source/host_value.h"
 
 #include "base/text.h"
-#include "runtime/rewrite/class_name.h"
+#include "runtime/graph/class_name.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,6 +1,6 @@
 #include "runtime/source/kernel_package.h"
 
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "python/parser.h"
 #include "python/walk.h"

@@ -1,5 +1,5 @@
 #include "runtime/source/layer_compiler.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "runtime/source/compile_report.h"
 

@@ -1,5 +1,5 @@
 #include "runtime/source/lowering_expressions.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include "kernel/constructs.h"
 #include "python/walk.h"

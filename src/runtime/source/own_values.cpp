@@ -1,6 +1,6 @@
 #include "runtime/source/own_values.h"
 
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 #include "runtime/source/host_value.h"
 #include "runtime/source/known_value.h"
 #include "runtime/source/partial_value.h"

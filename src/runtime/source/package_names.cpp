@@ -1,6 +1,6 @@
 // What is told from names alone, without types: annotations, decorators, context managers.
 
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 #include "runtime/source/package_values.h"
 
 #include <algorithm>

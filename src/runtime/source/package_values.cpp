@@ -1,6 +1,6 @@
 #include "runtime/source/package_values.h"
 
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 #include "runtime/source/autograd_function.h"
 #include "runtime/source/known_value.h"
 #include "runtime/source/own_values.h"

@@ -1,6 +1,6 @@
 // What lowered trees ask the resolver for, because it takes types to answer.
 
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 #include "runtime/source/host_value.h"
 #include "runtime/source/own_values.h"
 #include "runtime/source/python_values.h"

@@ -1,7 +1,7 @@
 #include "runtime/verify/call_recorder.h"
 
-#include "runtime/rewrite/function_calls.h"
-#include "runtime/rewrite/sites.h"
+#include "runtime/graph/function_calls.h"
+#include "runtime/graph/sites.h"
 
 #include <torch/csrc/jit/runtime/custom_operator.h>
 

@@ -2,7 +2,7 @@
 // Records what the sites of a model, instances and calls of functions, are called with during one
 // run.
 
-#include "runtime/rewrite/region.h"
+#include "runtime/trace/region.h"
 
 #include <torch/script.h>
 

@@ -1,5 +1,5 @@
 #include "runtime/verify/comparison.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include <algorithm>
 #include <cmath>

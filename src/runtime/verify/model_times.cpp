@@ -128,7 +128,7 @@ Json to_json(const Contestant& one) {
             {"us", one.us}};
 }
 
-Contestant from_json(const Json& json) {
+Contestant contestant_of(const Json& json) {
     return {json.at("name").get<std::string>(),
             base::printable(json.at("absent").get<std::string>()),
             {json.at("error").get<double>(),
@@ -188,7 +188,7 @@ ModelTimes measure_models(const VerificationContext& context, const torch::jit::
                 observer(doing);
             } else if (json.contains("contestants")) {
                 for (const Json& one : json["contestants"]) {
-                    times.contestants.push_back(from_json(one));
+                    times.contestants.push_back(contestant_of(one));
                 }
                 times.threads = json.at("threads").get<int>();
                 times.cpu_capability = base::printable(json.at("capability").get<std::string>());

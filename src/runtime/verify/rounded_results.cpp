@@ -1,7 +1,7 @@
 #include "runtime/verify/rounded_results.h"
 
 #include "runtime/convert/dtype_conversion.h"
-#include "runtime/model/graph_walk.h"
+#include "runtime/graph/graph_walk.h"
 #include "runtime/verify/contestant.h"
 
 #include <torch/csrc/jit/runtime/custom_operator.h>

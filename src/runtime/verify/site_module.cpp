@@ -1,7 +1,7 @@
 #include "runtime/verify/site_module.h"
 
-#include "runtime/rewrite/function_calls.h"
-#include "runtime/rewrite/sites.h"
+#include "runtime/graph/function_calls.h"
+#include "runtime/graph/sites.h"
 
 namespace twinkle::runtime {
 

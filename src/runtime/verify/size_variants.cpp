@@ -1,5 +1,5 @@
 #include "runtime/verify/size_variants.h"
-#include "runtime/format.h"
+#include "runtime/graph/format.h"
 
 #include <algorithm>
 #include <set>

@@ -1,7 +1,7 @@
 #include "runtime/verify/sized_calls.h"
 
 #include "base/json.h"
-#include "runtime/verify/gpu_state.h"
+#include "runtime/trial/gpu_state.h"
 
 #include <exception>
 #include <set>

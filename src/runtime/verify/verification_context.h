@@ -2,7 +2,7 @@
 // What a kernelized model is compared with, on what, and within which limits.
 
 #include "runtime/model/inputs.h"
-#include "runtime/verify/sandbox.h"
+#include "runtime/trial/sandbox.h"
 #include "runtime/verify/size_variants.h"
 #include "runtime/verify/timing.h"
 

@@ -1,0 +1,77 @@
+#include "twinkle/load.h"
+
+#include "base/file.h"
+#include "runtime/kernels/kernel_finder.h"
+#include "runtime/kernels/loaded_kernels.h"
+#include "runtime/model/marker.h"
+#include "runtime/model/model_file.h"
+#include "runtime/model/program_function.h"
+#include "runtime/registry/armed.h"
+#include "twinkle/error.h"
+
+#include <optional>
+
+namespace twinkle {
+
+void runtime::load_named_kernels(const std::vector<RequiredKernel>& required,
+                                 const std::filesystem::path& model, const LoadOptions& options,
+                                 const KernelProvider& provider) {
+    std::optional<KernelFinder> finder;
+    for (const RequiredKernel& kernel : required) {
+        if (!is_loaded(kernel.build_id)) {
+            if (!finder) {
+                finder.emplace(options.kernel_dirs, options.explain);
+            }
+            provider(finder->find(kernel, model));
+        }
+    }
+}
+
+namespace {
+
+// The kernels that this code names, if all of it can run in this program.
+std::vector<RequiredKernel> kernels_for(const std::vector<runtime::CodeFile>& code,
+                                        const std::filesystem::path& model) {
+    for (const runtime::CodeFile& file : code) {
+        const std::string function = runtime::foreign_program_function(file.text);
+        if (!function.empty()) {
+            runtime::refuse_program_function(function, base::display_path(model));
+        }
+    }
+    return runtime::markers_in(code);
+}
+
+}  // namespace
+
+std::vector<RequiredKernel> required_kernels(const std::filesystem::path& model) {
+    return runtime::markers_in(runtime::code_of(model));
+}
+
+void runtime::load_required_kernels(const std::filesystem::path& model, const LoadOptions& options,
+                                    const KernelProvider& provider) {
+    load_named_kernels(kernels_for(code_of(model), model), model, options, provider);
+}
+
+void load_required_kernels(const std::filesystem::path& model, const LoadOptions& options) {
+    runtime::load_required_kernels(model, options, runtime::load_kernel);
+}
+
+void load_required_kernels(const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& model,
+                           const LoadOptions& options) {
+    const std::filesystem::path name = "a model from a stream";
+    runtime::load_named_kernels(kernels_for(runtime::code_of(model), name), name, options);
+}
+
+torch::jit::Module load(const std::filesystem::path& model, const LoadOptions& options) {
+    load_required_kernels(model, options);
+    torch::jit::Module loaded = runtime::open_model(model, {.device = options.device});
+    const auto report = runtime::apply_armed(loaded);
+    if (report && options.explain) {
+        for (const SiteReport& site : report->sites) {
+            options.explain(site.site + ": " + site_status_name(site.status) + ", " + site.because);
+        }
+    }
+    return loaded;
+}
+
+}  // namespace twinkle

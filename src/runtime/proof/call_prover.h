@@ -1,0 +1,40 @@
+#pragma once
+// Proves on a run of the model how calls that a trace has inlined can be replaced.
+
+#include "runtime/proof/binding.h"
+#include "runtime/source/substitutes.h"
+#include "runtime/trace/region.h"
+#include "runtime/trial/sandbox.h"
+
+#include <tl/expected.hpp>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+// A run of nodes: the ways of cutting it into calls, as regions or why they are none.
+struct Question {
+    std::vector<std::vector<tl::expected<Region, std::string>>> splits;
+    const Substitutes* substitutes = nullptr;  // for its function
+};
+
+struct Answer {
+    std::size_t split = 0;
+    std::vector<tl::expected<CallBinding, std::string>> calls;  // of that split
+};
+
+// `run` runs the model. Throws what that throws, as Error(malformed).
+std::vector<Answer> prove_calls(const std::vector<Question>& questions,
+                                const std::function<void()>& run);
+
+// The same in a child process: what crashes there is refused. `device`: that `run` runs it on, if
+// that is a GPU.
+std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
+                                         const std::function<void()>& run,
+                                         const SandboxLimits& limits,
+                                         const std::optional<at::Device>& device = std::nullopt);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,69 @@
+#pragma once
+// The captured runs of a model by their keys, bounded by count and by bytes.
+
+#include "runtime/replay/graph_backend.h"
+#include "runtime/replay/static_inputs.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace twinkle::runtime {
+
+// Destroyed in this order: the run last lets go of the memory that its inputs are in.
+struct CapturedCall {
+    std::unique_ptr<CapturedRun> run;
+    std::unique_ptr<StaticInputs> inputs;
+};
+
+class GraphCache {
+public:
+    struct Entry {
+        std::string key;
+        std::uint64_t uses = 0;  // halved now and then, so that it tells of the last calls
+        bool has_run = false;    // plainly, to the end
+        std::string refusal;     // why it is not captured again; empty: nothing is known
+        std::size_t bytes = 0;   // of a capture that there is, or was; 0: not known
+        std::shared_ptr<CapturedCall> call;
+    };
+
+    GraphCache(std::size_t max_graphs, std::size_t max_bytes);
+
+    void limit_bytes(std::size_t bytes) { max_bytes_ = bytes; }
+    // Counts a use. The entry stays where it is until the next call that is not const.
+    Entry& use(const std::string& key);
+    Entry& find(const std::string& key);  // made where there is none; no use
+
+    // Why there is no room for a capture of this entry of so many bytes (0: not known yet); empty:
+    // there is, after those that are used less gave way.
+    std::string make_room(const Entry& entry, std::size_t bytes);
+    void put(Entry& entry, std::shared_ptr<CapturedCall> call);
+    void clear();
+
+    std::size_t graphs() const { return graphs_; }
+    std::size_t bytes() const { return bytes_; }
+    std::uint64_t evictions() const { return evictions_; }
+
+private:
+    using Entries = std::list<Entry>;  // what was used last is first
+
+    Entry* last_used_graph(const Entry& but);
+    void drop(Entry& entry);
+    void forget_the_oldest();
+    void age();
+
+    std::size_t max_graphs_;
+    std::size_t max_bytes_;
+    Entries entries_;
+    std::unordered_map<std::string_view, Entries::iterator> by_key_;
+    std::size_t graphs_ = 0;
+    std::size_t bytes_ = 0;
+    std::uint64_t evictions_ = 0;
+    std::uint64_t uses_ = 0;
+};
+
+}  // namespace twinkle::runtime

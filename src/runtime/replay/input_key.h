@@ -1,0 +1,21 @@
+#pragma once
+// What of its inputs a captured run depends on, besides the numbers in their tensors.
+
+#include "runtime/replay/nested_values.h"
+
+#include <c10/core/Device.h>
+
+#include <string>
+
+namespace twinkle::runtime {
+
+struct InputKey {
+    std::string text;      // equal for inputs that one captured run can serve
+    c10::Device device;    // of all tensors
+    std::string obstacle;  // why these inputs cannot be captured; empty: they can
+};
+
+// `type`: where captured runs can be.
+InputKey key_of(const Values& inputs, c10::DeviceType type);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,71 @@
+#pragma once
+// What twinkle/graphed_model.h says, over any device that can capture.
+
+#include "runtime/replay/graph_backend.h"
+#include "runtime/replay/graph_cache.h"
+#include "runtime/replay/graph_model.h"
+#include "runtime/replay/input_key.h"
+#include "twinkle/graphed_model.h"
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace twinkle::runtime {
+
+class ModelGraphs {
+public:
+    // Asked for when the first inputs come that could be captured.
+    using FindBackend = std::function<FoundBackend()>;
+
+    ModelGraphs(torch::jit::Module model, GraphOptions options, c10::DeviceType type,
+                FindBackend find_backend);
+
+    c10::IValue forward(Values inputs, const torch::jit::Kwargs& named);
+    std::optional<std::string> prepare(Values inputs, const torch::jit::Kwargs& named);
+    GraphStatistics statistics() const;
+    void clear();
+
+private:
+    static constexpr const char* another_captures = "another thread is capturing";
+    static constexpr int most_refusals = 3;  // of a model that was never captured
+
+    // What is to be done with a call: refused ones run as LibTorch runs any model. Its entry may
+    // have gone when the lock is given up.
+    enum class Step { plain, refused, first, capture, replay };
+    struct Plan {
+        Step step;
+        std::string reason;  // of a plain run
+    };
+
+    std::string obstacle_of(const InputKey& key, const Values& inputs) const;
+    Plan plan(const GraphCache::Entry& entry) const;
+    void count_plain(const std::string& reason);
+    c10::IValue first(const InputKey& key, const Values& inputs);
+    c10::IValue replay(CapturedCall& call, const InputKey& key, const Values& inputs);
+    // Why nothing was captured; empty: the entry of the key has it.
+    std::string capture(const InputKey& key, const Values& inputs);
+    std::shared_ptr<CapturedCall> attempt(GraphLane& lane, const Values& inputs,
+                                          std::string& reason, bool again = false);
+    std::shared_ptr<CapturedCall> captured(GraphLane& lane, const Values& inputs);
+    void refuse(const InputKey& key, const std::string& reason);
+    std::string keep(const InputKey& key, std::shared_ptr<CapturedCall> call);
+    GraphLane& lane_of(c10::Device device);
+
+    GraphOptions options_;
+    c10::DeviceType type_;
+    FindBackend find_backend_;
+    GraphModel model_;
+
+    std::mutex capturing_;      // one capture at a time; taken before the other
+    mutable std::mutex mutex_;  // of all below
+    bool captures_now_ = false;
+    std::string state_;  // which the model writes; empty: none so far
+    int refusals_ = 0;   // for other reasons than memory, before the first capture
+    GraphStatistics counted_;
+    std::map<c10::DeviceIndex, std::unique_ptr<GraphLane>> lanes_;
+    GraphCache cache_;  // gone before the lanes
+};
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,139 @@
+// How a model is captured for inputs of one kind, and what is said where it is not.
+#include "runtime/replay/model_graphs.h"
+
+#include "runtime/replay/same_results.h"
+#include "runtime/verify/run_error.h"
+
+#include <stdexcept>
+
+namespace twinkle::runtime {
+
+namespace {
+
+constexpr const char* memory_is_short = "memory is short for its graph";
+constexpr std::string_view cannot_be_captured = "it cannot be captured: ";
+
+// What a recipe finds wrong; its text is the reason.
+struct Refusal : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// TorchScript's interpreter makes another exception of it, with the text.
+bool is_out_of_memory(const std::exception& error) {
+    const std::string_view text = error.what();
+    return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+           text.find("out of memory") != std::string_view::npos ||
+           text.find("STATUS_ALLOC_FAILED") != std::string_view::npos;  // cuBLAS, cuDNN
+}
+
+}  // namespace
+
+std::string ModelGraphs::capture(const InputKey& key, const Values& inputs) {
+    const std::unique_lock one(capturing_, std::try_to_lock);
+    if (!one) {
+        return another_captures;
+    }
+    std::unique_lock lock(mutex_);
+    GraphLane* lane = nullptr;
+    try {
+        lane = &lane_of(key.device);
+        if (options_.max_bytes == 0 && cache_.graphs() == 0) {
+            cache_.limit_bytes(lane->free_memory() / 4);
+        }
+    } catch (const std::exception& error) {
+        return std::string(cannot_be_captured) + run_error(error.what());
+    }
+    GraphCache::Entry& entry = cache_.find(key.text);
+    if (const std::string full = cache_.make_room(entry, entry.bytes); !full.empty()) {
+        return full;  // and asked again with the next use
+    }
+    captures_now_ = true;
+    lock.unlock();
+    std::string reason;
+    std::shared_ptr<CapturedCall> call = attempt(*lane, inputs, reason);
+    if (reason == memory_is_short) {
+        call = attempt(*lane, inputs, reason, /*again=*/true);
+    }
+    lock.lock();
+    captures_now_ = false;
+    if (!call) {
+        refuse(key, reason);
+        return reason;
+    }
+    return keep(key, std::move(call));
+}
+
+// None: the reason says why.
+std::shared_ptr<CapturedCall> ModelGraphs::attempt(GraphLane& lane, const Values& inputs,
+                                                   std::string& reason, bool again) {
+    try {
+        if (again) {
+            lane.release_cached_memory();
+        }
+        return captured(lane, inputs);
+    } catch (const Refusal& refusal) {
+        reason = refusal.what();
+    } catch (const std::exception& error) {
+        reason = again || is_out_of_memory(error)
+                     ? memory_is_short
+                     : std::string(cannot_be_captured) + run_error(error.what());
+    }
+    return nullptr;
+}
+
+// With the lock.
+void ModelGraphs::refuse(const InputKey& key, const std::string& reason) {
+    cache_.find(key.text).refusal = reason;
+    if (counted_.captures == 0 && reason != memory_is_short) {
+        ++refusals_;
+    }
+}
+
+// With the lock.
+std::string ModelGraphs::keep(const InputKey& key, std::shared_ptr<CapturedCall> call) {
+    ++counted_.captures;
+    GraphCache::Entry& entry = cache_.find(key.text);
+    entry.bytes = call->run->bytes();
+    std::string full = cache_.make_room(entry, entry.bytes);
+    if (full.empty()) {
+        cache_.put(entry, std::move(call));
+    }
+    return full;
+}
+
+std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Values& inputs) {
+    const torch::NoGradGuard no_grad;
+    auto call = std::make_shared<CapturedCall>();
+    CapturedCall& made = *call;  // it owns what the lane keeps of the recipe
+    c10::IValue expected;
+    Recipe recipe;
+    recipe.warm_up = options_.warm_up;
+    recipe.prepare = [&] { made.inputs = std::make_unique<StaticInputs>(inputs); };
+    recipe.run = [this, &made] { return model_.run(made.inputs->values()); };
+    recipe.warmed = [&](const c10::IValue& outputs) {
+        if (made.inputs->were_written(inputs)) {
+            throw Refusal("the model writes into its inputs");
+        }
+        if (!is_plain(outputs)) {
+            throw Refusal("the model returns an object");
+        }
+        expected = cloned(outputs);
+    };
+    recipe.replayed = [&](const c10::IValue& outputs) {
+        if (!same_results(outputs, expected)) {
+            throw Refusal("a replay gives other values than a run");
+        }
+    };
+    call->run = lane.capture(recipe);
+    return call;
+}
+
+GraphLane& ModelGraphs::lane_of(c10::Device device) {
+    std::unique_ptr<GraphLane>& lane = lanes_[device.index()];
+    if (!lane) {
+        lane = find_backend_().backend->lane(device);
+    }
+    return *lane;
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,70 @@
+#include "runtime/replay/same_results.h"
+
+#include "runtime/replay/nested_values.h"
+
+#include <torch/script.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace twinkle::runtime {
+
+namespace {
+
+constexpr std::int64_t piece = 1 << 24;  // elements
+
+struct Squares {
+    double difference = 0;
+    double expected = 0;
+};
+
+Squares squares_of(const at::Tensor& have, const at::Tensor& want) {
+    const auto dtype = at::isComplexType(want.scalar_type()) ? at::kComplexFloat
+                       : want.scalar_type() == at::kDouble   ? at::kDouble
+                                                             : at::kFloat;
+    const at::Tensor ours = have.to(dtype);
+    const at::Tensor theirs = want.to(dtype);
+    // NaN and infinity have to be in the same places.
+    const at::Tensor same = (ours == theirs) | (ours.isnan() & theirs.isnan());
+    const auto sum = [](const at::Tensor& tensor) {
+        return tensor.abs().to(at::kDouble).square().sum().item<double>();
+    };
+    return {sum((ours - theirs).masked_fill(same, 0)),
+            sum(theirs.masked_fill(~theirs.isfinite(), 0))};
+}
+
+bool close(const at::Tensor& have, const at::Tensor& want) {
+    const bool narrow = want.element_size() < 4;
+    const double allowed = narrow ? 2e-2 : 1e-3;
+    const at::Tensor ours = have.reshape({-1});
+    const at::Tensor theirs = want.reshape({-1});
+    Squares all;
+    for (std::int64_t begin = 0; begin < theirs.numel(); begin += piece) {
+        const std::int64_t count = std::min(piece, theirs.numel() - begin);
+        const Squares some =
+            squares_of(ours.narrow(0, begin, count), theirs.narrow(0, begin, count));
+        all.difference += some.difference;
+        all.expected += some.expected;
+    }
+    return std::sqrt(all.difference) <= allowed * std::sqrt(all.expected);
+}
+
+bool same(const at::Tensor& have, const at::Tensor& want) {
+    if (have.scalar_type() != want.scalar_type() || have.sizes() != want.sizes() ||
+        have.device() != want.device()) {
+        return false;
+    }
+    const bool rounded = want.is_floating_point() || want.is_complex();
+    return rounded ? close(have, want) : have.equal(want);
+}
+
+}  // namespace
+
+bool same_results(const c10::IValue& replayed, const c10::IValue& expected) {
+    const torch::NoGradGuard no_grad;
+    const std::vector<at::Tensor> have = tensors_of(replayed);
+    const std::vector<at::Tensor> want = tensors_of(expected);
+    return std::equal(have.begin(), have.end(), want.begin(), want.end(), same);
+}
+
+}  // namespace twinkle::runtime

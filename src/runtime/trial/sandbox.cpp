@@ -1,0 +1,151 @@
+#include "runtime/trial/sandbox.h"
+
+#include "runtime/kernels/declared_operators.h"
+#include "twinkle/error.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <set>
+
+namespace twinkle::runtime {
+
+namespace {
+
+using std::chrono::seconds;
+
+int threads_of_children = 0;  // as many as there are
+
+// The child's line once its kernels are loaded.
+constexpr std::string_view opened_line = "\x07";
+
+std::optional<seconds> silence_of_environment() {
+    const char* text = std::getenv("TWINKLE_SANDBOX_SECONDS");
+    const long value = text != nullptr ? std::strtol(text, nullptr, 10) : 0;
+    return value > 0 && value < 86400 ? std::optional(seconds(value)) : std::nullopt;
+}
+
+struct Unconfined {
+    std::mutex mutex;
+    std::set<std::string> said;
+};
+
+Unconfined& all_unconfined() {
+    static auto& unconfined = *new Unconfined();
+    return unconfined;
+}
+
+}  // namespace
+
+NumberLeft::NumberLeft(int value) {
+    void* memory = ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        throw Error(ErrorCode::failed, {.what = "no memory can be shared with a child process",
+                                        .where = "",
+                                        .why = std::strerror(errno),
+                                        .hint = ""});
+    }
+    place_ = new (memory) std::atomic<int>(value);
+}
+
+NumberLeft::~NumberLeft() {
+    ::munmap(place_, sizeof(std::atomic<int>));
+}
+
+void leave_threads_to_children() {
+    if (threads_of_children == 0) {
+        threads_of_children = at::get_num_threads();
+        at::set_num_threads(1);
+    }
+}
+
+SandboxLimits SandboxLimits::for_bytes(std::uint64_t bytes) {
+    constexpr std::uint64_t seconds_per_gib = 120;
+    constexpr std::uint64_t copies = 8;  // the model in several precisions, and its activations
+    constexpr int steps = 60;            // that take as long as a silence may
+    SandboxLimits limits;
+    limits.silence += seconds(seconds_per_gib * (bytes >> 30));
+    limits.silence =
+        silence_of_environment().value_or(std::chrono::duration_cast<seconds>(limits.silence));
+    limits.total = limits.silence * steps;
+    limits.memory = std::max(limits.memory, copies * bytes);
+    limits.confinement.gpu = at::CUDAHooksRegistry()->Has("CUDAHooks");
+    return limits;
+}
+
+SandboxLimits SandboxLimits::for_bytes_on_gpu(std::uint64_t bytes) {
+    SandboxLimits limits = for_bytes(bytes);
+    limits.memory = 0;
+    if (!silence_of_environment()) {
+        limits.silence *= 4;
+        limits.total *= 4;
+    }
+    return limits;
+}
+
+SandboxLimits SandboxLimits::for_loading() {
+    SandboxLimits limits = for_bytes(0);
+    limits.total = 2 * limits.silence;
+    limits.opens_kernels = false;
+    limits.output = 16u << 20;
+    return limits;
+}
+
+SandboxOutcome run_in_sandbox(
+    const SandboxLimits& limits,
+    const std::function<void(const std::function<void(std::string_view)>&)>& work,
+    const std::function<void(std::string_view)>& receive) {
+    bool opened = !limits.opens_kernels || !has_declared_libraries();
+    const bool opens = !opened;
+    const SandboxOutcome outcome = child::run(
+        limits,
+        [&](const child::Send& send) {
+            if (threads_of_children > 0) {
+                at::set_num_threads(threads_of_children);
+            }
+            if (opens) {
+                open_declared_libraries();
+                send(opened_line);
+            }
+            work(send);
+        },
+        [&](std::string_view line) {
+            if (opens && line == opened_line) {
+                opened = true;
+            } else {
+                receive(line);
+            }
+        });
+    if (!opened) {
+        throw Error(
+            ErrorCode::refused,
+            {.what = "the libraries of the kernels cannot be loaded once more",
+             .where = "",
+             .why = outcome.why.empty()
+                        ? "it ended"
+                        : outcome.why + ", in a child process, where they had been loaded before",
+             .hint = "a kernel misbehaves: leave it out (--exclude), or use another one"});
+    }
+    Unconfined& unconfined = all_unconfined();
+    const std::scoped_lock lock(unconfined.mutex);
+    unconfined.said.insert(outcome.unconfined.begin(), outcome.unconfined.end());
+    return outcome;
+}
+
+std::vector<std::string> unconfined_so_far() {
+    Unconfined& unconfined = all_unconfined();
+    const std::scoped_lock lock(unconfined.mutex);
+    return {unconfined.said.begin(), unconfined.said.end()};
+}
+
+}  // namespace twinkle::runtime
