@@ -13,7 +13,7 @@ namespace {
 
 using base::Json;
 
-Json to_json(const Report& report, const Json& verified) {
+Json with_verification(const Report& report, const Json& verified) {
     Json json = base::parse_json(report.to_json(), "report");
     json.update(verified);
     return json;
@@ -34,7 +34,8 @@ Json save(const Request& request, const Channel& channel, const Kernelized& made
         Report report = made.report;
         report.warnings.insert(report.warnings.begin(), request.warnings.begin(),
                                request.warnings.end());
-        base::write_file_atomically(*request.report, base::dump_json(to_json(report, verified)));
+        base::write_file_atomically(*request.report,
+                                    base::dump_json(with_verification(report, verified)));
     }
     return file;
 }
@@ -72,7 +73,7 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     const auto unconfined = runtime::unconfined_so_far();
     made.report.warnings.insert(made.report.warnings.end(), unconfined.begin(), unconfined.end());
     const Json file = save(request, channel, made, verified);
-    Json result = to_json(made.report, verified);
+    Json result = with_verification(made.report, verified);
     if (!file.is_null()) {
         result["written"] = file;
     }
