@@ -76,3 +76,15 @@ def documented_folders() -> list[str]:
     """The rows of ARCHITECTURE.md's table that are folders of src/, from the top down."""
     table = (ROOT / "ARCHITECTURE.md").read_text().split("\n## Folders\n")[1].split("\n## ")[0]
     return re.findall(r"^\| `src/([\w/]+)/` \|", table, re.M)
+
+
+def named_files(page: pathlib.Path) -> set[str]:
+    """The source files that a page names between backquotes, as it writes them."""
+    names = re.findall(r"`([\w./]+\.(?:h|cpp))`", page.read_text())
+    return {name for name in names if "NAME" not in name}  # where the reader fills in one
+
+
+def is_file_of_this_project(name: str) -> bool:
+    """Whether a name, or the end of a path, is that of a file here."""
+    return any(name == str(file.relative_to(ROOT)) or str(file).endswith("/" + name)
+               for folder in ("src", "include", "tests", "kernels", "cmake") for file in (ROOT / folder).rglob(pathlib.Path(name).name))

@@ -8,7 +8,8 @@ import shlex
 import subprocess
 
 import pytest
-from folders import ROOT, cmake_dependencies, cycles, documented_folders, folder_of, includes
+from folders import (ROOT, cmake_dependencies, cycles, documented_folders, folder_of, includes, is_file_of_this_project,
+                     named_files)
 
 SRC = ROOT / "src"
 # What included each other, directly or not, until the runtime was cut into libraries.
@@ -62,6 +63,24 @@ def test_architecture_lists_folders_from_the_top_down():
         assert not above, f"{folder} stands below what it includes in ARCHITECTURE.md: {above}"
 
 
+PAGES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs" / "internals").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_name_files_that_are_there(page):
+    assert [name for name in sorted(named_files(page)) if not is_file_of_this_project(name)] == []
+
+
+def test_a_file_that_is_gone_would_be_found():
+    assert is_file_of_this_project("plan/site.h") and not is_file_of_this_project("plan/kernelizer.h")
+
+
+def test_the_walk_of_one_norm_is_short():
+    walk = (ROOT / "ARCHITECTURE.md").read_text().split("### One traced RMSNorm")[1].split("\n## ")[0].split("\n### ")[0]
+    files = re.findall(r"^\| `([\w/]+\.cpp)` \|", walk, re.M)
+    assert 10 < len(files) <= 20 and all((SRC / name).exists() for name in files)
+
+
 def compile_command(build: pathlib.Path, folder: str) -> list[str] | None:
     """How a file of that folder is compiled, without the file and its outputs."""
     for entry in json.loads((build / "compile_commands.json").read_text()):
@@ -83,7 +102,7 @@ def compile_command(build: pathlib.Path, folder: str) -> list[str] | None:
 @pytest.mark.parametrize("folder, header, allowed", [
     ("base", "base/file.h", True), ("base", "hub/url.h", False), ("kernel", "base/file.h", True),
     ("kernel", "cache/layout.h", False), ("cache", "hub/url.h", False), ("runtime/graph", "base/text.h", True),
-    ("runtime/graph", "runtime/plan/kernelizer.h", False), ("runtime/source", "runtime/layers/replacement.h", False),
+    ("runtime/graph", "runtime/plan/run.h", False), ("runtime/source", "runtime/layers/replacement.h", False),
     ("runtime/model", "runtime/trial/sandbox.h", False), ("runtime/trace", "runtime/patterns/matcher.h", False),
     ("runtime/plan", "runtime/trace/region.h", True), ("runtime/plan", "worker/request.h", False)])
 def test_an_include_upward_does_not_compile(tmp_path, folder, header, allowed):

@@ -3,7 +3,7 @@
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/model/model_file.h"
 #include "runtime/model/no_kernel_loading.h"
-#include "runtime/plan/kernelizer.h"
+#include "runtime/plan/run.h"
 #include "runtime/registry/armed.h"
 #include "runtime/trial/kernel_trial.h"
 #include "twinkle/error.h"
@@ -44,7 +44,7 @@ runtime::KernelProvider provider_for(const KernelizeOptions& options) {
 Report kernelize_with(torch::jit::Module& model, const Mapping& mapping,
                       const KernelizeOptions& options) {
     const auto armed = runtime::apply_armed(model);
-    Report report = runtime::Kernelizer(model, mapping, options, provider_for(options)).run();
+    Report report = runtime::run({model, mapping, options, provider_for(options)});
     if (armed) {
         report.sites.insert(report.sites.end(), armed->sites.begin(), armed->sites.end());
         report.warnings.insert(report.warnings.end(), armed->warnings.begin(),

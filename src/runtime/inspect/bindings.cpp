@@ -8,7 +8,8 @@
 #include "runtime/kernels/verified_files.h"
 #include "runtime/layers/host_attributes.h"
 #include "runtime/layers/lost_attributes.h"
-#include "runtime/plan/kernelizer.h"
+#include "runtime/plan/run.h"
+#include "runtime/source/kernel_package.h"
 
 #include <algorithm>
 #include <cctype>
@@ -258,7 +259,7 @@ BindingReport Examination::run() {
         return declared;
     };
     const KernelizeOptions options = kernelize_options();
-    Report report = Kernelizer(model_, mapping_, options, provider).examine();
+    Report report = examine({model_, mapping_, options, provider});
     std::map<std::string, std::vector<const SiteReport*>> by_class;
     for (const SiteReport& site : report.sites) {
         by_class[site.of].push_back(&site);

@@ -6,7 +6,7 @@
 #include "runtime/graph/sites.h"
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/own_target.h"
-#include "runtime/plan/kernelizer.h"
+#include "runtime/plan/run.h"
 #include "runtime/registry/armed.h"
 #include "runtime/registry/registered_mapping.h"
 #include "runtime/selection/context.h"
@@ -128,9 +128,7 @@ Report kernelize_by(runtime::Registrations registrations, torch::jit::Module& mo
         }
         return how.load_kernels ? runtime::load_kernel(kernel) : runtime::declare_kernel(kernel);
     };
-    runtime::Kernelizer kernelizer(model, registered.mapping, how, provide);
-    kernelizer.set_natives(registered.natives);
-    Report report = kernelizer.run();
+    Report report = runtime::run({model, registered.mapping, how, provide, registered.natives});
     if (alone) {
         runtime::report_nothing_replaced(report, registered.mapping);
     }

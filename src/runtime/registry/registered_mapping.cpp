@@ -81,7 +81,7 @@ public:
         const auto choice = called ? choose(result_.mapping, function, context_)
                                    : tl::make_unexpected(KeepReason{});
         if (choice) {
-            const auto index = choice->implementation - function.candidates.data();
+            const auto index = choice->implementation() - function.candidates.data();
             auto found = candidates(*registered[static_cast<std::size_t>(index)],
                                     function.candidates[static_cast<std::size_t>(index)]);
             function.candidates.erase(function.candidates.begin() + index);
@@ -125,7 +125,7 @@ private:
         if (!choice) {
             return;  // choosing again gives the site the reason
         }
-        const auto index = choice->candidate - layer.candidates.data();
+        const auto index = choice->as<LayerChoice>()->candidate - layer.candidates.data();
         const auto found = candidates(*shape.kernels[static_cast<std::size_t>(index)], layer);
         if (!found.empty()) {
             layer.candidates.erase(layer.candidates.begin() + index);

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "runtime/graph/class_name.h"
 #include "runtime/layers/host_attributes.h"
+#include "runtime/model/program_function.h"
 #include "runtime/selection/modes.h"
 
 #include <algorithm>
@@ -74,6 +75,41 @@ const MappedKernel* kernel_of(const Mapping& mapping, const std::string& name,
 }
 
 }  // namespace
+
+const FunctionCandidate* Choice::implementation() const {
+    if (const auto* function = as<FunctionChoice>()) {
+        return function->candidate;
+    }
+    const auto* pattern = as<PatternChoice>();
+    return pattern != nullptr ? pattern->candidate : nullptr;
+}
+
+std::string Choice::bound_name() const {
+    if (const auto* layer = as<LayerChoice>()) {
+        return layer->binding->kernel_name;
+    }
+    const auto* pattern = as<PatternChoice>();
+    return pattern != nullptr ? pattern->binding->name : as<FunctionChoice>()->binding->func_name;
+}
+
+const std::string& Choice::mode() const {
+    const auto* layer = as<LayerChoice>();
+    return layer != nullptr ? layer->candidate->mode : implementation()->mode;
+}
+
+std::string Choice::describe() const {
+    if (const auto* layer = as<LayerChoice>()) {
+        return kernel->name + ": " + layer->candidate->layer;
+    }
+    const FunctionCandidate& one = *implementation();
+    if (one.op.starts_with(program_namespace)) {
+        return "a C++ function of this program";
+    }
+    const std::string name = one.op.empty() ? one.function : one.op;
+    return kernel != nullptr ? kernel->name + ": " + name
+           : one.op.empty()  ? one.file + ": " + name
+                             : name;
+}
 
 bool binds(const MappedLayer& layer, const std::string& class_name) {
     return std::any_of(layer.classes.begin(), layer.classes.end(), [&](const std::string& pattern) {
@@ -169,16 +205,21 @@ tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLaye
     if (kernel == nullptr) {
         return no_build(candidate.kernel, context);
     }
-    return Choice{&layer, &candidate, kernel, nullptr, nullptr, nullptr};
+    return Choice{LayerChoice{&layer, &candidate}, kernel};
 }
 
 namespace {
 
+struct FittingCandidate {
+    const FunctionCandidate* candidate;
+    const MappedKernel* kernel;
+};
+
 // Of a function or a pattern; `kind` is that of its decision.
-tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const std::string& kind,
-                                        const std::string& name,
-                                        const std::vector<FunctionCandidate>& candidates,
-                                        const SelectionContext& context) {
+tl::expected<FittingCandidate, KeepReason> fitting(const Mapping& mapping, const std::string& kind,
+                                                   const std::string& name,
+                                                   const std::vector<FunctionCandidate>& candidates,
+                                                   const SelectionContext& context) {
     if (candidates.empty()) {
         return refused(Fallback::no_layer, why_nothing_is_mapped(mapping, kind, name));
     }
@@ -194,27 +235,25 @@ tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const std::strin
             return no_build(candidate.kernel, context);
         }
     }
-    return Choice{nullptr, nullptr, kernel, nullptr, &candidate, nullptr};
+    return FittingCandidate{&candidate, kernel};
 }
 
 }  // namespace
 
 tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedFunction& function,
                                         const SelectionContext& context) {
-    auto choice = choose(mapping, "function ", function.full_name(), function.candidates, context);
-    if (choice) {
-        choice->function = &function;
-    }
-    return choice;
+    return fitting(mapping, "function ", function.full_name(), function.candidates, context)
+        .map([&](const FittingCandidate& found) {
+            return Choice{FunctionChoice{&function, found.candidate}, found.kernel};
+        });
 }
 
 tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedPattern& pattern,
                                         const SelectionContext& context) {
-    auto choice = choose(mapping, "pattern ", pattern.name, pattern.candidates, context);
-    if (choice) {
-        choice->pattern = &pattern;
-    }
-    return choice;
+    return fitting(mapping, "pattern ", pattern.name, pattern.candidates, context)
+        .map([&](const FittingCandidate& found) {
+            return Choice{PatternChoice{&pattern, found.candidate}, found.kernel};
+        });
 }
 
 std::optional<std::string> unmet_condition(const MappedLayer& layer, const Instance& instance) {

@@ -9,19 +9,46 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 
 namespace twinkle::runtime {
 
-// For a layer, a function or a pattern: what is of the others is null, and the kernel may be.
-struct Choice {
-    const MappedLayer* layer = nullptr;
+// What a mapping binds, and its candidate that was chosen.
+struct LayerChoice {
+    const MappedLayer* binding = nullptr;
     const LayerCandidate* candidate = nullptr;
-    const MappedKernel* kernel = nullptr;
-    const MappedFunction* function = nullptr;
-    const FunctionCandidate* implementation = nullptr;
-    const MappedPattern* pattern = nullptr;
+
+    bool operator==(const LayerChoice&) const = default;
+};
+struct FunctionChoice {
+    const MappedFunction* binding = nullptr;
+    const FunctionCandidate* candidate = nullptr;
+
+    bool operator==(const FunctionChoice&) const = default;
+};
+struct PatternChoice {
+    const MappedPattern* binding = nullptr;
+    const FunctionCandidate* candidate = nullptr;
+
+    bool operator==(const PatternChoice&) const = default;
+};
+
+struct Choice {
+    std::variant<LayerChoice, FunctionChoice, PatternChoice> of;
+    const MappedKernel* kernel = nullptr;  // none: a file of the user's, or an operator
 
     bool operator==(const Choice&) const = default;
+
+    template <typename Kind>
+    const Kind* as() const {
+        return std::get_if<Kind>(&of);
+    }
+    // What stands for a function or a pattern; null for a layer.
+    const FunctionCandidate* implementation() const;
+    std::string bound_name() const;  // "RMSNorm", "silu_and_mul", "add_rms_norm"
+    const std::string& mode() const;
+    // "twinkle-pack: RMSNorm", "my.py: silu", "a C++ function of this program".
+    std::string describe() const;
 };
 
 struct SelectionContext {

@@ -1,0 +1,143 @@
+#include "runtime/plan/find_places.h"
+
+#include "runtime/graph/called_instances.h"
+#include "runtime/graph/forward_methods.h"
+#include "runtime/plan/choose.h"
+#include "runtime/plan/named_in_vain.h"
+#include "twinkle/error.h"
+
+#include <algorithm>
+#include <map>
+
+namespace twinkle::runtime {
+
+namespace {
+
+void refuse_malformed(const std::vector<PatternRule>& rules) {
+    for (const PatternRule& rule : rules) {
+        if (!rule.problems.empty()) {
+            throw Error(
+                ErrorCode::malformed,
+                {.what = "the pattern " + rule.pattern->name + " cannot be looked for",
+                 .where = rule.pattern->file,
+                 .why = rule.problems.front(),
+                 .hint = "a formula is a plain function in TorchScript's subset of Python"});
+        }
+    }
+}
+
+// What an earlier kernelize has put in the place of patterns. Whether it has any.
+bool add_former(const Job& job, Plan& plan) {
+    const auto& patterns = job.mapping.patterns;
+    bool any = false;
+    for (const FunctionCall& call : function_calls(job.model)) {
+        const auto pattern =
+            std::find_if(patterns.begin(), patterns.end(), [&](const MappedPattern& one) {
+                return call.replaced && call.function == pattern_function_name(one.name);
+            });
+        if (pattern == patterns.end()) {
+            continue;
+        }
+        Site site({call.path, "", call.instance}, reported(call.site, "pattern", pattern->name),
+                  CallSite{});
+        keep(job, site, {std::nullopt, "it is kernelized already"});
+        plan.sites.push_back(std::move(site));
+        any = true;
+    }
+    return any;
+}
+
+// What an earlier kernelize has made part of a pattern is still there, but nothing calls it.
+void keep_taken_layers(const Job& job, Plan& plan) {
+    const CalledInstances called(job.model);
+    for (Site& site : plan.sites) {
+        if (site.is_layer() && site.choice && !called.contains(site.instance.module)) {
+            keep(job, site, {std::nullopt, "it is kernelized already: as part of a pattern"});
+        }
+    }
+}
+
+// What comes first in the mapping takes what several would match: `claimed`, by flat node.
+void add_place(const Job& job, const PatternSite& place, std::vector<bool>& claimed, Plan& plan) {
+    const auto index = [](std::int32_t node) { return static_cast<std::size_t>(node); };
+    if (std::any_of(place.claimed.begin(), place.claimed.end(),
+                    [&](std::int32_t node) { return claimed[index(node)]; })) {
+        return;
+    }
+    const auto forwards = forward_methods(place.instance.module.type());
+    const bool in_forward =
+        std::find(forwards.begin(), forwards.end(), place.method) != forwards.end();
+    Site site(place.instance, reported(place.site, "pattern", place.rule->pattern->name),
+              PlaceSite{in_forward, place.key});
+    if (!leave_out(job, site)) {
+        if (!place.match.problem.empty()) {
+            keep(job, site, {Fallback::cannot_compile, place.match.problem});
+        } else if (auto choice = choose(job.mapping, *place.rule->pattern, job.context)) {
+            site.choice = *choice;
+            for (const std::int32_t node : place.claimed) {
+                claimed[index(node)] = true;
+            }
+        } else {
+            keep(job, site, choice.error());
+        }
+    }
+    plan.sites.push_back(std::move(site));
+}
+
+// Of a preset it is nothing to tell.
+void warn_of_unfound(const Job& job, Plan& plan) {
+    for (const MappedPattern& pattern : job.mapping.patterns) {
+        const bool found = std::any_of(plan.sites.begin(), plan.sites.end(), [&](const Site& site) {
+            return site.report.kind == "pattern" && site.report.of == pattern.name;
+        });
+        if (!found && !pattern.preset) {
+            report_nowhere(job, plan, "the pattern " + pattern.name + " is nowhere in this model");
+        }
+    }
+}
+
+}  // namespace
+
+void find_places(const Job& job, Plan& plan) {
+    if (job.mapping.patterns.empty()) {
+        return;
+    }
+    plan.rules = compile_patterns(job.mapping);
+    refuse_malformed(plan.rules);
+    if (add_former(job, plan)) {
+        keep_taken_layers(job, plan);
+    }
+    plan.places = find_patterns(job.model, job.mapping, plan.rules);
+    const auto& warnings = plan.places->warnings;
+    plan.warnings.insert(plan.warnings.end(), warnings.begin(), warnings.end());
+    std::vector<bool> claimed(plan.places->graph.nodes.size(), false);
+    const auto first = static_cast<std::ptrdiff_t>(plan.sites.size());
+    for (const PatternSite& place : plan.places->sites) {
+        add_place(job, place, claimed, plan);
+    }
+    std::map<std::string, std::size_t> order;  // of the model
+    for (const Instance& instance : instances_of(job.model)) {
+        order.emplace(instance.path, order.size());
+    }
+    std::stable_sort(plan.sites.begin() + first, plan.sites.end(),
+                     [&](const Site& a, const Site& b) {
+                         return order[a.instance.path] < order[b.instance.path];
+                     });
+    warn_of_unfound(job, plan);
+}
+
+void find_places_again(const Job& job, Plan& plan) {
+    plan.places = find_patterns(job.model, job.mapping, plan.rules);
+    std::map<std::string, const std::string*> keys;
+    for (const PatternSite& place : plan.places->sites) {
+        keys.emplace(place.site, &place.key);
+    }
+    for (Site& site : plan.sites) {
+        const auto key = keys.find(site.report.site);
+        if (auto* place = site.as<PlaceSite>(); place != nullptr && key != keys.end()) {
+            place->key = *key->second;
+        }
+    }
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,111 @@
+#include "runtime/plan/prove_inlined.h"
+
+#include "runtime/convert/moved_model.h"
+#include "runtime/graph/graph_walk.h"
+#include "runtime/graph/past_runs.h"
+#include "runtime/model/inputs.h"
+#include "runtime/plan/stand_ins.h"
+#include "runtime/proof/call_schema.h"
+
+namespace twinkle::runtime {
+
+namespace jit = torch::jit;
+
+namespace {
+
+// Of what it holds, and of what freezing has made constants.
+std::uint64_t bytes_of(const jit::Module& model) {
+    std::uint64_t bytes = 0;
+    for (const at::Tensor& parameter : model.parameters()) {
+        bytes += parameter.nbytes();
+    }
+    for (const jit::Node* constant : tensor_constants(model)) {
+        bytes += constant->t(c10::attr::value).nbytes();
+    }
+    return bytes;
+}
+
+// None: nothing can stand for its function here.
+std::optional<Question> question_about(const Job& job, StandIns& stand_ins, InlinedGraph& graph,
+                                       const TracedRun& run, Proofs& proofs) {
+    const MappedFunction& function = job.mapping.functions[run.function];
+    const auto choice = choose(job.mapping, function, job.context);
+    if (!choice) {
+        return std::nullopt;
+    }
+    Question question;
+    c10::FunctionSchema like("call", "", {}, {});
+    for (const RunSplit& split : graph.code.splits(run)) {
+        auto& regions = question.splits.emplace_back();
+        for (const RunPart& part : split) {
+            regions.push_back(graph.code.close(graph.code.call(run, part)));
+            like = regions.back() ? call_schema(*regions.back()) : like;
+        }
+    }
+    const auto& substitutes = stand_ins.substitutes().of(*choice, graph.instances.front().module,
+                                                         like, function.full_name());
+    if (!substitutes) {
+        proofs.unusable.emplace(choice->implementation(), substitutes.error());
+        return std::nullopt;
+    }
+    question.substitutes = &*substitutes;
+    return question;
+}
+
+// A copy, as a run may change what a model holds; its code is the same.
+void run_model(const Job& job) {
+    const torch::NoGradGuard no_grad;
+    const jit::GraphOptimizerEnabledGuard unoptimized(false);
+    forget_runs(job.model);
+    Inputs inputs = deep_copy({job.options.inputs, job.options.named_inputs});
+    const auto device = job.options.kernels_in_children ? job.options.prove_on : std::nullopt;
+    if (device) {
+        move_to(inputs, *device);
+    }
+    at::manual_seed(0);
+    const jit::Module copy = device ? moved_to(job.model, *device) : job.model.deepcopy();
+    copy.get_method("forward")(inputs.positional, inputs.named);
+    forget_runs(job.model);
+}
+
+std::vector<Answer> answers_to(const Job& job, const std::vector<Question>& questions) {
+    const auto run = [&job] { run_model(job); };
+    if (!job.options.kernels_in_children) {
+        return prove_calls(questions, run);
+    }
+    const auto& device = job.options.prove_on;
+    const auto limits = device && !device->is_cpu()
+                            ? SandboxLimits::for_bytes_on_gpu(bytes_of(job.model))
+                            : SandboxLimits::for_bytes(bytes_of(job.model));
+    return prove_calls_in_child(questions, run, limits, device);
+}
+
+}  // namespace
+
+Proofs prove(const Job& job, StandIns& stand_ins, std::vector<InlinedGraph>& graphs) {
+    Proofs proofs;
+    if ((job.options.inputs.empty() && job.options.named_inputs.empty()) || mapping_disabled()) {
+        return proofs;
+    }
+    std::vector<Question> questions;
+    std::vector<const TracedRun*> runs;
+    for (InlinedGraph& graph : graphs) {
+        for (const TracedRun& run : graph.code.runs()) {
+            if (auto question = question_about(job, stand_ins, graph, run, proofs)) {
+                questions.push_back(*std::move(question));
+                runs.push_back(&run);
+            }
+        }
+    }
+    if (questions.empty()) {
+        return proofs;
+    }
+    job.observe("prove", "how to call what a trace has inlined");
+    auto answers = answers_to(job, questions);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        proofs.answers.emplace(runs[i], std::move(answers.at(i)));
+    }
+    return proofs;
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,31 @@
+#pragma once
+// Proves on one run of the model how the calls that a trace has inlined can be replaced.
+
+#include "runtime/plan/job.h"
+#include "runtime/proof/call_prover.h"
+#include "runtime/trace/inlined_code.h"
+
+#include <map>
+#include <vector>
+
+namespace twinkle::runtime {
+
+class StandIns;
+
+struct InlinedGraph {
+    // Instances share their code: where it is one of several, each of them has its sites.
+    std::vector<Instance> instances;
+    torch::jit::Function* method = nullptr;
+    InlinedCode code;
+};
+
+struct Proofs {
+    std::map<const TracedRun*, Answer> answers;  // none for a run: there was no proof
+    // Candidates that nothing can be proved of, as they cannot be compiled or loaded.
+    std::map<const FunctionCandidate*, KeepReason> unusable;
+};
+
+// Nothing without the job's inputs.
+Proofs prove(const Job& job, StandIns& stand_ins, std::vector<InlinedGraph>& graphs);
+
+}  // namespace twinkle::runtime

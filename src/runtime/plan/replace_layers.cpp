@@ -1,0 +1,107 @@
+#include "runtime/plan/replace_layers.h"
+
+#include "runtime/graph/called_instances.h"
+#include "runtime/graph/forward_methods.h"
+#include "runtime/graph/passed_parameters.h"
+#include "runtime/layers/host_attributes.h"
+#include "runtime/layers/replacement.h"
+#include "runtime/plan/substitution.h"
+
+#include <algorithm>
+#include <map>
+
+namespace twinkle::runtime {
+
+namespace {
+
+// The sites of layers with a choice, by how many others of them hold each.
+std::vector<std::vector<Site*>> chosen_by_depth(Plan& plan) {
+    std::vector<std::vector<Site*>> levels;
+    std::vector<const Site*> above;  // those that hold the site that is looked at, outermost first
+    for (Site& site : plan.sites) {
+        if (!site.choice || !site.is_layer()) {
+            continue;
+        }
+        while (!above.empty() && !is_inside(site.instance.path, above.back()->instance.path)) {
+            above.pop_back();
+        }
+        levels.resize(std::max(levels.size(), above.size() + 1));
+        levels[above.size()].push_back(&site);
+        above.push_back(&site);
+    }
+    return levels;
+}
+
+// Replaces each class once, whatever instances of it there are.
+class LayerReplacer {
+public:
+    LayerReplacer(const Job& job, KernelCode& code) : job_(job), code_(code) {}
+
+    void replace(Site& site) {
+        const void* type = site.instance.module.type().get();
+        auto result = done_.find(type);
+        if (result == done_.end()) {
+            result = done_.emplace(type, replace_class(site)).first;
+        }
+        enter(job_, site, result->second);
+    }
+
+private:
+    tl::expected<void, KeepReason> replace_class(const Site& site) {
+        const Choice& choice = *site.choice;
+        const auto compilation = code_.of(choice, site.instance.module);
+        if (!compilation) {
+            return tl::make_unexpected(compilation.error());
+        }
+        job_.observe("compile", site.report.of);
+        const auto& layer = *choice.as<LayerChoice>();
+        auto passed = passed_inputs(site.instance.module);
+        auto host = supplied_attributes(site.instance.module, layer.binding->attributes, passed);
+        if (!host) {
+            return tl::make_unexpected(KeepReason{Fallback::cannot_compile, host.error()});
+        }
+        const ReplacementRequest request{layer.candidate->layer, std::move(*host),
+                                         std::move(passed), operator_use(job_)};
+        return replace_forward(site.instance.module.type(), **compilation, request);
+    }
+
+    std::map<std::string, PassedInputs> passed_inputs(const torch::jit::Module& instance) {
+        if (!passed_) {
+            passed_.emplace(job_.model);
+        }
+        std::map<std::string, PassedInputs> inputs;
+        for (const torch::jit::Function* method : forward_methods(instance.type())) {
+            inputs[method->name()] = passed_->of(instance, method->name());
+        }
+        return inputs;
+    }
+
+    const Job& job_;
+    KernelCode& code_;
+    std::optional<PassedParameters> passed_;  // of the model before the first is replaced
+    std::map<const void*, tl::expected<void, KeepReason>> done_;  // by class
+};
+
+}  // namespace
+
+void replace_layers(const Job& job, Plan& plan, KernelCode& code, const Holders& holders) {
+    const bool any_place = std::any_of(plan.sites.begin(), plan.sites.end(), [](const Site& site) {
+        return !site.is_layer() && site.is_replaced();
+    });
+    LayerReplacer replacer(job, code);
+    const auto levels = chosen_by_depth(plan);
+    for (std::size_t depth = 0; depth < levels.size(); ++depth) {
+        std::optional<CalledInstances> called;
+        if (depth > 0 || any_place) {
+            called.emplace(job.model);
+        }
+        for (Site* site : levels[depth]) {
+            const bool gone = called && !called->contains(site->instance.module);
+            if (!gone || !holders.absorb(job, *site)) {
+                replacer.replace(*site);
+            }
+        }
+    }
+}
+
+}  // namespace twinkle::runtime

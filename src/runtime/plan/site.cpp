@@ -1,0 +1,86 @@
+#include "runtime/plan/site.h"
+
+#include "runtime/graph/format.h"
+#include "twinkle/error.h"
+
+#include <utility>
+
+namespace twinkle::runtime {
+
+bool Site::is_in_forward() const {
+    return std::visit(
+        [](const auto& kind) {
+            if constexpr (requires { kind.in_forward; }) {
+                return kind.in_forward;
+            }
+            return false;
+        },
+        what);
+}
+
+const torch::jit::Function* Site::function() const {
+    const auto* call = as<CallSite>();
+    return call != nullptr ? call->in_function : nullptr;
+}
+
+void Site::add_part(const std::string& name) {
+    constexpr std::size_t most_named = 32;
+    if (parts < most_named) {
+        report.because += ", with its " + name;
+    } else if (parts == most_named) {
+        report.because += ", …";
+    }
+    ++parts;
+}
+
+SiteReport reported(std::string site, std::string kind, std::string of) {
+    SiteReport report;
+    report.site = std::move(site);
+    report.kind = std::move(kind);
+    report.of = std::move(of);
+    return report;
+}
+
+void keep(const Job& job, Site& site, const KeepReason& reason) {
+    if (reason.fallback && !job.options.fallback.contains(*reason.fallback)) {
+        site.forbidden = reason.fallback;
+    }
+    site.choice.reset();
+    site.report.status = SiteStatus::kept;
+    site.report.because = reason.because;
+}
+
+void enter(const Job& job, Site& site, const tl::expected<void, KeepReason>& result) {
+    const Choice choice = *site.choice;
+    site.report.kernel = choice.describe();
+    site.report.variant = choice.kernel != nullptr ? choice.kernel->variant : "";
+    if (!result) {
+        keep(job, site, result.error());
+        return refuse_forbidden(site);
+    }
+    site.report.status = SiteStatus::replaced;
+    site.report.because =
+        fmt::format("{}, {} on {}", choice.bound_name(), choice.mode(), job.context.device);
+}
+
+void refuse_forbidden(const Site& site) {
+    if (site.forbidden && !site.absorbed) {
+        throw Error(
+            ErrorCode::refused,
+            {.what = fmt::format("{} cannot be replaced, and the fallback {} is not allowed",
+                                 site.report.of, fallback_name(*site.forbidden)),
+             .where = site.report.site,
+             .why = site.report.because,
+             .hint = "allow the fallback, or exclude the site"});
+    }
+}
+
+bool is_inside(const std::string& inner, const std::string& outer) {
+    return inner != outer && (outer.empty() || inner.starts_with(outer + "."));
+}
+
+std::string name_below(const std::string& path, const std::string& site) {
+    return site.substr(path.empty() ? 0 : path.size() + 1);
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,96 @@
+#pragma once
+// A site: what of a model may be replaced, what was chosen for it, and what came of it.
+
+#include "runtime/graph/function_calls.h"
+#include "runtime/graph/keep_reason.h"
+#include "runtime/graph/sites.h"
+#include "runtime/plan/job.h"
+#include "runtime/proof/binding.h"
+#include "runtime/selection/selection.h"
+
+#include <tl/expected.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace twinkle::runtime {
+
+// An instance, whose forward a layer replaces.
+struct LayerSite {};
+
+// A call of a function that the code still holds as a call.
+struct CallSite {
+    bool in_forward = false;  // of the instance: a layer there replaces it
+    const torch::jit::Function* in_function = nullptr;  // none: in a method of the instance
+};
+
+// A call that a trace has inlined.
+struct InlinedCallSite {
+    bool in_forward = false;
+    std::string method;
+    std::size_t function = 0;  // of the mapping
+    InlinedPlace place;
+    std::size_t nodes = 0;  // of its run
+    CallBinding binding;    // how what stands for it is called there
+};
+
+// A place that computes a formula.
+struct PlaceSite {
+    bool in_forward = false;
+    std::string key;  // equal for the same place in instances that share their code
+};
+
+struct Site {
+    Instance instance;
+    SiteReport report;
+    std::variant<LayerSite, CallSite, InlinedCallSite, PlaceSite> what;
+    std::optional<Choice> choice{};       // none: the original is kept
+    bool left_out = false;                // by the options
+    bool absorbed = false;                // by something around it: nothing else has called it
+    std::optional<Fallback> forbidden{};  // for which it is kept, though that is not allowed
+    std::size_t parts = 0;                // sites that it has absorbed
+
+    Site(Instance where, SiteReport reported,
+         std::variant<LayerSite, CallSite, InlinedCallSite, PlaceSite> kind)
+        : instance(std::move(where)), report(std::move(reported)), what(std::move(kind)) {}
+
+    template <typename Kind>
+    const Kind* as() const {
+        return std::get_if<Kind>(&what);
+    }
+    template <typename Kind>
+    Kind* as() {
+        return std::get_if<Kind>(&what);
+    }
+    bool is_layer() const { return as<LayerSite>() != nullptr; }
+    bool is_in_forward() const;
+    // A call in a function, not in a method of an instance.
+    const torch::jit::Function* function() const;
+    bool is_replaced() const { return report.status == SiteStatus::replaced; }
+
+    // Names a site in the reason that this one computes now.
+    void add_part(const std::string& name);
+};
+
+// "layer", "function" or "pattern", and the name that the report has for it.
+SiteReport reported(std::string site, std::string kind, std::string of);
+
+void keep(const Job& job, Site& site, const KeepReason& reason);
+
+// What came of replacing a site by its choice. Throws Error(refused) where a fallback is needed
+// that is not allowed.
+void enter(const Job& job, Site& site, const tl::expected<void, KeepReason>& result);
+
+// Throws Error(refused) for a site that is kept by a fallback that is not allowed.
+void refuse_forbidden(const Site& site);
+
+// Whether one site lies inside of another, by their paths.
+bool is_inside(const std::string& inner, const std::string& outer);
+
+// What a site is called in the instance under this path, which holds it.
+std::string name_below(const std::string& path, const std::string& site);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,44 @@
+#pragma once
+// The functions that calls of a model are made to call instead: one for all calls that it serves.
+
+#include "runtime/calls/stand_in.h"
+#include "runtime/patterns/pattern_sites.h"
+#include "runtime/plan/site.h"
+#include "runtime/plan/substitution.h"
+#include "runtime/trace/region.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+namespace twinkle::runtime {
+
+class StandIns {
+public:
+    using Made = tl::expected<torch::jit::Function*, KeepReason>;
+
+    StandIns(const Job& job, KernelCode& code) : substitution_(job, code) {}
+
+    Substitution& substitutes() { return substitution_; }
+
+    Made of_call(const Choice& choice, const FunctionCall& call);
+    // For an InlinedCallSite, whose call is this region now.
+    Made of_region(const Site& site, const Region& region);
+    // For a place in this graph.
+    Made of_place(const Choice& choice, const FlatGraph& graph, const PatternSite& place);
+
+private:
+    Made make(const Choice& choice, const torch::jit::Module& instance, const CallShape& shape,
+              const c10::QualifiedName& name, const std::string& what);
+
+    Substitution substitution_;
+    // The originals of patterns, which stand-ins are made after.
+    std::shared_ptr<torch::jit::CompilationUnit> originals_;
+    // By compilation unit, what the call passes, and the candidate.
+    std::map<std::tuple<const void*, std::string, const FunctionCandidate*>, Made> known_;
+    // Of regions, by compilation unit, name and code.
+    std::map<std::tuple<const void*, std::string, std::string>, torch::jit::Function*> of_regions_;
+};
+
+}  // namespace twinkle::runtime
