@@ -29,12 +29,13 @@ constexpr unsigned most_runs = 10000;
                                        .hint = {}});
 }
 
+// None: the option is not given.
 template <typename Number>
-void add_number(base::Json& request, const Arguments& arguments, const std::string& option,
-                const std::string& key, Number least, Number most, const std::string& what) {
+std::optional<Number> number_of(const Arguments& arguments, const std::string& option, Number least,
+                                Number most, const std::string& what) {
     const auto text = arguments.text(option);
     if (!text) {
-        return;
+        return std::nullopt;
     }
     Number number{};
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
@@ -42,11 +43,12 @@ void add_number(base::Json& request, const Arguments& arguments, const std::stri
         !(number >= least && number <= most)) {
         wrong_number(option, *text, what);
     }
-    request[key] = number;
+    return number;
 }
 
-void add_files(base::Json& request, const Arguments& arguments) {
-    request["model"] = existing_file(*arguments.text("MODEL"), "model").string();
+// The drawing, if one is wanted.
+std::optional<fs::path> add_files(protocol::Request& request, const Arguments& arguments) {
+    request.model = existing_file(*arguments.text("MODEL"), "model");
     const auto inputs = arguments.text("inputs");
     if (!inputs) {
         throw Error(ErrorCode::malformed,
@@ -55,40 +57,40 @@ void add_files(base::Json& request, const Arguments& arguments) {
                      .why = {},
                      .hint = "add --inputs FILE, or --inputs \"int64[1,128]:0..32000\""});
     }
-    request["inputs"] = inputs_argument(*inputs);
-    std::vector<fs::path> sources = {request["model"].get<std::string>(),
-                                     request["inputs"].get<std::string>()};
+    request.inputs = inputs_argument(*inputs);
+    std::vector<fs::path> sources = {request.model,
+                                     *request.inputs};
     if (const auto map = arguments.text("map")) {
         sources.push_back(existing_file(*map, "mapping"));
     }
-    if (const auto drawing = arguments.text("svg")) {
-        request["svg"] = output_file(*drawing, OutputKind::text, sources).string();
-    }
+    const auto drawing = arguments.text("svg");
+    return drawing ? std::optional(output_file(*drawing, OutputKind::text, sources)) : std::nullopt;
 }
 
-void draw(const base::Json& report, const std::string& model, const fs::path& file) {
-    const auto drawing = bench_drawing(report, fs::path(model).filename().string());
+void draw(const base::Json& report, const fs::path& model, const fs::path& file) {
+    const auto drawing = bench_drawing(report, model.filename().string());
     const InterruptDelay whole_file;
     base::write_file_atomically(file, drawing);
 }
 
 int run_bench(const Arguments& arguments, Console& console) {
-    auto request = new_request("bench", console);
-    request["fallback"] = fallback_words("true");
+    protocol::Request request;
+    request.command = "bench";
+    request.fallback = fallback_words("true");
     add_choice_of_sites(request, arguments);
-    add_number(request, arguments, "threads", "threads", 1u, most_threads,
-               "a number of threads, 1 to 4096");
-    add_number(request, arguments, "duration", "duration", 1e-3, longest_duration,
-               "a number of seconds, up to a day");
-    add_number(request, arguments, "runs", "runs", 1u, most_runs, "a number of runs, 1 to 10000");
-    add_number(request, arguments, "warmup", "warm_up", 0u, most_runs,
-               "a number of runs, 0 to 10000");
-    add_files(request, arguments);
+    request.threads =
+        number_of(arguments, "threads", 1u, most_threads, "a number of threads, 1 to 4096");
+    request.duration = number_of(arguments, "duration", 1e-3, longest_duration,
+                                 "a number of seconds, up to a day");
+    request.runs = number_of(arguments, "runs", 1u, most_runs, "a number of runs, 1 to 10000");
+    request.warm_up = number_of(arguments, "warmup", 0u, most_runs, "a number of runs, 0 to 10000")
+                          .value_or(request.warm_up);
+    const auto svg = add_files(request, arguments);
     const auto worker = find_worker(console);
     add_mapping(request, arguments, console);
 
     auto report = run_worker(worker, request, console);
-    report["model"] = base::display_path(request["model"].get<std::string>());
+    report["model"] = base::display_path(request.model);
     if (console.json()) {
         console.result("bench", report);
     } else {
@@ -96,9 +98,9 @@ int run_bench(const Arguments& arguments, Console& console) {
         console.result(bench_tables(report, console.result_columns(), console.result_color()));
     }
     // Last: should it fail, what took so long to measure is not lost.
-    if (const auto svg = request.value("svg", ""); !svg.empty()) {
-        draw(report, request["model"].get<std::string>(), svg);
-        console.note("wrote " + base::display_path(svg));
+    if (svg) {
+        draw(report, request.model, *svg);
+        console.note("wrote " + base::display_path(*svg));
     }
     return 0;
 }

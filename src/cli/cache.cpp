@@ -7,7 +7,7 @@
 #include "cache/maintain.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 #include "operations/cache_upkeep.h"
 
 namespace twinkle::cli {
@@ -36,21 +36,21 @@ const char* const link_remedy =
     "a symbolic link in the place of a folder is not followed: remove it, and fetch again";
 
 // What prune and clean leave alone, and list does not count.
-void warn_of_links(const operations::Workplace& place, Console& console) {
-    for (const auto& link : cache::linked_folders(place.cache())) {
+void warn_of_links(const operations::Context& context, Console& console) {
+    for (const auto& link : cache::linked_folders(context.cache())) {
         console.warn(base::display_path(link) + ": " + link_remedy);
     }
 }
 
-int list(operations::Workplace& place, Console& console) {
-    const auto repositories = cache::list(place.cache());
-    warn_of_links(place, console);
+int list(operations::Context& context, Console& console) {
+    const auto repositories = cache::list(context.cache());
+    warn_of_links(context, console);
     if (console.json()) {
         Json all = Json::array();
         for (const auto& repository : repositories) {
             all.push_back(repository_json(repository));
         }
-        console.result("cache", {{"dir", place.cache().root().string()}, {"repositories", all}});
+        console.result("cache", {{"dir", context.cache().root().string()}, {"repositories", all}});
         return 0;
     }
     using base::Table;
@@ -73,13 +73,13 @@ int list(operations::Workplace& place, Console& console) {
         }
     }
     console.result(table);
-    console.note(base::display_path(place.cache().root()) + ": " + base::human_bytes(bytes));
+    console.note(base::display_path(context.cache().root()) + ": " + base::human_bytes(bytes));
     return 0;
 }
 
-int verify(operations::Workplace& place, bool dry_run, Console& console) {
-    const auto report = operations::verify_cache(place, dry_run);
-    const bool only_told = dry_run || place.offline();
+int verify(operations::Context& context, bool dry_run, Console& console) {
+    const auto report = operations::verify_cache(context, dry_run);
+    const bool only_told = dry_run || context.offline();
     Json damaged = Json::array();
     std::string why;
     for (const auto& blob : report.found.damaged) {
@@ -113,7 +113,7 @@ int verify(operations::Workplace& place, bool dry_run, Console& console) {
     if (!links.empty()) {
         throw Error(ErrorCode::verification,
                     {.what = "folders of the cache are symbolic links",
-                     .where = base::display_path(place.cache().root()),
+                     .where = base::display_path(context.cache().root()),
                      .why = base::join(links, "\n         "),
                      .hint = "only the folder of the cache itself may be a link; nothing was "
                              "taken out of the cache"});
@@ -122,7 +122,7 @@ int verify(operations::Workplace& place, bool dry_run, Console& console) {
     if (left) {
         throw Error(ErrorCode::verification,
                     {.what = "files of the cache are damaged",
-                     .where = base::display_path(place.cache().root()),
+                     .where = base::display_path(context.cache().root()),
                      .why = only_told ? why : base::join(report.lost, "\n         "),
                      .hint = only_told ? "with a network, twinkle cache verify fetches them again"
                                        : "they are out of the cache; twinkle fetch gets them"});
@@ -130,10 +130,10 @@ int verify(operations::Workplace& place, bool dry_run, Console& console) {
     return 0;
 }
 
-int remove(operations::Workplace& place, const cache::Removal& removal, bool dry_run,
+int remove(operations::Context& context, const cache::Removal& removal, bool dry_run,
            Console& console) {
-    const auto freed = dry_run ? removal.bytes : cache::remove(place.cache(), removal);
-    warn_of_links(place, console);
+    const auto freed = dry_run ? removal.bytes : cache::remove(context.cache(), removal);
+    warn_of_links(context, console);
     Json revisions = Json::array();
     for (const auto& revision : removal.revisions) {
         revisions.push_back({{"repo_id", revision.repo_id},
@@ -152,19 +152,20 @@ int remove(operations::Workplace& place, const cache::Removal& removal, bool dry
 }
 
 // The projects to keep: those that are named, else the one here.
-std::vector<std::filesystem::path> projects(operations::Workplace& place,
+std::vector<std::filesystem::path> projects(operations::Context& context,
                                             const std::vector<std::string>& named) {
     std::vector<std::filesystem::path> folders(named.begin(), named.end());
     if (folders.empty()) {
         folders.push_back(
-            place.need_project("prune keeps what projects need, so it must know one").files.folder);
+            context.need_project("prune keeps what projects need, so it must know one")
+                .files.folder);
     }
     return folders;
 }
 
 int run_cache(const Arguments& arguments, Console& console) {
-    HubCommand command(console);
-    auto& place = command.place();
+    HubSession command(console);
+    auto& context = command.context();
     const auto action = *arguments.text("ACTION");
     const bool dry_run = arguments.flag("dry-run");
     if (!arguments.list("PROJECT").empty() && action != "prune") {
@@ -175,22 +176,23 @@ int run_cache(const Arguments& arguments, Console& console) {
     }
     if (action == "dir") {
         if (console.json()) {
-            console.result("cache", {{"dir", place.cache().root().string()}});
+            console.result("cache", {{"dir", context.cache().root().string()}});
         } else {
-            console.result(place.cache().root().string() + "\n");
+            console.result(context.cache().root().string() + "\n");
         }
         return 0;
     }
     if (action == "list") {
-        return list(place, console);
+        return list(context, console);
     }
     if (action == "verify") {
-        return verify(place, dry_run, console);
+        return verify(context, dry_run, console);
     }
-    const auto removal = action == "prune" ? operations::plan_prune(
-                                                 place, projects(place, arguments.list("PROJECT")))
-                                           : cache::plan_clean(place.cache());
-    return remove(place, removal, dry_run, console);
+    const auto removal =
+        action == "prune"
+            ? operations::plan_prune(context, projects(context, arguments.list("PROJECT")))
+            : cache::plan_clean(context.cache());
+    return remove(context, removal, dry_run, console);
 }
 
 }  // namespace

@@ -192,11 +192,12 @@ std::vector<LayerFit> check_model(const fs::path& kernel, const fs::path& model,
         mapping.layers.insert(mapping.layers.end(), layers.begin(), layers.end());
     }
     mapping.functions = functions_of(build, mapping.kernels.front(), bindings.functions);
-    auto request = new_request("check", console);
-    request["model"] = file.string();
-    request["map"] = base::parse_json(mapping.to_json(), "mapping");
-    request["kernel_dirs"] = kernel_folders({});
-    request["allow_io"] = allow_io;
+    protocol::Request request;
+    request.command = "check";
+    request.model = file;
+    request.map = base::parse_json(mapping.to_json(), "mapping");
+    request.kernel_dirs = kernel_folders({});
+    request.allow_io = allow_io;
     const auto result = run_worker(worker, request, console);
 
     std::vector<LayerFit> fits;

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/write_all.h"
+#include "protocol/error_json.h"
 
 namespace twinkle::cli {
 namespace {
@@ -84,12 +85,7 @@ void Console::warn(std::string_view text) {
 void Console::error(const Error& error) {
     const auto& details = error.details();
     if (globals_.json) {
-        write_error(base::dump_json({{"error",
-                                      {{"code", error_code_name(error.code())},
-                                       {"what", details.what},
-                                       {"where", details.where},
-                                       {"why", details.why},
-                                       {"hint", details.hint}}}}));
+        write_error(base::dump_json({{"error", protocol::to_json(error)}}));
         return;
     }
     write_error(base::styled("error:", base::Style::red, error_color_) + " " +

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 #include "cli/lock_report.h"
 #include "operations/edit_manifest.h"
 
@@ -26,14 +26,14 @@ void show(const operations::EditReport& report, std::string_view command, const 
 }
 
 int run_add(const Arguments& arguments, Console& console) {
-    HubCommand command(console);
+    HubSession command(console);
     show(operations::add_kernels(command.place(), arguments.list("SPEC"), arguments.list("trust")),
          "add", "+", console);
     return 0;
 }
 
 int run_remove(const Arguments& arguments, Console& console) {
-    HubCommand command(console);
+    HubSession command(console);
     show(operations::remove_kernels(command.place(), arguments.list("NAME")), "remove", "-",
          console);
     return 0;

@@ -4,7 +4,7 @@
 #include "base/quantity.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 
 namespace twinkle::cli {
 namespace {
@@ -47,7 +47,7 @@ void say_what_was_done(const operations::FetchReport& report, Console& console) 
 }
 
 int run_fetch(const Arguments& arguments, Console& console) {
-    HubCommand command(console, arguments.text("lockfile"));
+    HubSession command(console, arguments.text("lockfile"));
     operations::FetchOptions options;
     for (const auto& text : arguments.list("SPEC")) {
         options.specs.push_back(project::parse_kernel_spec(text));
@@ -56,8 +56,8 @@ int run_fetch(const Arguments& arguments, Console& console) {
     options.all_variants = arguments.flag("all-variants");
     options.locked = arguments.flag("locked");
     options.trust = arguments.list("trust");
-    options.signature = signature_wishes(arguments);
-    const auto report = operations::fetch(command.place(), options);
+    options.signature = signature_options(arguments);
+    const auto report = operations::fetch(command.context(), options);
     if (!console.json()) {
         print_table(report, console);
         say_what_was_done(report, console);

@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/document.h"
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 #include "cli/json_fields.h"
 
 namespace twinkle::cli {
@@ -124,12 +124,12 @@ std::string info_text(const operations::KernelInfo& info, Console& console) {
 }
 
 int run_info(const Arguments& arguments, Console& console) {
-    HubCommand command(console);
+    HubSession command(console);
     const auto text = *arguments.text("PATH|SPEC");
     const auto info =
         project::is_path(text)
             ? operations::local_kernel_info(text)
-            : operations::kernel_info(command.place(), project::parse_kernel_spec(text));
+            : operations::kernel_info(command.context(), project::parse_kernel_spec(text));
     for (const auto& variant : info.dirty) {
         console.warn(variant + " was built from a tree with changes that nobody has seen");
     }

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 #include "cli/inspect_compile.h"
 #include "cli/inspect_kernel.h"
 #include "cli/inspect_load.h"
@@ -100,17 +100,17 @@ int run_inspect(const Arguments& arguments, Console& console) {
         show_library(text, symbols, load, console);
         return 0;
     }
-    HubCommand command(console);
-    auto& place = command.place();
-    const auto project = place.find_project();
+    HubSession command(console);
+    auto& context = command.context();
+    const auto project = context.find_project();
     const auto target =
-        operations::choose_targets(place, project ? &*project : nullptr, arguments.list("target"))
+        operations::choose_targets(context, project ? &*project : nullptr, arguments.list("target"))
             .front();
     const auto variant = arguments.text("variant");
     auto view =
         subject == Subject::kernel
             ? operations::inspect_folder(text, variant, target)
-            : operations::inspect_spec(place, project::parse_kernel_spec(text), variant, target);
+            : operations::inspect_spec(context, project::parse_kernel_spec(text), variant, target);
     compile_sources(view, console);
     show_kernel(view, symbols, load, console);
     return 0;

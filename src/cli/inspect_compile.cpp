@@ -19,15 +19,16 @@ void each_verdict(operations::KernelView& view, const std::function<void(Verdict
     for (auto& function : view.inspection.functions) change(function.verdict);
 }
 
-Json request_for(const operations::KernelView& view, const Console& console) {
+protocol::Request request_for(const operations::KernelView& view) {
     const kernel::Build& build = view.inspection.build;
     Json operators = Json::array();
     for (const MappedOperator& op : build.operators) {
         operators.push_back({{"name", op.name}, {"schema", op.schema}});
     }
-    auto request = new_request("compile-kernel", console);
-    request["kernel"] = base::absolute_path(build.package).string();
-    request["map"] = {{"op_namespace", build.metadata ? build.metadata->id : ""},
+    protocol::Request request;
+    request.command = "compile-kernel";
+    request.kernel = base::absolute_path(build.package);
+    request.map = {{"op_namespace", build.metadata ? build.metadata->id : ""},
                       {"variant", view.variant},
                       {"operators", operators}};
     return request;
@@ -76,7 +77,7 @@ void compile_sources(operations::KernelView& view, Console& console) {
         return;
     }
     try {
-        const Json result = run_worker(find_worker(console), request_for(view, console), console);
+        const Json result = run_worker(find_worker(console), request_for(view), console);
         apply(result.value("layers", Json::array()), view.inspection.layers,
               [](const auto& one) { return one.layer.name; });
         apply(result.value("functions", Json::array()), view.inspection.functions,

@@ -23,8 +23,9 @@ Json load_kernel_apart(const std::filesystem::path& kernel, Console& console) {
                                            .why = error.message(),
                                            .hint = {}});
     }
-    auto request = new_request("inspect-kernel", console);
-    request["kernel"] = path.string();
+    protocol::Request request;
+    request.command = "inspect-kernel";
+    request.kernel = path;
     return run_worker(find_worker(console), request, console);
 }
 

@@ -92,19 +92,20 @@ void print_graph(Json& graph, Console& console) {
 }  // namespace
 
 base::Json inspection_of(const ModelInspection& inspection, Console& console) {
-    auto request = new_request("inspect", console);
-    request["model"] = existing_file(inspection.model.string(), "model").string();
-    request["kernel_dirs"] = kernel_folders(inspection.kernels);
-    request["graph"] = inspection.graph ? Json(*inspection.graph) : Json();
+    protocol::Request request;
+    request.command = "inspect";
+    request.model = existing_file(inspection.model.string(), "model");
+    request.kernel_dirs = kernel_folders(inspection.kernels);
+    request.graph = inspection.graph;
     const auto worker = find_worker(console);
     const auto resolution = mapping_here(inspection.start, console);
     if (resolution) {
-        request["map"] = base::parse_json(resolution->mapping.to_json(), "mapping");
+        request.map = base::parse_json(resolution->mapping.to_json(), "mapping");
     }
     auto result = run_worker(worker, request, console);
     const bool own = resolution && resolution->manifest;
     result["manifest"] = own ? Json(resolution->manifest->string()) : Json();
-    result["file"] = request["model"];
+    result["file"] = request.model.string();
     add_preset_bindings(result,
                         resolution ? resolution->mapping.layers : std::vector<MappedLayer>());
     return result;

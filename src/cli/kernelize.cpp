@@ -27,10 +27,10 @@ std::string default_output(const std::string& model) {
     return fs::path(model).stem().string() + ".kernelized.pt";
 }
 
-void add_files(base::Json& request, const Arguments& arguments, const Console& console) {
+void add_files(protocol::Request& request, const Arguments& arguments, const Console& console) {
     const auto model = *arguments.text("MODEL");
-    request["model"] = existing_file(model, "model").string();
-    std::vector<fs::path> sources = {request["model"].get<std::string>()};
+    request.model = existing_file(model, "model");
+    std::vector<fs::path> sources = {request.model};
     if (const auto map = arguments.text("map")) {
         sources.push_back(existing_file(*map, "mapping"));
     }
@@ -40,42 +40,41 @@ void add_files(base::Json& request, const Arguments& arguments, const Console& c
         }
     }
     if (const auto inputs = arguments.text("inputs")) {
-        request["inputs"] = inputs_argument(*inputs);
-        sources.emplace_back(request["inputs"].get<std::string>());
+        request.inputs = inputs_argument(*inputs);
+        sources.emplace_back(*request.inputs);
     }
     if (!arguments.flag("dry-run")) {
         const auto output = arguments.text("output").value_or(default_output(model));
-        request["output"] = output_file(output, OutputKind::tensors, sources).string();
-        sources.emplace_back(request["output"].get<std::string>());
+        request.output = output_file(output, OutputKind::tensors, sources);
+        sources.emplace_back(*request.output);
     }
     if (const auto report = arguments.text("report")) {
-        const base::Json file = base::absolute_path(*report).string();
-        require(file != request["output"], "the model and the report cannot be one file",
+        require(base::absolute_path(*report) != request.output, "the model and the report cannot be one file",
                 "choose another file for --report");
-        request["report"] = output_file(*report, OutputKind::text, sources).string();
+        request.report = output_file(*report, OutputKind::text, sources);
     }
 }
 
-void add_choices(base::Json& request, const Arguments& arguments) {
+void add_choices(protocol::Request& request, const Arguments& arguments) {
     const bool strict = arguments.flag("strict");
     const auto fallback = arguments.text("fallback");
     require(!strict || !fallback || fallback == "false",
             "--strict and --fallback " + fallback.value_or("") + " contradict each other",
             "--strict allows no fallback");
-    request["load_kernels"] = !arguments.text("target");
-    request["fallback"] = fallback_words(strict ? "false" : fallback.value_or("true"));
-    request["strict"] = strict || fallback == "false";
+    request.load_kernels = !arguments.text("target");
+    request.fallback = fallback_words(strict ? "false" : fallback.value_or("true"));
+    request.strict = strict || fallback == "false";
     add_verification(request, arguments);
-    request["dry_run"] = arguments.flag("dry-run");
-    request["strip_debug"] = arguments.flag("strip-debug");
+    request.dry_run = arguments.flag("dry-run");
+    request.strip_debug = arguments.flag("strip-debug");
     add_choice_of_sites(request, arguments);
     if (const auto dtype = arguments.text("dtype")) {
-        request["dtype"] = checked_dtype(*dtype);
+        request.dtype = checked_dtype(*dtype);
     }
 }
 
 // Of a model that no kernel took anything of.
-void say_what_would_help(const base::Json& request, const base::Json& report,
+void say_what_would_help(const protocol::Request& request, const base::Json& report,
                          const std::string& model, Console& console) {
     if (report.value("replaced", std::size_t(0)) != 0) {
         return;
@@ -86,18 +85,19 @@ void say_what_would_help(const base::Json& request, const base::Json& report,
             "inspect " +
             base::printable(model) + " lists what it has, and what kernels could take");
     }
-    if (request["map"].value("patterns", base::Json::array()).empty()) {
+    if (request.map.value("patterns", base::Json::array()).empty()) {
         console.note(
             "with presets = [\"transformers\", \"patterns\"] formulas are found, too, "
             "whatever the model's classes are called");
     }
-    if (request["inputs"].is_null()) {
+    if (!request.inputs) {
         console.note("with --inputs functions are found that a trace has inlined");
     }
 }
 
 int run_kernelize(const Arguments& arguments, Console& console) {
-    auto request = new_request("kernelize", console);
+    protocol::Request request;
+    request.command = "kernelize";
     add_choices(request, arguments);
     add_files(request, arguments, console);
     const auto worker = find_worker(console);
@@ -115,7 +115,7 @@ int run_kernelize(const Arguments& arguments, Console& console) {
                        verification_text(request, report, columns));
     }
     if (!arguments.flag("dry-run")) {
-        console.note("wrote " + base::display_path(request["output"].get<std::string>()));
+        console.note("wrote " + base::display_path(*request.output));
     }
     return 0;
 }

@@ -153,15 +153,15 @@ Option allow_io_option() {
                 "anything of it runs"};
 }
 
-void add_choice_of_sites(base::Json& request, const Arguments& arguments) {
-    request["allow_io"] = arguments.flag("allow-io");
-    request["only"] = arguments.list("only");
-    request["exclude"] = arguments.list("exclude");
+void add_choice_of_sites(protocol::Request& request, const Arguments& arguments) {
+    request.allow_io = arguments.flag("allow-io");
+    request.only = arguments.list("only");
+    request.exclude = arguments.list("exclude");
     if (const auto mode = arguments.text("mode")) {
-        request["mode"] = normalized_mode(*mode);
+        request.mode = normalized_mode(*mode);
     }
     if (const auto device = arguments.text("device")) {
-        request["device"] = checked_device(*device);
+        request.device = checked_device(*device);
     }
 }
 

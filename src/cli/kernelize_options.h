@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "protocol/request.h"
 
 namespace twinkle::cli {
 
@@ -21,7 +22,7 @@ Option exclude_option();
 Option allow_io_option();
 
 // --only, --exclude, --mode, --device and --allow-io into a request.
-void add_choice_of_sites(base::Json& request, const Arguments& arguments);
+void add_choice_of_sites(protocol::Request& request, const Arguments& arguments);
 
 void say_warnings(const base::Json& report, Console& console);
 

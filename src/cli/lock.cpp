@@ -4,7 +4,7 @@
 #include "base/quantity.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 #include "cli/lock_report.h"
 #include "operations/lock_project.h"
 
@@ -29,7 +29,7 @@ operations::LockOptions lock_options(const Arguments& arguments) {
 }
 
 int run_lock(const Arguments& arguments, Console& console) {
-    HubCommand command(console, arguments.text("lockfile"));
+    HubSession command(console, arguments.text("lockfile"));
     if (arguments.flag("check") && arguments.flag("upgrade")) {
         throw Error(ErrorCode::malformed, {.what = "--check and --upgrade exclude each other",
                                            .where = {},
@@ -37,14 +37,14 @@ int run_lock(const Arguments& arguments, Console& console) {
                                            .hint = "leave one of them out"});
     }
     if (arguments.flag("check")) {
-        operations::check_project_lock(command.place());
+        operations::check_project_lock(command.context());
         console.note("the lock fits the manifest");
         if (console.json()) {
             console.result("lock", {{"fits", true}});
         }
         return 0;
     }
-    const auto report = operations::lock_project(command.place(), lock_options(arguments));
+    const auto report = operations::lock_project(command.context(), lock_options(arguments));
     show_lock_report(report, console);
     if (console.json()) {
         console.result("lock", lock_report_json(report));

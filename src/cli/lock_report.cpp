@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "base/quantity.h"
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 #include "cli/json_fields.h"
 
 namespace twinkle::cli {

@@ -66,8 +66,8 @@ int dispatch(const Parsed& parsed, const std::vector<Command>& all, Console& con
 }
 
 int run(int argc, char** argv) {
-    const auto wishes = output_wishes(argc, argv);
-    install_interrupt_handler(wishes.json);
+    const auto options = output_options(argc, argv);
+    install_interrupt_handler(options.json);
     std::optional<Console> console;
     try {
         const auto all = commands();
@@ -77,7 +77,7 @@ int run(int argc, char** argv) {
     } catch (...) {
         const Error error = current_error();
         if (!console) {
-            console.emplace(wishes);
+            console.emplace(options);
         }
         console->error(error);
         return error.exit_code();

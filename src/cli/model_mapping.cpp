@@ -42,7 +42,7 @@ void require_target(const Mapping& mapping, const std::string& file, const targe
     }
 }
 
-Mapping read_or_resolve_mapping(base::Json& request, const Arguments& arguments, Console& console,
+Mapping read_or_resolve_mapping(protocol::Request& request, const Arguments& arguments, Console& console,
                                 const std::optional<std::string>& target) {
     if (const auto file = arguments.text("map")) {
         auto mapping = Mapping::load(existing_file(*file, "mapping"));
@@ -55,7 +55,7 @@ Mapping read_or_resolve_mapping(base::Json& request, const Arguments& arguments,
     choices.target = target;
     choices.lock = project::LockDemand::fits;
     auto resolution = resolve_now(console, choices);
-    request["warnings"] = resolution.warnings;
+    request.warnings = resolution.warnings;
     console.note(
         resolution.manifest
             ? "kernels as " + base::display_path(*resolution.manifest) + " says"
@@ -85,20 +85,20 @@ std::string device_of(const Mapping& mapping) {
 
 }  // namespace
 
-void add_mapping(base::Json& request, const Arguments& arguments, Console& console,
+void add_mapping(protocol::Request& request, const Arguments& arguments, Console& console,
                  const std::optional<std::string>& target) {
     const auto mapping = read_or_resolve_mapping(request, arguments, console, target);
-    request["map"] = base::parse_json(mapping.to_json(), "mapping");
-    if (target && request["device"].is_null()) {
-        request["device"] = device_of(mapping);
+    request.map = base::parse_json(mapping.to_json(), "mapping");
+    if (target && !request.device) {
+        request.device = device_of(mapping);
     } else if (target) {
-        require_device(request["device"].get<std::string>(), device_of(mapping));
+        require_device(*request.device, device_of(mapping));
     }
     auto folders = kernel_folders({});
     for (const auto& kernel : mapping.kernels) {
         folders.push_back(kernel.path);
     }
-    request["kernel_dirs"] = folders;
+    request.kernel_dirs = folders;
 }
 
 }  // namespace twinkle::cli

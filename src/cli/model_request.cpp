@@ -42,35 +42,6 @@ std::string hint_for_missing(const fs::path& path, const std::string& role) {
 
 }  // namespace
 
-base::Json new_request(const std::string& command, const Console& console) {
-    return {{"schema", "twinkle.request/1"},
-            {"command", command},
-            {"model", nullptr},
-            {"output", nullptr},
-            {"map", nullptr},
-            {"mode", nullptr},
-            {"device", nullptr},
-            {"dtype", nullptr},
-            {"inputs", nullptr},
-            {"load_kernels", true},
-            {"verify", false},
-            {"sizes", true},
-            {"tolerance", 1.0},
-            {"only", base::Json::array()},
-            {"exclude", base::Json::array()},
-            {"fallback", base::Json::array()},
-            {"strict", false},
-            {"dry_run", false},
-            {"strip_debug", false},
-            {"allow_io", false},
-            {"report", nullptr},
-            {"warnings", base::Json::array()},
-            {"method", "forward"},
-            {"kernel_dirs", base::Json::array()},
-            {"verbosity", console.globals().verbosity},
-            {"threads", nullptr}};
-}
-
 fs::path existing_file(const std::string& path, const std::string& role) {
     std::error_code error;
     const auto status = fs::status(path, error);

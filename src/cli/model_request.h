@@ -6,14 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "cli/console.h"
 #include "cli/worker_client.h"
 
 namespace twinkle::cli {
-
-// The common keys of a request; everything that a command does not set is null, false or empty.
-base::Json new_request(const std::string& command, const Console& console);
 
 // A file that must be there: absolute. `role` is for messages ("model", "mapping").
 std::filesystem::path existing_file(const std::string& path, const std::string& role);

@@ -3,7 +3,7 @@
 #include "operations/outdated.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 
 namespace twinkle::cli {
 namespace {
@@ -47,7 +47,7 @@ void print_table(const std::vector<OutdatedKernel>& kernels, Console& console) {
 }
 
 int run_outdated(const Arguments& arguments, Console& console) {
-    HubCommand command(console, arguments.text("lockfile"));
+    HubSession command(console, arguments.text("lockfile"));
     const auto kernels = operations::outdated(command.place(), arguments.list("target"));
     if (console.json()) {
         base::Json list = base::Json::array();

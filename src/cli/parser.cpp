@@ -246,7 +246,7 @@ Parsed parse(int argc, const char* const* argv, const std::vector<Command>& comm
     return parsed;
 }
 
-Globals output_wishes(int argc, const char* const* argv) {
+Globals output_options(int argc, const char* const* argv) {
     Globals globals;
     bool is_color = false;  // this word is the value of --color
     for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {

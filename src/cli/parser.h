@@ -22,6 +22,6 @@ struct Parsed {
 Parsed parse(int argc, const char* const* argv, const std::vector<Command>& commands);
 
 // What can be known about the output before (or without) a successful parse: --json and --color.
-Globals output_wishes(int argc, const char* const* argv);
+Globals output_options(int argc, const char* const* argv);
 
 }  // namespace twinkle::cli

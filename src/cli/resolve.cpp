@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 #include "cli/interrupt.h"
 #include "cli/output_file.h"
 #include "cli/resolution.h"

@@ -12,22 +12,23 @@ namespace twinkle::cli {
 namespace {
 
 int run_model(const Arguments& arguments, Console& console) {
-    auto request = new_request("run", console);
-    request["model"] = existing_file(*arguments.text("MODEL"), "model").string();
-    std::vector<std::filesystem::path> sources = {request["model"].get<std::string>()};
+    protocol::Request request;
+    request.command = "run";
+    request.model = existing_file(*arguments.text("MODEL"), "model");
+    std::vector<std::filesystem::path> sources = {request.model};
     if (const auto inputs = arguments.text("inputs")) {
-        request["inputs"] = inputs_argument(*inputs);
-        sources.emplace_back(request["inputs"].get<std::string>());
+        request.inputs = inputs_argument(*inputs);
+        sources.emplace_back(*request.inputs);
     }
     if (const auto output = arguments.text("output")) {
-        request["output"] = output_file(*output, OutputKind::tensors, sources).string();
+        request.output = output_file(*output, OutputKind::tensors, sources);
     }
     if (const auto device = arguments.text("device")) {
-        request["device"] = checked_device(*device);
+        request.device = checked_device(*device);
     }
-    request["method"] = arguments.text("method").value_or("forward");
-    request["kernel_dirs"] = kernel_folders(arguments.list("kernels"));
-    request["allow_io"] = arguments.flag("allow-io");
+    request.method = arguments.text("method").value_or("forward");
+    request.kernel_dirs = kernel_folders(arguments.list("kernels"));
+    request.allow_io = arguments.flag("allow-io");
 
     auto result = run_worker(find_worker(console), request, console);
     require_written(result, request);
@@ -36,8 +37,8 @@ int run_model(const Arguments& arguments, Console& console) {
     } else {
         console.result(document_text(result, console.result_columns(), console.result_color()));
     }
-    if (request["output"].is_string()) {
-        console.note("wrote " + base::display_path(request["output"].get<std::string>()));
+    if (request.output) {
+        console.note("wrote " + base::display_path(*request.output));
     }
     return 0;
 }

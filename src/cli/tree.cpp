@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 #include "operations/dependency_tree.h"
 
 namespace twinkle::cli {
@@ -42,8 +42,8 @@ void add_lines(const TreeNode& node, const std::string& indent, std::string& tex
 }
 
 int run_tree(const Arguments& arguments, Console& console) {
-    HubCommand command(console, arguments.text("lockfile"));
-    const auto tree = operations::dependency_tree(command.place());
+    HubSession command(console, arguments.text("lockfile"));
+    const auto tree = operations::dependency_tree(command.context());
     if (console.json()) {
         base::Json kernels = base::Json::array();
         for (const auto& node : tree.kernels) {

@@ -73,11 +73,11 @@ std::string given_inputs(const base::Json& shapes) {
     return {};
 }
 
-std::string verified_on(const base::Json& request, const base::Json& report) {
+std::string verified_on(const protocol::Request& request, const base::Json& report) {
     const auto& shapes = list_of(report, "shapes");
     const auto inputs = given_inputs(shapes);
     const auto sizes = sizes_text(shapes);
-    const bool others_wanted = is_true(request, "sizes", true);
+    const bool others_wanted = request.sizes;
     std::string text = "verified on the given inputs";
     text += inputs.empty() ? "" : " (" + inputs + ")";
     text += !sizes.empty()   ? ", and with " + sizes
@@ -89,12 +89,12 @@ std::string verified_on(const base::Json& request, const base::Json& report) {
     return text + (tolerance == 1 ? "" : fmt::format("; {:g} times the error allowed", tolerance));
 }
 
-std::string not_verified(const base::Json& request) {
+std::string not_verified(const protocol::Request& request) {
     const std::string text = "not verified: nothing was compared with the original; ";
-    if (!is_true(request, "load_kernels", true)) {
+    if (!request.load_kernels) {
         return text + "kernelize with inputs on the machine that the model is for";
     }
-    return text + (request["inputs"].is_null() ? std::string("give ") + how_to_give
+    return text + (!request.inputs ? std::string("give ") + how_to_give
                                                : "leave out --no-verify");
 }
 
@@ -130,7 +130,7 @@ Option tolerance_option() {
                 "known to be coarser than the original"};
 }
 
-void add_verification(base::Json& request, const Arguments& arguments) {
+void add_verification(protocol::Request& request, const Arguments& arguments) {
     const bool asked = arguments.flag("verify");
     const bool inputs = arguments.flag("inputs");
     const bool target = arguments.flag("target");
@@ -139,16 +139,16 @@ void add_verification(base::Json& request, const Arguments& arguments) {
            "verify on the machine that the model is for: twinkle bench, or kernelize there");
     demand(!asked || !arguments.flag("no-verify"), "--verify and --no-verify exclude each other",
            "leave out one of them");
-    request["verify"] = inputs && !target && !arguments.flag("no-verify");
-    request["sizes"] = arguments.text("verify") != "given";
+    request.verify = inputs && !target && !arguments.flag("no-verify");
+    request.sizes = arguments.text("verify") != "given";
     if (const auto tolerance = arguments.text("tolerance")) {
-        request["tolerance"] = checked_tolerance(*tolerance);
-        demand(request["verify"].get<bool>(), "--tolerance is of no use where nothing is compared",
+        request.tolerance = checked_tolerance(*tolerance);
+        demand(request.verify, "--tolerance is of no use where nothing is compared",
                std::string("add ") + how_to_give + ", or leave out --tolerance");
     }
 }
 
-std::string verification_text(const base::Json& request, const base::Json& report,
+std::string verification_text(const protocol::Request& request, const base::Json& report,
                               std::size_t columns) {
     const bool verified = is_true(report, "verified", false);
     const auto line = verified ? verified_on(request, report) : not_verified(request);

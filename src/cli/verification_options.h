@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "cli/command.h"
+#include "protocol/request.h"
 
 namespace twinkle::cli {
 
@@ -12,11 +13,11 @@ Option tolerance_option();
 
 // Into a request: inputs mean verification, but of a model for another machine. Throws
 // Error(malformed).
-void add_verification(base::Json& request, const Arguments& arguments);
+void add_verification(protocol::Request& request, const Arguments& arguments);
 
 // The last lines of a report: on which shapes the model was compared with its original, or that it
 // was not, and how it would be.
-std::string verification_text(const base::Json& request, const base::Json& report,
+std::string verification_text(const protocol::Request& request, const base::Json& report,
                               std::size_t columns);
 
 }  // namespace twinkle::cli

@@ -5,7 +5,7 @@
 #include "base/quantity.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 
 namespace twinkle::cli {
 namespace {
@@ -111,7 +111,7 @@ void fail_on_problems(const std::vector<operations::VerifiedBuild>& builds) {
 
 operations::VerifyOptions verify_options(const Arguments& arguments) {
     operations::VerifyOptions options;
-    options.signature = signature_wishes(arguments);
+    options.signature = signature_options(arguments);
     options.trust_unchanged = arguments.flag("trust-unchanged");
     for (const auto& text : arguments.list("PATH|SPEC")) {
         if (project::is_path(text)) {
@@ -124,8 +124,8 @@ operations::VerifyOptions verify_options(const Arguments& arguments) {
 }
 
 int run_verify(const Arguments& arguments, Console& console) {
-    HubCommand command(console, arguments.text("lockfile"));
-    const auto builds = operations::verify(command.place(), verify_options(arguments));
+    HubSession command(console, arguments.text("lockfile"));
+    const auto builds = operations::verify(command.context(), verify_options(arguments));
     for (const auto& build : builds) {
         if (build.dirty) {
             console.warn(build.kernel + ": " + build.variant +

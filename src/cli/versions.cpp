@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 #include "kernel/versions.h"
 #include "operations/targets.h"
 #include "operations/versions.h"
@@ -92,17 +92,17 @@ bool any(const std::vector<operations::VersionListing>& listings, bool VariantCh
 }
 
 int run_versions(const Arguments& arguments, Console& console) {
-    HubCommand command(console);
-    auto& place = command.place();
+    HubSession command(console);
+    auto& context = command.context();
     const auto text = *arguments.text("PATH|SPEC");
-    const auto project = place.find_project();
+    const auto project = context.find_project();
     const auto target =
-        operations::choose_targets(place, project ? &*project : nullptr, arguments.list("target"))
+        operations::choose_targets(context, project ? &*project : nullptr, arguments.list("target"))
             .front();
     const bool is_path = project::is_path(text);
     const auto listings =
         is_path ? std::vector{folder_listing(text, target)}
-                : operations::list_versions(place, project::parse_kernel_spec(text), target);
+                : operations::list_versions(context, project::parse_kernel_spec(text), target);
     if (console.json()) {
         base::Json versions = base::Json::array();
         for (const auto& listing : listings) {

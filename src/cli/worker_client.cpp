@@ -50,12 +50,13 @@ ProcessSpec specification(const WorkerProgram& worker, const Console& console) {
 
 }  // namespace
 
-base::Json run_worker(const WorkerProgram& worker, const base::Json& request, Console& console) {
+base::Json run_worker(const WorkerProgram& worker, const protocol::Request& request,
+                      Console& console) {
     base::Process process(specification(worker, console));
     const InterruptTarget target(process.pid());
     WorkerConversation conversation(console);
     const auto status = process.communicate(
-        base::dump_json(request), [&](base::Channel channel, std::string_view bytes) {
+        base::dump_json(request.to_json()), [&](base::Channel channel, std::string_view bytes) {
             conversation.receive(channel, bytes);
             if (conversation.finished()) {  // all that is left to do is to end
                 process.set_time_limit(std::chrono::seconds(10));

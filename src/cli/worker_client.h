@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "cli/console.h"
+#include "protocol/request.h"
 
 namespace twinkle::cli {
 
@@ -17,6 +18,7 @@ struct WorkerProgram {
 // Sends the request and waits. What the worker reports as an error is thrown as it is; a worker
 // that dies while it loads a kernel is Error(refused) naming the kernel, any other death
 // Error(failed).
-base::Json run_worker(const WorkerProgram& worker, const base::Json& request, Console& console);
+base::Json run_worker(const WorkerProgram& worker, const protocol::Request& request,
+                      Console& console);
 
 }  // namespace twinkle::cli

@@ -6,6 +6,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/json_fields.h"
+#include "protocol/error_json.h"
 
 namespace twinkle::cli {
 namespace {
@@ -33,15 +34,12 @@ std::string stage_words(const std::string& stage) {
     return found != words.end() ? found->second : stage;
 }
 
-ErrorCode code_of(const std::string& name) {
-    for (const auto code : {ErrorCode::failed, ErrorCode::malformed, ErrorCode::not_found,
-                            ErrorCode::verification, ErrorCode::unreachable, ErrorCode::refused,
-                            ErrorCode::out_of_date, ErrorCode::interrupted}) {
-        if (error_code_name(code) == name) {
-            return code;
-        }
-    }
-    return ErrorCode::failed;
+Error error_of_worker(const base::Json& error) {
+    constexpr ErrorCode believed[] = {ErrorCode::failed,       ErrorCode::malformed,
+                                      ErrorCode::not_found,    ErrorCode::verification,
+                                      ErrorCode::unreachable,  ErrorCode::refused,
+                                      ErrorCode::out_of_date,  ErrorCode::interrupted};
+    return protocol::error_of(error, believed, ErrorCode::failed);
 }
 
 // Hands every whole line in `buffer` + `bytes` to `take`; what is left stays in `buffer`.
@@ -114,11 +112,7 @@ void WorkerConversation::event(const base::Json& message) {
         result_ = *result;
     } else if (const auto error = message.find("error");
                error != message.end() && error->is_object()) {
-        error_.emplace(code_of(short_text(*error, "code")),
-                       ErrorDetails{.what = short_text(*error, "what"),
-                                    .where = short_text(*error, "where"),
-                                    .why = short_text(*error, "why"),
-                                    .hint = short_text(*error, "hint")});
+        error_ = error_of_worker(*error);
     } else {
         not_the_protocol("a message that is no event, result or error");
     }

@@ -19,14 +19,13 @@ namespace {
 
 }  // namespace
 
-void require_written(base::Json& result, const base::Json& request) {
+void require_written(base::Json& result, const protocol::Request& request) {
     const base::Json said = result.value("written", base::Json());
     result.erase("written");
-    const auto output = request.find("output");
-    if (output == request.end() || !output->is_string() || request.value("dry_run", false)) {
+    if (!request.output || request.dry_run) {
         return;
     }
-    const auto file = output->get<std::string>();
+    const auto& file = *request.output;
     std::error_code error;
     const auto kind = std::filesystem::status(file, error).type();
     if (kind != std::filesystem::file_type::regular &&

@@ -4,11 +4,12 @@
 #include <string>
 
 #include "base/json.h"
+#include "protocol/request.h"
 
 namespace twinkle::cli {
 
 // Takes "written" out of the result. Throws Error(failed) where the request names an output, and
 // the file there is not the one that the worker has written.
-void require_written(base::Json& result, const base::Json& request);
+void require_written(base::Json& result, const protocol::Request& request);
 
 }  // namespace twinkle::cli

@@ -96,28 +96,28 @@ std::vector<std::string> targets_of(const KernelRequest& request) {
 struct Client::State {
     explicit State(ClientOptions given) : options(std::move(given)), listener(options) {}
 
-    // A workplace of its own for each call: its connections end with it.
-    operations::Workplace place(const fs::path& project = {}, const std::string& agent = {}) {
+    // A context of its own for each call: its connections end with it.
+    operations::Context context(const fs::path& project = {}, const std::string& agent = {}) {
         stop = false;
-        operations::WorkplaceOptions wishes;
-        wishes.offline = options.offline;
-        wishes.user_agent = options.user_agent;
+        operations::ContextOptions internal;
+        internal.offline = options.offline;
+        internal.user_agent = options.user_agent;
         if (!agent.empty()) {
-            wishes.user_agent += (wishes.user_agent.empty() ? "" : "; ") + agent;
+            internal.user_agent += (internal.user_agent.empty() ? "" : "; ") + agent;
         }
         if (!project.empty()) {
-            wishes.project = project;
+            internal.project = project;
         }
         if (!options.cache_dir.empty()) {
-            wishes.cache_dir = options.cache_dir;
+            internal.cache_dir = options.cache_dir;
         }
         if (!options.endpoint.empty()) {
-            wishes.endpoint = options.endpoint;
+            internal.endpoint = options.endpoint;
         }
         if (!options.token.empty()) {
-            wishes.token = Secret(options.token);
+            internal.token = Secret(options.token);
         }
-        return operations::Workplace(std::move(wishes), listener, stop);
+        return operations::Context(std::move(internal), listener, stop);
     }
 
     std::vector<std::string> trusted_for(const KernelRequest& request) const {
@@ -155,26 +155,26 @@ std::vector<FetchedKernel> kernels_of(const operations::FetchReport& report,
 
 std::vector<FetchedKernel> Client::get(const std::string& repo_id, const KernelRequest& request) {
     const std::lock_guard<std::mutex> guard(state_->mutex);
-    auto place = state_->place({}, request.user_agent);
+    auto context = state_->context({}, request.user_agent);
     operations::FetchOptions options;
     options.specs = {spec_of(repo_id, request)};
     options.targets = targets_of(request);
     options.trust = state_->trusted_for(request);
     options.alone = true;
-    return kernels_of(operations::fetch(place, options), repo_id);
+    return kernels_of(operations::fetch(context, options), repo_id);
 }
 
 bool Client::has(const std::string& repo_id, const KernelRequest& request) {
     const std::lock_guard<std::mutex> guard(state_->mutex);
-    auto place = state_->place({}, request.user_agent);
+    auto context = state_->context({}, request.user_agent);
     try {
         const auto texts = targets_of(request);
-        const auto target = operations::choose_targets(place, nullptr, texts).front();
-        const auto listings = operations::list_versions(place, spec_of(repo_id, request), target);
+        const auto target = operations::choose_targets(context, nullptr, texts).front();
+        const auto listings = operations::list_versions(context, spec_of(repo_id, request), target);
         const bool fits = !listings.empty() && !listings.front().variants.empty() &&
                           listings.front().variants.front().accepted;
         if (fits && !listings.front().commit.empty()) {  // no local folder
-            operations::require_trust(place, std::vector{repo_id}, state_->trusted_for(request));
+            operations::require_trust(context, std::vector{repo_id}, state_->trusted_for(request));
         }
         return fits;
     } catch (const Error& error) {
@@ -187,26 +187,26 @@ bool Client::has(const std::string& repo_id, const KernelRequest& request) {
 
 fs::path Client::lock(const fs::path& project, const LockOptions& options) {
     const std::lock_guard<std::mutex> guard(state_->mutex);
-    auto place = state_->place(project);
+    auto context = state_->context(project);
     if (options.check) {
-        operations::check_project_lock(place);
+        operations::check_project_lock(context);
         return project / "twinkle.lock";
     }
-    operations::LockOptions wishes;
-    wishes.upgrade_all = options.upgrade;
-    wishes.trust = state_->options.trust;
-    return operations::lock_project(place, wishes).file;
+    operations::LockOptions internal;
+    internal.upgrade_all = options.upgrade;
+    internal.trust = state_->options.trust;
+    return operations::lock_project(context, internal).file;
 }
 
 std::vector<FetchedKernel> Client::fetch(const fs::path& project, const FetchOptions& options) {
     const std::lock_guard<std::mutex> guard(state_->mutex);
-    auto place = state_->place(project);
-    operations::FetchOptions wishes;
-    wishes.targets = options.targets;
-    wishes.all_variants = options.all_variants;
-    wishes.locked = options.locked;
-    wishes.trust = state_->options.trust;
-    return kernels_of(operations::fetch(place, wishes), "");
+    auto context = state_->context(project);
+    operations::FetchOptions internal;
+    internal.targets = options.targets;
+    internal.all_variants = options.all_variants;
+    internal.locked = options.locked;
+    internal.trust = state_->options.trust;
+    return kernels_of(operations::fetch(context, internal), "");
 }
 
 void Client::cancel() {

@@ -29,10 +29,10 @@ std::map<std::pair<std::string, std::string>, std::set<std::string>> by_commit(
     return commits;
 }
 
-hub::DownloadItem item_for(Workplace& place, const std::string& repo_id, const std::string& commit,
+hub::DownloadItem item_for(Context& context, const std::string& repo_id, const std::string& commit,
                            const std::set<std::string>& paths) {
     hub::DownloadItem item{repo_id, commit, {}};
-    for (auto& file : place.hub().tree(repo_id, commit)) {
+    for (auto& file : context.hub().tree(repo_id, commit)) {
         if (paths.count(file.path) != 0) {
             item.files.push_back(std::move(file));
         }
@@ -46,25 +46,25 @@ cache::Keep keep_of(const project::LockedKernel& kernel) {
 
 }  // namespace
 
-RepairReport verify_cache(Workplace& place, bool dry_run) {
+RepairReport verify_cache(Context& context, bool dry_run) {
     RepairReport report;
-    report.found = cache::verify(place.cache(), {}, 0, place.stop(), [&](const auto& progress) {
-        place.listener().busy("verifying the cache", progress.bytes, progress.total);
+    report.found = cache::verify(context.cache(), {}, 0, context.stop(), [&](const auto& progress) {
+        context.listener().busy("verifying the cache", progress.bytes, progress.total);
     });
     // What cannot be fetched again stays: somebody may still make use of it.
-    if (dry_run || place.offline() || report.found.damaged.empty()) {
+    if (dry_run || context.offline() || report.found.damaged.empty()) {
         return report;
     }
     // What seems to be missing may be behind one of them.
     if (!report.found.links.empty()) {
         return report;
     }
-    cache::remove_damaged(place.cache(), report.found.damaged);
+    cache::remove_damaged(context.cache(), report.found.damaged);
     for (const auto& [home, paths] : by_commit(report.found.damaged)) {
         try {
-            const auto item = item_for(place, home.first, home.second, paths);
-            const auto result = hub::download(place.hub(), place.cache(), std::vector{item},
-                                              place.listener().downloads(), place.stop());
+            const auto item = item_for(context, home.first, home.second, paths);
+            const auto result = hub::download(context.hub(), context.cache(), std::vector{item},
+                                              context.listener().downloads(), context.stop());
             report.repaired += result.files_downloaded;
             for (const auto& path : paths) {
                 if (std::none_of(item.files.begin(), item.files.end(),
@@ -85,11 +85,11 @@ RepairReport verify_cache(Workplace& place, bool dry_run) {
     return report;
 }
 
-cache::Removal plan_prune(Workplace& place, const std::vector<fs::path>& projects) {
+cache::Removal plan_prune(Context& context, const std::vector<fs::path>& projects) {
     std::vector<cache::Keep> keep;
     for (const auto& folder : projects) {
         const auto files = project::find_project(folder, folder);
-        const auto manifest = project::load_manifest(files->manifest, place.presets_dir());
+        const auto manifest = project::load_manifest(files->manifest, context.presets_dir());
         const auto lock = project::read_project_lock(project::lock_files(manifest, std::nullopt));
         if (!lock) {
             throw Error(ErrorCode::not_found,
@@ -104,7 +104,7 @@ cache::Removal plan_prune(Workplace& place, const std::vector<fs::path>& project
             }
         }
     }
-    return cache::plan_prune(place.cache(), keep);
+    return cache::plan_prune(context.cache(), keep);
 }
 
 }  // namespace twinkle::operations

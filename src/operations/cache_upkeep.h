@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cache/maintain.h"
-#include "operations/workplace.h"
+#include "operations/context.h"
 
 namespace twinkle::operations {
 
@@ -16,10 +16,10 @@ struct RepairReport {
 };
 
 // Hashes everything; what is damaged is taken out and fetched again, unless `dry_run`.
-RepairReport verify_cache(Workplace& place, bool dry_run);
+RepairReport verify_cache(Context& context, bool dry_run);
 
 // Everything that the locks of these projects do not name; all builds of what they name stay.
 // Projects: folders with a manifest.
-cache::Removal plan_prune(Workplace& place, const std::vector<std::filesystem::path>& projects);
+cache::Removal plan_prune(Context& context, const std::vector<std::filesystem::path>& projects);
 
 }  // namespace twinkle::operations

@@ -45,18 +45,18 @@ TreeNode node_of(const Lock& lock, const LockedKernel& kernel, std::set<std::str
 
 }  // namespace
 
-DependencyTree dependency_tree(Workplace& place) {
-    const auto project = place.need_project("the tree is that of a project's kernels");
-    const auto files = project::lock_files(project.manifest, place.options().lockfile);
+DependencyTree dependency_tree(Context& context) {
+    const auto project = context.need_project("the tree is that of a project's kernels");
+    const auto files = project::lock_files(project.manifest, context.options().lockfile);
     const auto earlier = project::read_project_lock(files);
-    const auto requests = requests_of(place, project);
+    const auto requests = requests_of(context, project);
     DependencyTree tree;
     tree.locked = earlier.has_value();
     if (!tree.locked) {
-        place.listener().warn("nothing is locked: this is what the manifest means now");
+        context.listener().warn("nothing is locked: this is what the manifest means now");
     }
     // What the lock has costs no request.
-    const Lock lock = lock_kernels(place, requests, {earlier ? &*earlier : nullptr, false, {}},
+    const Lock lock = lock_kernels(context, requests, {earlier ? &*earlier : nullptr, false, {}},
                                    project.manifest.trust, WhenOffline::cached_will_do);
     for (const auto& request : requests) {
         if (const auto* kernel = lock.find(request.repo_id, request.pin)) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "operations/workplace.h"
+#include "operations/context.h"
 #include "project/lock.h"
 
 namespace twinkle::operations {
@@ -24,6 +24,6 @@ struct DependencyTree {
     bool locked = false;  // from the lock; false: what the manifest means now
 };
 
-DependencyTree dependency_tree(Workplace& place);
+DependencyTree dependency_tree(Context& context);
 
 }  // namespace twinkle::operations

@@ -32,17 +32,17 @@ void bring_back(base::AtomicFile& old, const Project& project, const Error& reas
 }
 
 // Writes the new text and locks; what goes wrong there brings the old text back.
-LockReport write_and_lock(Workplace& place, const Project& project, const std::string& before,
+LockReport write_and_lock(Context& context, const Project& project, const std::string& before,
                           const std::string& after, const LockOptions& options) {
     if (after == before) {
-        return lock_project(place, options);
+        return lock_project(context, options);
     }
     // The way back needs no space: what goes wrong may be that the disk is full.
     base::AtomicFile old(project.files.manifest);
     old.write(before);
     base::write_file_atomically(project.files.manifest, after);
     try {
-        return lock_project(place, options);
+        return lock_project(context, options);
     } catch (const Error& error) {
         bring_back(old, project, error);
         throw;
@@ -72,10 +72,10 @@ project::KernelEntry local_entry(const Project& project, const std::string& text
             folder.lexically_relative(base::absolute_path(project.files.folder)).generic_string()};
 }
 
-project::KernelEntry hub_entry(Workplace& place, const std::string& text) {
+project::KernelEntry hub_entry(Context& context, const std::string& text) {
     auto spec = project::parse_kernel_spec(text);
     if (spec.pin.empty()) {
-        spec.pin = find_state(place, spec).pin();
+        spec.pin = find_state(context, spec).pin();
     }
     return {spec.repo_id, spec.pin, ""};
 }
@@ -86,25 +86,25 @@ std::string text_of(const project::KernelEntry& entry) {
 
 }  // namespace
 
-EditReport add_kernels(Workplace& place, const std::vector<std::string>& specs,
+EditReport add_kernels(Context& context, const std::vector<std::string>& specs,
                        const std::vector<std::string>& trust) {
-    const auto project = place.need_project("a kernel is added to a manifest");
+    const auto project = context.need_project("a kernel is added to a manifest");
     const auto before = read_manifest(project);
     std::string after = before;
     EditReport report{project.files.manifest, {}, {}};
     for (const auto& spec : specs) {
         const auto entry =
-            project::is_path(spec) ? local_entry(project, spec) : hub_entry(place, spec);
+            project::is_path(spec) ? local_entry(project, spec) : hub_entry(context, spec);
         after = project::add_kernel(after, format_of(project),
                                     base::display_path(project.files.manifest), entry);
         report.kernels.push_back(text_of(entry));
     }
-    report.lock = write_and_lock(place, project, before, after, {.trust = trust});
+    report.lock = write_and_lock(context, project, before, after, {.trust = trust});
     return report;
 }
 
-EditReport remove_kernels(Workplace& place, const std::vector<std::string>& names) {
-    const auto project = place.need_project("a kernel is removed from a manifest");
+EditReport remove_kernels(Context& context, const std::vector<std::string>& names) {
+    const auto project = context.need_project("a kernel is removed from a manifest");
     const auto before = read_manifest(project);
     std::string after = before;
     EditReport report{project.files.manifest, {}, {}};
@@ -118,7 +118,7 @@ EditReport remove_kernels(Workplace& place, const std::vector<std::string>& name
                                        name.substr(0, at), pin);
         report.kernels.push_back(name);
     }
-    report.lock = write_and_lock(place, project, before, after, {});
+    report.lock = write_and_lock(context, project, before, after, {});
     return report;
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "operations/context.h"
 #include "operations/lock_project.h"
-#include "operations/workplace.h"
 
 namespace twinkle::operations {
 
@@ -17,10 +17,10 @@ struct EditReport {
 };
 
 // `specs`: "org/name" (the newest version is written), "org/name@3", …, or the path of a folder.
-EditReport add_kernels(Workplace& place, const std::vector<std::string>& specs,
+EditReport add_kernels(Context& context, const std::vector<std::string>& specs,
                        const std::vector<std::string>& trust);
 
 // `names`: keys of [kernels], or "org/name@3" for one of several versions.
-EditReport remove_kernels(Workplace& place, const std::vector<std::string>& names);
+EditReport remove_kernels(Context& context, const std::vector<std::string>& names);
 
 }  // namespace twinkle::operations

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hub/download.h"
-#include "operations/workplace.h"
+#include "operations/context.h"
 #include "project/kernel_spec.h"
 #include "project/signatures.h"
 #include "target/target.h"
@@ -21,7 +21,7 @@ struct FetchOptions {
     bool locked = false;             // the lock must be there and fit the manifest
     std::vector<std::string> trust;  // besides the manifest's
     bool alone = false;              // in no project, wherever the current folder is
-    project::SignatureWishes signature;
+    project::SignatureOptions signature;
 };
 
 struct FetchedBuild {
@@ -40,6 +40,6 @@ struct FetchReport {
     bool locked = false;  // the lock decided
 };
 
-FetchReport fetch(Workplace& place, const FetchOptions& options);
+FetchReport fetch(Context& context, const FetchOptions& options);
 
 }  // namespace twinkle::operations

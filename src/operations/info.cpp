@@ -78,12 +78,12 @@ void add_local_build(KernelInfo& info, const std::string& variant, const fs::pat
 
 }  // namespace
 
-KernelInfo kernel_info(Workplace& place, const project::KernelSpec& spec) {
-    if (const auto folder = local_copy(place, spec)) {
+KernelInfo kernel_info(Context& context, const project::KernelSpec& spec) {
+    if (const auto folder = local_copy(context, spec)) {
         return local_kernel_info(*folder);
     }
-    const auto state = find_state(place, spec);
-    const auto offer = read_offer(place, {state.home(), state.commit});
+    const auto state = find_state(context, spec);
+    const auto offer = read_offer(context, {state.home(), state.commit});
     KernelInfo info;
     info.repo_id = state.home();
     info.version = state.version();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernel/metadata.h"
-#include "operations/workplace.h"
+#include "operations/context.h"
 #include "project/kernel_spec.h"
 
 namespace twinkle::operations {
@@ -31,7 +31,7 @@ struct KernelInfo {
 
 // Of the Hub, or of the folder that LOCAL_KERNELS names instead. Throws Error(not_found) where
 // there is no build at all.
-KernelInfo kernel_info(Workplace& place, const project::KernelSpec& spec);
+KernelInfo kernel_info(Context& context, const project::KernelSpec& spec);
 KernelInfo local_kernel_info(const std::filesystem::path& folder);
 
 }  // namespace twinkle::operations

@@ -57,7 +57,7 @@ std::string name_of(const fs::path& folder) {
 }
 
 // The metadata and the sources of a build on the Hub, as if they were all of it.
-kernel::Build remote_build(Workplace& place, const OfferedKernel& offer,
+kernel::Build remote_build(Context& context, const OfferedKernel& offer,
                            const OfferedBuild& offered) {
     const std::string prefix = "build/" + offered.variant + "/";
     std::vector<cache::TreeFile> sources;
@@ -71,7 +71,8 @@ kernel::Build remote_build(Workplace& place, const OfferedKernel& offer,
             sources.push_back(file);
         }
     }
-    const auto texts = place.hub().read_files(offer.repo_id, offer.commit, sources, largest_source);
+    const auto texts =
+        context.hub().read_files(offer.repo_id, offer.commit, sources, largest_source);
     kernel::PackageSources all;
     for (std::size_t i = 0; i < sources.size(); ++i) {
         all.emplace(sources[i].path.substr(prefix.size()), texts[i]);
@@ -82,9 +83,9 @@ kernel::Build remote_build(Workplace& place, const OfferedKernel& offer,
     return build;
 }
 
-bool is_whole(const Workplace& place, const OfferedKernel& offer, const OfferedBuild& build) {
+bool is_whole(const Context& context, const OfferedKernel& offer, const OfferedBuild& build) {
     return std::all_of(build.files.begin(), build.files.end(), [&](const auto& file) {
-        return cache::has_file(place.cache(), offer.repo_id, offer.commit, file.path, file.size);
+        return cache::has_file(context.cache(), offer.repo_id, offer.commit, file.path, file.size);
     });
 }
 
@@ -135,13 +136,13 @@ KernelView inspect_folder(const fs::path& path, const std::optional<std::string>
     return view;
 }
 
-KernelView inspect_spec(Workplace& place, const project::KernelSpec& spec,
+KernelView inspect_spec(Context& context, const project::KernelSpec& spec,
                         const std::optional<std::string>& variant, const target::Target& target) {
-    if (const auto folder = local_copy(place, spec)) {
+    if (const auto folder = local_copy(context, spec)) {
         return inspect_folder(*folder, variant, target);
     }
-    const auto state = find_state(place, spec);
-    const auto offer = read_offer(place, {state.home(), state.commit});
+    const auto state = find_state(context, spec);
+    const auto offer = read_offer(context, {state.home(), state.commit});
     KernelView view;
     view.repo_id = offer.repo_id;
     view.commit = offer.commit;
@@ -150,13 +151,13 @@ KernelView inspect_spec(Workplace& place, const project::KernelSpec& spec,
     }
     view.variant =
         choose(variant, view.variants,
-               kernel::rank_variants(as_offered_variants(place, offer), target), spec.text());
+               kernel::rank_variants(as_offered_variants(context, offer), target), spec.text());
     const OfferedBuild& build = *offer.find(view.variant);
-    if (is_whole(place, offer, build)) {
-        const auto snapshot = cache::find_snapshot(place.cache(), offer.repo_id, offer.commit);
+    if (is_whole(context, offer, build)) {
+        const auto snapshot = cache::find_snapshot(context.cache(), offer.repo_id, offer.commit);
         view.inspection = kernel::inspect_build(snapshot->folder / "build" / view.variant);
     } else {
-        view.inspection = kernel::inspect_build(remote_build(place, offer, build));
+        view.inspection = kernel::inspect_build(remote_build(context, offer, build));
         const auto& files = view.inspection.build.files;
         view.without_libraries = std::any_of(files.begin(), files.end(), [](const auto& file) {
             return kernel::is_library(file.path);

@@ -8,7 +8,7 @@
 
 #include "binary/library.h"
 #include "kernel/inspection.h"
-#include "operations/workplace.h"
+#include "operations/context.h"
 #include "project/kernel_spec.h"
 #include "target/target.h"
 
@@ -33,7 +33,7 @@ KernelView inspect_folder(const std::filesystem::path& path,
 
 // From the cache where the build is there whole; else its metadata and sources are asked for, and
 // no library is fetched. Of a folder of LOCAL_KERNELS as of any other folder.
-KernelView inspect_spec(Workplace& place, const project::KernelSpec& spec,
+KernelView inspect_spec(Context& context, const project::KernelSpec& spec,
                         const std::optional<std::string>& variant, const target::Target& target);
 
 // A source project, as kernel-builder lays it out: the folder of its package. None: `path` is none.

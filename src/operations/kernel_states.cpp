@@ -63,9 +63,9 @@ KnownRefs from_hub(const hub::Refs& refs) {
 }
 
 // The cache does not tell branches from tags: every name counts as both.
-KnownRefs from_cache(const Workplace& place, const std::string& repo_id) {
+KnownRefs from_cache(const Context& context, const std::string& repo_id) {
     KnownRefs known;
-    for (const auto& ref : cache::list_refs(place.cache(), repo_id)) {
+    for (const auto& ref : cache::list_refs(context.cache(), repo_id)) {
         known.branches[ref.name] = ref.commit;
         known.tags[ref.name] = ref.commit;
     }
@@ -81,12 +81,12 @@ std::string listed(const std::vector<KnownVersion>& versions) {
 }
 
 // What the cache does not know may well be on the Hub: not the same error.
-[[noreturn]] void no_such_state(const Workplace& place, const KernelQuestion& question,
+[[noreturn]] void no_such_state(const Context& context, const KernelQuestion& question,
                                 const KnownRefs& known) {
     const auto versions = known.versions();
     const bool newest = question.pin.empty();
     const std::string wanted = question.repo_id + (newest ? "" : "@" + question.pin.text());
-    if (place.offline()) {
+    if (context.offline()) {
         throw Error(ErrorCode::unreachable,
                     {.what = wanted + " is not in the cache, and twinkle is offline",
                      .where = question.where,
@@ -147,10 +147,10 @@ bool decide(KernelState& state, const KernelQuestion& question, const KnownRefs&
     return false;
 }
 
-void follow_redirect(Workplace& place, const hub::Redirect& redirect, KernelState& state,
+void follow_redirect(Context& context, const hub::Redirect& redirect, KernelState& state,
                      KernelQuestion& question) {
-    place.listener().warn(question.repo_id + " has moved to " + redirect.repo_id + "@" +
-                          redirect.revision + ": better name that (" + question.where + ")");
+    context.listener().warn(question.repo_id + " has moved to " + redirect.repo_id + "@" +
+                            redirect.revision + ": better name that (" + question.where + ")");
     state.moved_to = redirect.repo_id;
     question.repo_id = redirect.repo_id;
     question.pin = {};
@@ -158,7 +158,7 @@ void follow_redirect(Workplace& place, const hub::Redirect& redirect, KernelStat
 }
 
 // Every repository is asked once, and one that has moved is not asked where it is now.
-void follow_redirects(Workplace& place, std::vector<KernelQuestion>& questions,
+void follow_redirects(Context& context, std::vector<KernelQuestion>& questions,
                       std::vector<KernelState>& states) {
     std::map<std::string, std::size_t> asked;
     std::vector<hub::Revision> revisions;
@@ -167,22 +167,22 @@ void follow_redirects(Workplace& place, std::vector<KernelQuestion>& questions,
             revisions.push_back({question.repo_id, "main"});
         }
     }
-    const auto answers = place.hub().redirects(revisions);
+    const auto answers = context.hub().redirects(revisions);
     for (std::size_t i = 0; i < questions.size(); ++i) {
         if (const auto& redirect = answers[asked.at(questions[i].repo_id)]) {
-            follow_redirect(place, *redirect, states[i], questions[i]);
+            follow_redirect(context, *redirect, states[i], questions[i]);
         }
     }
 }
 
-std::vector<KnownRefs> ask_refs(Workplace& place, std::span<const KernelQuestion> questions) {
+std::vector<KnownRefs> ask_refs(Context& context, std::span<const KernelQuestion> questions) {
     std::vector<std::string> repositories;
     for (const auto& question : questions) {
         repositories.push_back(question.repo_id);
     }
     std::sort(repositories.begin(), repositories.end());
     repositories.erase(std::unique(repositories.begin(), repositories.end()), repositories.end());
-    const auto answers = place.hub().refs(repositories);
+    const auto answers = context.hub().refs(repositories);
     std::vector<KnownRefs> known;
     for (const auto& question : questions) {
         const auto at =
@@ -194,13 +194,13 @@ std::vector<KnownRefs> ask_refs(Workplace& place, std::span<const KernelQuestion
 
 }  // namespace
 
-std::optional<std::filesystem::path> local_copy(Workplace& place, const project::KernelSpec& spec) {
-    const auto folders = project::local_kernels(place.machine());
+std::optional<std::filesystem::path> local_copy(Context& context, const project::KernelSpec& spec) {
+    const auto folders = project::local_kernels(context.machine());
     const auto found = folders.find(spec.repo_id);
     if (found == folders.end()) {
         return std::nullopt;
     }
-    place.listener().warn(project::local_kernel_warning(spec.repo_id, found->second));
+    context.listener().warn(project::local_kernel_warning(spec.repo_id, found->second));
     return found->second;
 }
 
@@ -212,31 +212,31 @@ project::Pin KernelState::pin() const {
     return version() ? project::Pin{.version = version()} : project::Pin{.revision = ref};
 }
 
-KernelState find_state(Workplace& place, const project::KernelSpec& spec) {
+KernelState find_state(Context& context, const project::KernelSpec& spec) {
     const KernelQuestion question{spec.repo_id, spec.pin, spec.text()};
-    return std::move(find_states(place, std::span(&question, 1)).front());
+    return std::move(find_states(context, std::span(&question, 1)).front());
 }
 
-std::optional<KernelState> cached_state(const Workplace& place, const KernelQuestion& question) {
+std::optional<KernelState> cached_state(const Context& context, const KernelQuestion& question) {
     KernelState state{question.repo_id, {}, {}, {}, {}};
-    if (decide(state, question, from_cache(place, question.repo_id))) {
+    if (decide(state, question, from_cache(context, question.repo_id))) {
         return state;
     }
     const auto& revision = question.pin.revision;
-    if (!revision.empty() && cache::find_snapshot(place.cache(), question.repo_id, revision)) {
-        state.commit = *cache::find_commit(place.cache(), question.repo_id, revision);
+    if (!revision.empty() && cache::find_snapshot(context.cache(), question.repo_id, revision)) {
+        state.commit = *cache::find_commit(context.cache(), question.repo_id, revision);
         return state;
     }
     return std::nullopt;
 }
 
-std::vector<KernelState> find_states(Workplace& place, std::span<const KernelQuestion> asked) {
+std::vector<KernelState> find_states(Context& context, std::span<const KernelQuestion> asked) {
     std::vector<KernelState> states;
-    if (place.offline()) {
+    if (context.offline()) {
         for (const auto& question : asked) {
-            auto state = cached_state(place, question);
+            auto state = cached_state(context, question);
             if (!state) {
-                no_such_state(place, question, from_cache(place, question.repo_id));
+                no_such_state(context, question, from_cache(context, question.repo_id));
             }
             states.push_back(std::move(*state));
         }
@@ -246,8 +246,8 @@ std::vector<KernelState> find_states(Workplace& place, std::span<const KernelQue
     for (const auto& question : questions) {
         states.push_back({question.repo_id, {}, {}, {}, {}});
     }
-    follow_redirects(place, questions, states);
-    const auto known = ask_refs(place, questions);
+    follow_redirects(context, questions, states);
+    const auto known = ask_refs(context, questions);
     for (std::size_t i = 0; i < questions.size(); ++i) {
         auto& state = states[i];
         const auto& question = questions[i];
@@ -255,10 +255,10 @@ std::vector<KernelState> find_states(Workplace& place, std::span<const KernelQue
             continue;
         }
         if (question.pin.revision.empty()) {
-            no_such_state(place, question, known[i]);
+            no_such_state(context, question, known[i]);
         }
         // A commit, whole or shortened: the Hub knows.
-        state.commit = place.hub().commit(question.repo_id, question.pin.revision);
+        state.commit = context.hub().commit(question.repo_id, question.pin.revision);
     }
     return states;
 }

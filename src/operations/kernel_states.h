@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "operations/workplace.h"
+#include "operations/context.h"
 #include "project/kernel_spec.h"
 #include "project/pin.h"
 
 namespace twinkle::operations {
 
 // The folder that LOCAL_KERNELS names instead of this repository, with a warning.
-std::optional<std::filesystem::path> local_copy(Workplace& place, const project::KernelSpec& spec);
+std::optional<std::filesystem::path> local_copy(Context& context, const project::KernelSpec& spec);
 
 struct KernelQuestion {
     std::string repo_id;
@@ -45,9 +45,9 @@ struct KernelState {
 
 // In the order of the questions; asks the Hub for all of them at once. Throws Error(not_found) with
 // what there is instead, Error(unreachable).
-std::vector<KernelState> find_states(Workplace& place, std::span<const KernelQuestion> questions);
-KernelState find_state(Workplace& place, const project::KernelSpec& spec);
+std::vector<KernelState> find_states(Context& context, std::span<const KernelQuestion> questions);
+KernelState find_state(Context& context, const project::KernelSpec& spec);
 // What the cache alone says, online too. None: it does not know it.
-std::optional<KernelState> cached_state(const Workplace& place, const KernelQuestion& question);
+std::optional<KernelState> cached_state(const Context& context, const KernelQuestion& question);
 
 }  // namespace twinkle::operations

@@ -56,11 +56,11 @@ void check_concat_hashes(const LockedKernel& earlier, const OfferedKernel& offer
     }
 }
 
-class Locker {
+class LockBuilder {
 public:
-    Locker(Workplace& place, const EarlierLock& earlier, std::span<const std::string> trusted,
-           WhenOffline offline)
-        : place_(place), earlier_(earlier), trusted_(trusted), offline_(offline) {}
+    LockBuilder(Context& context, const EarlierLock& earlier, std::span<const std::string> trusted,
+                WhenOffline offline)
+        : context_(context), earlier_(earlier), trusted_(trusted), offline_(offline) {}
 
     Lock lock(std::vector<Request> requests) {
         while (!requests.empty()) {
@@ -86,7 +86,7 @@ private:
         if (open.empty()) {
             return;
         }
-        require_trust(place_, repositories(open), trusted_);
+        require_trust(context_, repositories(open), trusted_);
         add(open, states_of(open));
     }
 
@@ -115,7 +115,7 @@ private:
                 questions.push_back({repo_id, pin, where});
             }
         }
-        auto answers = find_states(place_, questions);
+        auto answers = find_states(context_, questions);
         for (std::size_t i = 0; i < asked.size(); ++i) {
             states[asked[i]] = std::move(answers[i]);
         }
@@ -127,7 +127,7 @@ private:
         for (const auto& state : states) {
             homes.push_back({state.home(), state.commit});
         }
-        const auto offers = read_offers(place_, homes);
+        const auto offers = read_offers(context_, homes);
         for (std::size_t i = 0; i < requests.size(); ++i) {
             const auto& request = requests[i];
             check_offer(request, offers[i]);
@@ -149,7 +149,7 @@ private:
 
     void check_offer(const Request& request, const OfferedKernel& offer) {
         for (const auto& warning : offer.warnings) {
-            place_.listener().warn(warning);
+            context_.listener().warn(warning);
         }
         if (offer.builds.empty()) {
             throw Error(ErrorCode::not_found,
@@ -191,7 +191,7 @@ private:
         return missing;
     }
 
-    Workplace& place_;
+    Context& context_;
     const EarlierLock& earlier_;
     std::span<const std::string> trusted_;
     WhenOffline offline_;
@@ -229,7 +229,7 @@ const LockedKernel* EarlierLock::find(const std::string& repo_id, const project:
     return anew ? nullptr : lock->find(repo_id, pin);
 }
 
-Lock lock_kernels(Workplace& place, std::span<const project::HubRequest> requests,
+Lock lock_kernels(Context& context, std::span<const project::HubRequest> requests,
                   const EarlierLock& earlier, std::span<const std::string> trusted,
                   WhenOffline offline) {
     std::vector<Request> wanted;
@@ -237,7 +237,7 @@ Lock lock_kernels(Workplace& place, std::span<const project::HubRequest> request
         wanted.push_back({request.repo_id, request.pin,
                           request.where.empty() ? request.text() : request.where.front()});
     }
-    Lock lock = Locker(place, earlier, trusted, offline).lock(std::move(wanted));
+    Lock lock = LockBuilder(context, earlier, trusted, offline).lock(std::move(wanted));
     std::set<std::string> done;
     for (const auto& kernel : lock.kernels) {
         std::vector<std::string> chain;

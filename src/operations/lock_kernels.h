@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "operations/workplace.h"
+#include "operations/context.h"
 #include "project/lock.h"
 #include "project/requests.h"
 
@@ -29,7 +29,7 @@ enum class WhenOffline { need_all, cached_will_do };
 // What the earlier lock decides costs no request. Throws Error(refused) for publishers that are not
 // trusted, for cycles with the chain, Error(not_found), Error(verification) where an older lock's
 // hash of a build differs, …
-project::Lock lock_kernels(Workplace& place, std::span<const project::HubRequest> requests,
+project::Lock lock_kernels(Context& context, std::span<const project::HubRequest> requests,
                            const EarlierLock& earlier, std::span<const std::string> trusted,
                            WhenOffline offline = WhenOffline::need_all);
 

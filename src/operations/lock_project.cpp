@@ -48,7 +48,7 @@ std::vector<LockChange> changes_between(const project::Lock& before, const proje
 
 // The lock that is there. Out of one that cannot be read, as after a merge with conflicts, nothing
 // can be kept.
-std::optional<project::Lock> earlier_lock(const Workplace& place, const project::LockFiles& files) {
+std::optional<project::Lock> earlier_lock(const Context& context, const project::LockFiles& files) {
     std::error_code error;
     const bool own = std::filesystem::exists(files.lock, error);
     const bool python = files.kernels_lock && std::filesystem::exists(*files.kernels_lock, error);
@@ -63,9 +63,9 @@ std::optional<project::Lock> earlier_lock(const Workplace& place, const project:
             throw;
         }
         const auto& details = failure.details();
-        place.listener().warn(details.where + ": " + details.what +
-                              (details.why.empty() ? "" : ": " + details.why) +
-                              "; everything is decided anew");
+        context.listener().warn(details.where + ": " + details.what +
+                                (details.why.empty() ? "" : ": " + details.why) +
+                                "; everything is decided anew");
         return std::nullopt;
     }
 }
@@ -94,16 +94,16 @@ void check_upgrade_names(const LockOptions& options, const project::Lock& lock,
 
 }  // namespace
 
-std::vector<project::HubRequest> requests_of(Workplace& place, const Project& project) {
+std::vector<project::HubRequest> requests_of(Context& context, const Project& project) {
     auto requests = project::hub_requests(project.manifest);
     for (const auto& warning : project::unpinned_warnings(requests)) {
-        place.listener().warn(warning);
+        context.listener().warn(warning);
     }
     return requests;
 }
 
-project::Lock need_lock(const Workplace& place, const Project& project, std::string_view why) {
-    const auto files = project::lock_files(project.manifest, place.options().lockfile);
+project::Lock need_lock(const Context& context, const Project& project, std::string_view why) {
+    const auto files = project::lock_files(project.manifest, context.options().lockfile);
     auto lock = project::read_project_lock(files);
     if (!lock) {
         throw Error(ErrorCode::not_found, {.what = "the project has no lock",
@@ -114,9 +114,9 @@ project::Lock need_lock(const Workplace& place, const Project& project, std::str
     return std::move(*lock);
 }
 
-LockReport lock_project(Workplace& place, const LockOptions& options) {
-    const auto project = place.need_project(why_project);
-    const auto files = project::lock_files(project.manifest, place.options().lockfile);
+LockReport lock_project(Context& context, const LockOptions& options) {
+    const auto project = context.need_project(why_project);
+    const auto files = project::lock_files(project.manifest, context.options().lockfile);
     if (files.named && files.lock.filename() == "kernels.lock") {
         throw Error(ErrorCode::malformed,
                     {.what = "a lock of twinkle cannot be called kernels.lock",
@@ -124,8 +124,8 @@ LockReport lock_project(Workplace& place, const LockOptions& options) {
                      .why = "the Python tools expect a file of their own there",
                      .hint = "without --lockfile, the project's kernels.lock is kept up to date"});
     }
-    const auto before = earlier_lock(place, files);
-    const auto requests = requests_of(place, project);
+    const auto before = earlier_lock(context, files);
+    const auto requests = requests_of(context, project);
     check_upgrade_names(options, before.value_or(project::Lock{}), requests);
 
     const auto trusted = trusted_by(&project, options.trust);
@@ -133,7 +133,7 @@ LockReport lock_project(Workplace& place, const LockOptions& options) {
                               options.upgrade_all,
                               {options.upgrade.begin(), options.upgrade.end()}};
     LockReport report;
-    report.lock = lock_kernels(place, requests, earlier, trusted);
+    report.lock = lock_kernels(context, requests, earlier, trusted);
     for (const auto& request : project::local_requests(project.manifest)) {
         report.lock.set(project::lock_local_kernel(request, project.files.folder));
     }
@@ -143,9 +143,9 @@ LockReport lock_project(Workplace& place, const LockOptions& options) {
     return report;
 }
 
-void check_project_lock(Workplace& place) {
-    const auto project = place.need_project(why_project);
-    const auto files = project::lock_files(project.manifest, place.options().lockfile);
+void check_project_lock(Context& context) {
+    const auto project = context.need_project(why_project);
+    const auto files = project::lock_files(project.manifest, context.options().lockfile);
     const auto reasons = project::lock_file_mismatches(project.manifest, files);
     if (!reasons.empty()) {
         project::fail_out_of_date(files, reasons);

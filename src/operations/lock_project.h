@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "operations/workplace.h"
+#include "operations/context.h"
 #include "project/lock.h"
 #include "project/requests.h"
 
@@ -36,16 +36,16 @@ struct LockReport {
     std::filesystem::path file;                  // twinkle.lock
 };
 
-LockReport lock_project(Workplace& place, const LockOptions& options);
+LockReport lock_project(Context& context, const LockOptions& options);
 
 // `--check`: throws Error(out_of_date) with every reason. Asks nobody, changes nothing.
-void check_project_lock(Workplace& place);
+void check_project_lock(Context& context);
 
 // The project's lock, or what --lockfile names. Throws Error(not_found) where there is none; `why`
 // says what it is needed for.
-project::Lock need_lock(const Workplace& place, const Project& project, std::string_view why);
+project::Lock need_lock(const Context& context, const Project& project, std::string_view why);
 
 // The manifest's requests with what is said about them (kernels nobody gave a version).
-std::vector<project::HubRequest> requests_of(Workplace& place, const Project& project);
+std::vector<project::HubRequest> requests_of(Context& context, const Project& project);
 
 }  // namespace twinkle::operations

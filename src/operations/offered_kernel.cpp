@@ -59,9 +59,9 @@ void set_metadata(const OfferedKernel& kernel, OfferedBuild& build, std::string 
 }
 
 // What was fetched before, if every byte of it is right.
-std::optional<std::string> cached_text(const Workplace& place, const OfferedKernel& kernel,
+std::optional<std::string> cached_text(const Context& context, const OfferedKernel& kernel,
                                        const cache::TreeFile& file) {
-    const auto& cache = place.cache();
+    const auto& cache = context.cache();
     if (file.size > metadata_limit ||
         !cache::has_file(cache, kernel.repo_id, kernel.commit, file.path, file.size)) {
         return std::nullopt;
@@ -79,7 +79,7 @@ std::optional<std::string> cached_text(const Workplace& place, const OfferedKern
 
 // Equal files (as they often are between builds) are asked for once, and not at all where the
 // cache has them.
-void read_metadata(Workplace& place, std::vector<OfferedKernel>& kernels) {
+void read_metadata(Context& context, std::vector<OfferedKernel>& kernels) {
     std::map<std::pair<std::string, std::string>, std::string> known;  // repository, etag
     std::vector<hub::FileRequest> requests;
     for (const auto& kernel : kernels) {
@@ -88,14 +88,14 @@ void read_metadata(Workplace& place, std::vector<OfferedKernel>& kernels) {
             if (file == nullptr || known.contains({kernel.repo_id, file->etag()})) {
                 continue;
             }
-            auto text = cached_text(place, kernel, *file);
+            auto text = cached_text(context, kernel, *file);
             if (!text) {
                 requests.push_back({kernel.repo_id, kernel.commit, *file});
             }
             known[{kernel.repo_id, file->etag()}] = text ? std::move(*text) : std::string();
         }
     }
-    auto texts = place.hub().read_files(requests, metadata_limit);
+    auto texts = context.hub().read_files(requests, metadata_limit);
     for (std::size_t i = 0; i < requests.size(); ++i) {
         known[{requests[i].repo_id, requests[i].file.etag()}] = std::move(texts[i]);
     }
@@ -111,25 +111,25 @@ void read_metadata(Workplace& place, std::vector<OfferedKernel>& kernels) {
     }
 }
 
-std::vector<std::string> archs_of(Workplace& place, const OfferedKernel& kernel,
+std::vector<std::string> archs_of(Context& context, const OfferedKernel& kernel,
                                   const OfferedBuild& build) {
     if (build.metadata) {
         return build.metadata->archs;
     }
     const auto* file = metadata_file(build);
-    if (file == nullptr || place.offline()) {
+    if (file == nullptr || context.offline()) {
         return {};
     }
-    const auto cached = cached_text(place, kernel, *file);
+    const auto cached = cached_text(context, kernel, *file);
     const auto text =
         cached ? *cached
-               : place.hub().read_file(kernel.repo_id, kernel.commit, *file, metadata_limit);
+               : context.hub().read_file(kernel.repo_id, kernel.commit, *file, metadata_limit);
     return kernel::parse_metadata(text, metadata_origin(kernel, build)).archs;
 }
 
 // A list of the whole commit that was stored before, by us or by the Python tools.
-std::optional<OfferedKernel> from_stored_tree(const Workplace& place, const KernelHome& home) {
-    auto files = cache::read_tree(place.cache(), home.repo_id, home.commit);
+std::optional<OfferedKernel> from_stored_tree(const Context& context, const KernelHome& home) {
+    auto files = cache::read_tree(context.cache(), home.repo_id, home.commit);
     return files ? std::optional(sort_files(home, std::move(*files))) : std::nullopt;
 }
 
@@ -159,10 +159,10 @@ bool is_more_than_metadata(const OfferedBuild& build) {
 }
 
 // What lies in the snapshot.
-OfferedKernel from_snapshot(const Workplace& place, const KernelHome& home) {
-    const auto folder = place.cache().snapshot(home.repo_id, home.commit);
+OfferedKernel from_snapshot(const Context& context, const KernelHome& home) {
+    const auto folder = context.cache().snapshot(home.repo_id, home.commit);
     std::vector<cache::TreeFile> files;
-    if (cache::has_snapshot(place.cache(), home.repo_id, home.commit)) {
+    if (cache::has_snapshot(context.cache(), home.repo_id, home.commit)) {
         for (const auto& path : base::list_files(folder)) {
             files.push_back(snapshot_file(folder, path));
         }
@@ -173,14 +173,14 @@ OfferedKernel from_snapshot(const Workplace& place, const KernelHome& home) {
     return kernel;
 }
 
-OfferedKernel offline_offer(const Workplace& place, const KernelHome& home) {
-    auto stored = from_stored_tree(place, home);
-    auto kernel = stored ? std::move(*stored) : from_snapshot(place, home);
+OfferedKernel offline_offer(const Context& context, const KernelHome& home) {
+    auto stored = from_stored_tree(context, home);
+    auto kernel = stored ? std::move(*stored) : from_snapshot(context, home);
     for (auto& build : kernel.builds) {
         const auto path = metadata_path(build.variant);
-        if (cache::has_file(place.cache(), home.repo_id, home.commit, path)) {
+        if (cache::has_file(context.cache(), home.repo_id, home.commit, path)) {
             set_metadata(kernel, build,
-                         base::read_file(place.cache().file(home.repo_id, home.commit, path),
+                         base::read_file(context.cache().file(home.repo_id, home.commit, path),
                                          "metadata of a kernel", metadata_limit));
         }
     }
@@ -199,19 +199,19 @@ std::string metadata_origin(const OfferedKernel& kernel, const OfferedBuild& bui
     return kernel.repo_id + "@" + kernel.commit.substr(0, 12) + ":" + metadata_path(build.variant);
 }
 
-std::vector<OfferedKernel> read_offers(Workplace& place, std::span<const KernelHome> homes,
+std::vector<OfferedKernel> read_offers(Context& context, std::span<const KernelHome> homes,
                                        WithMetadata metadata) {
     std::vector<OfferedKernel> kernels;
-    if (place.offline()) {
+    if (context.offline()) {
         for (const auto& home : homes) {
-            kernels.push_back(offline_offer(place, home));
+            kernels.push_back(offline_offer(context, home));
         }
         return kernels;
     }
     std::vector<hub::TreeRequest> requests;
     std::vector<std::size_t> waiting;
     for (const auto& home : homes) {
-        if (auto stored = from_stored_tree(place, home)) {
+        if (auto stored = from_stored_tree(context, home)) {
             kernels.push_back(std::move(*stored));
             continue;
         }
@@ -219,29 +219,29 @@ std::vector<OfferedKernel> read_offers(Workplace& place, std::span<const KernelH
         requests.push_back({home.repo_id, home.commit, "", true});
         kernels.push_back({home.repo_id, home.commit, {}, {}, true});
     }
-    auto trees = place.hub().trees(requests);
+    auto trees = context.hub().trees(requests);
     for (std::size_t i = 0; i < waiting.size(); ++i) {
         kernels[waiting[i]] = sort_files(homes[waiting[i]], std::move(trees[i].files));
     }
     if (metadata == WithMetadata::all) {
-        read_metadata(place, kernels);
+        read_metadata(context, kernels);
     }
     return kernels;
 }
 
-OfferedKernel read_offer(Workplace& place, const KernelHome& home) {
-    auto kernel = std::move(read_offers(place, std::span(&home, 1)).front());
+OfferedKernel read_offer(Context& context, const KernelHome& home) {
+    auto kernel = std::move(read_offers(context, std::span(&home, 1)).front());
     for (const auto& warning : kernel.warnings) {
-        place.listener().warn(warning);
+        context.listener().warn(warning);
     }
     return kernel;
 }
 
-std::vector<kernel::OfferedVariant> as_offered_variants(Workplace& place,
+std::vector<kernel::OfferedVariant> as_offered_variants(Context& context,
                                                         const OfferedKernel& kernel) {
     std::vector<kernel::OfferedVariant> offered;
     for (const auto& build : kernel.builds) {
-        offered.push_back({build.variant, [&] { return archs_of(place, kernel, build); }});
+        offered.push_back({build.variant, [&] { return archs_of(context, kernel, build); }});
     }
     return offered;
 }

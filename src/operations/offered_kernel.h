@@ -9,7 +9,7 @@
 #include "cache/tree_file.h"
 #include "kernel/metadata.h"
 #include "kernel/versions.h"
-#include "operations/workplace.h"
+#include "operations/context.h"
 
 namespace twinkle::operations {
 
@@ -40,18 +40,18 @@ enum class WithMetadata { all, none };
 
 // In the order of `homes`, all asked for at once. A repository without builds is not an error here.
 // Throws Error(malformed) for metadata.json that cannot be read, Error(not_found), …
-std::vector<OfferedKernel> read_offers(Workplace& place, std::span<const KernelHome> homes,
+std::vector<OfferedKernel> read_offers(Context& context, std::span<const KernelHome> homes,
                                        WithMetadata metadata = WithMetadata::all);
 
 // One kernel, with its warnings said.
-OfferedKernel read_offer(Workplace& place, const KernelHome& home);
+OfferedKernel read_offer(Context& context, const KernelHome& home);
 
 // "org/name@3f2c9a01b2c3:build/<variant>/metadata.json", for messages.
 std::string metadata_origin(const OfferedKernel& kernel, const OfferedBuild& build);
 
 // Input for kernel::rank_variants, which must not outlive `kernel`. Metadata that was not read yet
 // is asked for where GPU architectures decide.
-std::vector<kernel::OfferedVariant> as_offered_variants(Workplace& place,
+std::vector<kernel::OfferedVariant> as_offered_variants(Context& context,
                                                         const OfferedKernel& kernel);
 
 }  // namespace twinkle::operations

@@ -12,11 +12,11 @@ namespace twinkle::operations {
 namespace {
 
 // Whether every target could use this state of the kernel.
-void judge_newest(Workplace& place, const OfferedKernel& offer,
+void judge_newest(Context& context, const OfferedKernel& offer,
                   const std::vector<target::Target>& targets, OutdatedKernel& kernel) {
     kernel.newest_fits = true;
     for (const auto& target : targets) {
-        const auto choices = kernel::rank_variants(as_offered_variants(place, offer), target);
+        const auto choices = kernel::rank_variants(as_offered_variants(context, offer), target);
         if (choices.empty() || !(choices.front().accepted || choices.front().for_cpu)) {
             kernel.newest_fits = false;
             kernel.why_not = "no build for " + target.text();
@@ -30,17 +30,17 @@ void judge_newest(Workplace& place, const OfferedKernel& offer,
 
 }  // namespace
 
-std::vector<OutdatedKernel> outdated(Workplace& place, const std::vector<std::string>& targets) {
-    const auto project = place.need_project("what is out of date is a project's lock");
-    const auto lock = need_lock(place, project, "only what is locked can be out of date");
-    if (place.offline()) {
+std::vector<OutdatedKernel> outdated(Context& context, const std::vector<std::string>& targets) {
+    const auto project = context.need_project("what is out of date is a project's lock");
+    const auto lock = need_lock(context, project, "only what is locked can be out of date");
+    if (context.offline()) {
         throw Error(ErrorCode::unreachable,
                     {.what = "only the Hub knows what is out of date, and twinkle is offline",
                      .where = base::display_path(project.files.manifest),
                      .why = {},
                      .hint = "try again with a network"});
     }
-    const auto machines = choose_targets(place, &project, targets);
+    const auto machines = choose_targets(context, &project, targets);
     std::vector<KernelQuestion> questions;
     std::vector<const project::LockedKernel*> asked;
     for (const auto& kernel : lock.kernels) {
@@ -49,7 +49,7 @@ std::vector<OutdatedKernel> outdated(Workplace& place, const std::vector<std::st
             asked.push_back(&kernel);
         }
     }
-    const auto states = find_states(place, questions);
+    const auto states = find_states(context, questions);
     std::vector<OutdatedKernel> found;
     std::vector<KernelHome> newest;
     for (std::size_t i = 0; i < states.size(); ++i) {
@@ -74,11 +74,11 @@ std::vector<OutdatedKernel> outdated(Workplace& place, const std::vector<std::st
             found.push_back(std::move(kernel));
         }
     }
-    const auto offers = read_offers(place, newest, WithMetadata::none);
+    const auto offers = read_offers(context, newest, WithMetadata::none);
     std::size_t next = 0;
     for (auto& kernel : found) {
         if (kernel.newest_version) {
-            judge_newest(place, offers[next++], machines, kernel);
+            judge_newest(context, offers[next++], machines, kernel);
         }
     }
     return found;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "operations/workplace.h"
+#include "operations/context.h"
 #include "target/target.h"
 
 namespace twinkle::operations {
@@ -25,6 +25,6 @@ struct OutdatedKernel {
 };
 
 // Only what is out of date. Throws Error(not_found) where the project has no lock.
-std::vector<OutdatedKernel> outdated(Workplace& place, const std::vector<std::string>& targets);
+std::vector<OutdatedKernel> outdated(Context& context, const std::vector<std::string>& targets);
 
 }  // namespace twinkle::operations

@@ -22,11 +22,12 @@ std::vector<kernel::VariantChoice> rank(const project::LockedKernel& kernel,
 }
 
 // A version that would do: worth one more question where there is nothing to lose.
-std::string hint_for(Workplace& place, const project::LockedKernel& kernel,
+std::string hint_for(Context& context, const project::LockedKernel& kernel,
                      const target::Target& target) {
     std::string usual = "twinkle versions " + kernel.home() + " shows the other versions";
     try {
-        const auto found = fitting_version_hint(list_versions(place, {kernel.home(), {}}, target));
+        const auto found =
+            fitting_version_hint(list_versions(context, {kernel.home(), {}}, target));
         return found.empty() ? usual : found;
     } catch (const Error& error) {
         if (error.code() == ErrorCode::interrupted) {
@@ -36,7 +37,7 @@ std::string hint_for(Workplace& place, const project::LockedKernel& kernel,
     }
 }
 
-[[noreturn]] void no_build(Workplace& place, const project::LockedKernel& kernel,
+[[noreturn]] void no_build(Context& context, const project::LockedKernel& kernel,
                            const target::Target& target,
                            const std::vector<kernel::VariantChoice>& choices) {
     std::vector<std::string> reasons;
@@ -46,30 +47,30 @@ std::string hint_for(Workplace& place, const project::LockedKernel& kernel,
     throw Error(ErrorCode::not_found, {.what = "no build of " + kernel.text() + " fits the target",
                                        .where = target.text(),
                                        .why = base::join(reasons, "; "),
-                                       .hint = hint_for(place, kernel, target)});
+                                       .hint = hint_for(context, kernel, target)});
 }
 
 }  // namespace
 
-std::vector<target::Target> choose_targets(const Workplace& place, const Project* project,
+std::vector<target::Target> choose_targets(const Context& context, const Project* project,
                                            std::span<const std::string> texts) {
-    const auto runtime = target::choose_runtime(place.machine());
+    const auto runtime = target::choose_runtime(context.machine());
     const auto named = project != nullptr ? project->manifest.targets
                                           : std::map<std::string, target::TargetSpec>{};
     std::vector<target::Target> targets;
     for (const auto& text : texts) {
-        targets.push_back(target::choose_target(text, named, place.machine(), runtime));
+        targets.push_back(target::choose_target(text, named, context.machine(), runtime));
     }
     if (targets.empty()) {
-        targets.push_back(target::choose_target(std::nullopt, named, place.machine(), runtime));
+        targets.push_back(target::choose_target(std::nullopt, named, context.machine(), runtime));
     }
     for (const auto& target : targets) {
-        place.listener().detail("target: " + target.text());
+        context.listener().detail("target: " + target.text());
     }
     return targets;
 }
 
-std::vector<std::string> builds_for(Workplace& place, const project::LockedKernel& kernel,
+std::vector<std::string> builds_for(Context& context, const project::LockedKernel& kernel,
                                     std::span<const target::Target> targets) {
     std::vector<std::string> names;
     for (const auto& target : targets) {
@@ -82,7 +83,7 @@ std::vector<std::string> builds_for(Workplace& place, const project::LockedKerne
             }
         }
         if (!fits) {
-            no_build(place, kernel, target, rank(kernel, target, target.backend.device()));
+            no_build(context, kernel, target, rank(kernel, target, target.backend.device()));
         }
     }
     std::sort(names.begin(), names.end());

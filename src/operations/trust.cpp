@@ -14,7 +14,7 @@ std::vector<std::string> trusted_by(const Project* project, std::span<const std:
     return trusted;
 }
 
-void require_trust(Workplace& place, std::span<const std::string> repositories,
+void require_trust(Context& context, std::span<const std::string> repositories,
                    std::span<const std::string> trusted) {
     std::set<std::string> publishers;
     std::set<std::string> open;
@@ -27,15 +27,15 @@ void require_trust(Workplace& place, std::span<const std::string> repositories,
     if (open.empty()) {
         return;
     }
-    if (place.offline()) {
-        place.listener().warn(
+    if (context.offline()) {
+        context.listener().warn(
             "offline, so nobody can be asked whether " +
             base::join(std::vector<std::string>(publishers.begin(), publishers.end()), ", ") +
             " can be trusted: what is in the cache is used");
         return;
     }
     const std::vector<std::string> names(publishers.begin(), publishers.end());
-    const auto answers = place.hub().are_trusted_publishers(names);
+    const auto answers = context.hub().are_trusted_publishers(names);
     for (const auto& repo_id : open) {
         const auto at =
             std::lower_bound(names.begin(), names.end(), project::publisher_of(repo_id));

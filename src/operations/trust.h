@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "operations/workplace.h"
+#include "operations/context.h"
 
 namespace twinkle::operations {
 
@@ -15,7 +15,7 @@ std::vector<std::string> trusted_by(const Project* project, std::span<const std:
 // `trusted`: "org/name", "org/*" or "org" from the manifest's `trust` and from --trust. Throws
 // Error(refused) with what would allow it. Offline nobody can be asked: a warning, as the kernels
 // were let in when they were downloaded.
-void require_trust(Workplace& place, std::span<const std::string> repositories,
+void require_trust(Context& context, std::span<const std::string> repositories,
                    std::span<const std::string> trusted);
 
 }  // namespace twinkle::operations

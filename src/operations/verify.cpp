@@ -212,14 +212,14 @@ bool is_fetched(const fs::path& build) {
     return false;
 }
 
-void add_locked(const Workplace& place, const project::LockedKernel& kernel,
+void add_locked(const Context& context, const project::LockedKernel& kernel,
                 const fs::path& project_folder, std::vector<Check>& checks) {
     if (kernel.is_local()) {
         return add_folder(checks, kernel.name, "", project_folder / kernel.path, &kernel);
     }
-    const auto snapshot = place.cache().snapshot(kernel.home(), kernel.commit);
+    const auto snapshot = context.cache().snapshot(kernel.home(), kernel.commit);
     bool any = false;
-    const bool there = cache::has_snapshot(place.cache(), kernel.home(), kernel.commit);
+    const bool there = cache::has_snapshot(context.cache(), kernel.home(), kernel.commit);
     for (const auto& variant : kernel.variants) {
         const auto folder = snapshot / "build" / variant.name;
         if (there && is_fetched(folder)) {
@@ -234,39 +234,39 @@ void add_locked(const Workplace& place, const project::LockedKernel& kernel,
 }
 
 // A lock of the Python tool: commits, no hashes. Only the digest speaks then.
-void add_commit(const Workplace& place, const std::string& name, const std::string& repo_id,
+void add_commit(const Context& context, const std::string& name, const std::string& repo_id,
                 const std::string& commit, std::vector<Check>& checks) {
-    const auto snapshot = place.cache().snapshot(repo_id, commit);
-    if (!cache::has_snapshot(place.cache(), repo_id, commit)) {
+    const auto snapshot = context.cache().snapshot(repo_id, commit);
+    if (!cache::has_snapshot(context.cache(), repo_id, commit)) {
         not_here(name, snapshot, "twinkle fetch '" + name + "'");
     }
     add_folder(checks, name, repo_id, snapshot, nullptr);
 }
 
-std::vector<Check> checks_of_lock(const Workplace& place, const Project& project) {
+std::vector<Check> checks_of_lock(const Context& context, const Project& project) {
     const auto lock =
-        need_lock(place, project, "only what is locked can be verified without a name");
+        need_lock(context, project, "only what is locked can be verified without a name");
     std::vector<Check> checks;
     for (const auto& kernel : lock.kernels) {
         if (kernel.is_local() || !kernel.variants.empty()) {
-            add_locked(place, kernel, project.files.folder, checks);
+            add_locked(context, kernel, project.files.folder, checks);
         } else {
-            add_commit(place, kernel.text(), kernel.home(), kernel.commit, checks);
+            add_commit(context, kernel.text(), kernel.home(), kernel.commit, checks);
         }
     }
     return checks;
 }
 
-void add_spec(Workplace& place, const std::optional<Project>& project,
+void add_spec(Context& context, const std::optional<Project>& project,
               const project::KernelSpec& spec, std::vector<Check>& checks) {
     if (project) {
         const auto lock = project::read_project_lock(
-            project::lock_files(project->manifest, place.options().lockfile));
+            project::lock_files(project->manifest, context.options().lockfile));
         bool found = false;
         for (const auto& kernel : lock ? lock->kernels : std::vector<project::LockedKernel>{}) {
             if (kernel.name == spec.repo_id && !kernel.variants.empty() &&
                 (spec.pin.empty() || spec.pin == kernel.pin)) {
-                add_locked(place, kernel, project->files.folder, checks);
+                add_locked(context, kernel, project->files.folder, checks);
                 found = true;
             }
         }
@@ -274,23 +274,23 @@ void add_spec(Workplace& place, const std::optional<Project>& project,
             return;
         }
     }
-    const auto state = cached_state(place, {spec.repo_id, spec.pin, spec.text()});
+    const auto state = cached_state(context, {spec.repo_id, spec.pin, spec.text()});
     if (!state) {
-        not_here(spec.text(), place.cache().repository(spec.repo_id),
+        not_here(spec.text(), context.cache().repository(spec.repo_id),
                  "twinkle fetch '" + spec.text() + "'");
     }
-    add_commit(place, spec.text(), spec.repo_id, state->commit, checks);
+    add_commit(context, spec.text(), spec.repo_id, state->commit, checks);
 }
 
 // Every job gets its hashes: from the files or, where the user trusts it, from memory.
-void hash_all(Workplace& place, std::vector<HashJob>& jobs, bool trust_unchanged) {
+void hash_all(Context& context, std::vector<HashJob>& jobs, bool trust_unchanged) {
     const auto tell = [&](std::uint64_t done, std::uint64_t total) {
-        place.listener().busy("verifying", done, total);
+        context.listener().busy("verifying", done, total);
     };
     if (!trust_unchanged) {
-        return hash_files(jobs, place.stop(), tell);
+        return hash_files(jobs, context.stop(), tell);
     }
-    HashMemory memory(HashMemory::usual_place(place.machine()));
+    HashMemory memory(HashMemory::usual_place(context.machine()));
     std::vector<std::size_t> open;
     std::vector<HashJob> to_read;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -299,29 +299,29 @@ void hash_all(Workplace& place, std::vector<HashJob>& jobs, bool trust_unchanged
             to_read.push_back(jobs[i]);
         }
     }
-    hash_files(to_read, place.stop(), tell);
+    hash_files(to_read, context.stop(), tell);
     for (std::size_t i = 0; i < open.size(); ++i) {
         memory.remember(to_read[i]);
         jobs[open[i]] = std::move(to_read[i]);
     }
     if (!open.empty() && !memory.save()) {
-        place.listener().detail("what was verified could not be remembered");
+        context.listener().detail("what was verified could not be remembered");
     }
 }
 
 }  // namespace
 
-std::vector<VerifiedBuild> verify(Workplace& place, const VerifyOptions& options) {
+std::vector<VerifiedBuild> verify(Context& context, const VerifyOptions& options) {
     std::vector<Check> checks;
     const bool by_lock = options.specs.empty() && options.paths.empty();
     const auto project = by_lock
-                             ? place.need_project("without a name, everything locked is verified")
-                             : place.find_project();
+                             ? context.need_project("without a name, everything locked is verified")
+                             : context.find_project();
     if (by_lock) {
-        checks = checks_of_lock(place, *project);
+        checks = checks_of_lock(context, *project);
     }
     for (const auto& spec : options.specs) {
-        add_spec(place, project, spec, checks);
+        add_spec(context, project, spec, checks);
     }
     for (const auto& path : options.paths) {
         add_folder(checks, base::display_path(path), "", path, nullptr);
@@ -330,7 +330,7 @@ std::vector<VerifiedBuild> verify(Workplace& place, const VerifyOptions& options
     for (auto& check : checks) {
         add_jobs(check, jobs);
     }
-    hash_all(place, jobs, options.trust_unchanged);
+    hash_all(context, jobs, options.trust_unchanged);
     const project::SignatureRules rules(options.signature, project ? &project->manifest : nullptr,
                                         kernel::SignaturePolicy::warn);
     std::vector<VerifiedBuild> builds;

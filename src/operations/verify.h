@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "operations/workplace.h"
+#include "operations/context.h"
 #include "project/kernel_spec.h"
 #include "project/signatures.h"
 
@@ -17,7 +17,7 @@ struct VerifyOptions {
     std::vector<project::KernelSpec> specs;    // in the cache
     std::vector<std::filesystem::path> paths;  // folders with a build, or with several
     // … neither: every kernel of the project's lock
-    project::SignatureWishes signature;
+    project::SignatureOptions signature;
     bool trust_unchanged = false;  // do not read again what has not changed since it was verified
 };
 
@@ -36,6 +36,6 @@ struct VerifiedBuild {
 };
 
 // Throws Error(not_found) for what is not on this machine. What is wrong is in the answer.
-std::vector<VerifiedBuild> verify(Workplace& place, const VerifyOptions& options);
+std::vector<VerifiedBuild> verify(Context& context, const VerifyOptions& options);
 
 }  // namespace twinkle::operations

@@ -8,8 +8,8 @@
 namespace twinkle::operations {
 namespace {
 
-std::vector<KernelState> states_of(Workplace& place, const project::KernelSpec& spec) {
-    std::vector states{find_state(place, spec)};
+std::vector<KernelState> states_of(Context& context, const project::KernelSpec& spec) {
+    std::vector states{find_state(context, spec)};
     if (!spec.pin.empty()) {
         return states;
     }
@@ -27,24 +27,25 @@ std::vector<KernelState> states_of(Workplace& place, const project::KernelSpec& 
 
 }  // namespace
 
-std::vector<VersionListing> list_versions(Workplace& place, const project::KernelSpec& spec,
+std::vector<VersionListing> list_versions(Context& context, const project::KernelSpec& spec,
                                           const target::Target& target) {
-    if (const auto folder = local_copy(place, spec)) {
+    if (const auto folder = local_copy(context, spec)) {
         return {{spec.repo_id, std::nullopt, "", "", kernel::list_variants(*folder, target)}};
     }
-    const auto states = states_of(place, spec);
+    const auto states = states_of(context, spec);
     std::vector<KernelHome> homes;
     for (const auto& state : states) {
         homes.push_back({state.home(), state.commit});
     }
-    const auto offers = read_offers(place, homes, WithMetadata::none);
+    const auto offers = read_offers(context, homes, WithMetadata::none);
     std::vector<VersionListing> listings;
     for (std::size_t i = 0; i < states.size(); ++i) {
         for (const auto& warning : offers[i].warnings) {
-            place.listener().warn(warning);
+            context.listener().warn(warning);
         }
-        listings.push_back({states[i].home(), states[i].version(), states[i].ref, states[i].commit,
-                            kernel::rank_variants(as_offered_variants(place, offers[i]), target)});
+        listings.push_back(
+            {states[i].home(), states[i].version(), states[i].ref, states[i].commit,
+             kernel::rank_variants(as_offered_variants(context, offers[i]), target)});
     }
     return listings;
 }

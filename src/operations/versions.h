@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernel/versions.h"
-#include "operations/workplace.h"
+#include "operations/context.h"
 #include "project/kernel_spec.h"
 #include "target/target.h"
 
@@ -22,7 +22,7 @@ struct VersionListing {
 
 // Newest first. Without a pin every version, or "main" where there is none; with one, that state.
 // Offline: what the cache knows. A folder of LOCAL_KERNELS is one version without a number.
-std::vector<VersionListing> list_versions(Workplace& place, const project::KernelSpec& spec,
+std::vector<VersionListing> list_versions(Context& context, const project::KernelSpec& spec,
                                           const target::Target& target);
 
 // Text for the hint where nothing fits, not even on the target's CPU: "version 3 has a build for

@@ -2,15 +2,15 @@
 
 namespace twinkle::project {
 
-SignatureRules::SignatureRules(const SignatureWishes& wishes, const Manifest* manifest,
+SignatureRules::SignatureRules(const SignatureOptions& options, const Manifest* manifest,
                                kernel::SignaturePolicy otherwise)
     : policy_(otherwise) {
     if (manifest != nullptr) {
         policy_ = manifest->signature.value_or(otherwise);
         root_file_ = manifest->trusted_root;
     }
-    policy_ = wishes.policy.value_or(policy_);
-    root_file_ = wishes.trusted_root.value_or(root_file_);
+    policy_ = options.policy.value_or(policy_);
+    root_file_ = options.trusted_root.value_or(root_file_);
 }
 
 const sigstore::TrustedRoot& SignatureRules::root() const {

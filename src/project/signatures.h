@@ -14,15 +14,15 @@
 
 namespace twinkle::project {
 
-struct SignatureWishes {
+struct SignatureOptions {
     std::optional<kernel::SignaturePolicy> policy;
     std::optional<std::filesystem::path> trusted_root;
 };
 
 class SignatureRules {
 public:
-    // `otherwise`: where neither the wishes nor the manifest (which may be missing) say anything.
-    SignatureRules(const SignatureWishes& wishes, const Manifest* manifest,
+    // `otherwise`: where neither the options nor the manifest (which may be missing) say anything.
+    SignatureRules(const SignatureOptions& options, const Manifest* manifest,
                    kernel::SignaturePolicy otherwise);
 
     kernel::SignaturePolicy policy() const { return policy_; }

@@ -94,7 +94,7 @@ const Machine& this_machine() {
     return machine;
 }
 
-void ask_driver_aside() {
+void probe_driver_in_child() {
     aside = true;
 }
 

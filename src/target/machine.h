@@ -56,6 +56,6 @@ const Machine& this_machine();
 
 // From now on its driver is asked in a child process. For a process whose own children use the GPU:
 // a driver that runs when a process forks does not work in the child.
-void ask_driver_aside();
+void probe_driver_in_child();
 
 }  // namespace twinkle::target

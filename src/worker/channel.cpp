@@ -1,6 +1,7 @@
 #include "worker/channel.h"
 
 #include "base/write_all.h"
+#include "protocol/error_json.h"
 
 #include <unistd.h>
 
@@ -36,14 +37,7 @@ void Channel::result(const Json& result) const {
 }
 
 void Channel::error(const Error& error) const {
-    const ErrorDetails& details = error.details();
-    send({{"error",
-           {{"code", error_code_name(error.code())},
-            {"exit", error.exit_code()},
-            {"what", details.what},
-            {"where", details.where},
-            {"why", details.why},
-            {"hint", details.hint}}}});
+    send({{"error", protocol::to_json(error)}});
 }
 
 }  // namespace twinkle::worker

@@ -4,9 +4,11 @@
 
 #include "base/json.h"
 #include "worker/channel.h"
-#include "worker/request.h"
+#include "protocol/request.h"
 
 namespace twinkle::worker {
+
+using protocol::Request;
 
 base::Json kernelize_command(const Request& request, const Channel& channel);
 base::Json bench_command(const Request& request, const Channel& channel);

@@ -6,12 +6,14 @@
 #include "runtime/verify/verification.h"
 #include "twinkle/twinkle.h"
 #include "worker/channel.h"
-#include "worker/request.h"
+#include "protocol/request.h"
 
 #include <map>
 #include <string>
 
 namespace twinkle::worker {
+
+using protocol::Request;
 
 class Kernelizing {
 public:

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int channel_descriptor = 3;
 
-twinkle::base::Json execute(const twinkle::worker::Request& request,
+twinkle::base::Json execute(const twinkle::protocol::Request& request,
                             const twinkle::worker::Channel& channel) {
     using namespace twinkle::worker;
     static const std::map<std::string, twinkle::base::Json (*)(const Request&, const Channel&)>
@@ -55,11 +55,11 @@ int main() {
         std::cerr << "twinkle-worker is started by twinkle and reads its request from a pipe\n";
         return 2;
     }
-    twinkle::target::ask_driver_aside();  // sandboxes use the GPU
+    twinkle::target::probe_driver_in_child();  // sandboxes use the GPU
     const twinkle::worker::Channel channel(channel_descriptor);
     try {
         const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-        channel.result(execute(twinkle::worker::Request::parse(text), channel));
+        channel.result(execute(twinkle::protocol::Request::parse(text), channel));
         std::cout.flush();
         ::_exit(0);  // LibTorch's teardown costs time and has nothing to save
     } catch (const twinkle::Error& error) {

@@ -2,11 +2,13 @@
 // The model of a request, opened so that nothing of it runs that was not asked for.
 
 #include "worker/channel.h"
-#include "worker/request.h"
+#include "protocol/request.h"
 
 #include <torch/script.h>
 
 namespace twinkle::worker {
+
+using protocol::Request;
 
 // For commands that look at a model, or change it. Where reading it runs code of it, that is tried
 // in a child process first, with a limit of time. Throws as open_model (runtime/model/model_file.h)

@@ -12,6 +12,7 @@
 #include "runtime/model/io_operators.h"
 #include "runtime/model/model_file.h"
 #include "runtime/model/outputs.h"
+#include "protocol/error_json.h"
 #include "runtime/trial/child_error.h"
 #include "runtime/trial/sandbox.h"
 #include "runtime/verify/run_error.h"
@@ -229,7 +230,7 @@ void ConfinedRun::in_child(const child::Send& send) {
     try {
         tell(send, {{"result", run_model(send)}});
     } catch (const Error& error) {
-        tell(send, {{"error", runtime::to_json(error)}});
+        tell(send, {{"error", protocol::to_json(error)}});
     }
 }
 
@@ -244,7 +245,7 @@ void ConfinedRun::take(std::string_view line) {
             limits_.silence = limits_.total = std::chrono::hours(24 * 365);
         }
     } else if (const auto error = said.find("error"); error != said.end()) {
-        error_ = runtime::error_of(*error);
+        error_ = runtime::error_of_child(*error);
     } else {
         result_ = checked_result(said.at("result"));
     }

@@ -41,7 +41,7 @@ def test_the_request(fake_worker, tmp_path):
                 "output": str(tmp_path / "fast.pt"), "mode": "inference+compile", "device": "cpu",
                 "inputs": str(tmp_path / "inputs.pt"), "verify": True, "only": ["a.*", "b"], "exclude": ["c"],
                 "fallback": ["no-layer", "cannot-load"], "strict": False, "dry_run": False,
-                "report": str(tmp_path / "report.json"), "method": "forward", "verbosity": 0, "threads": None}
+                "report": str(tmp_path / "report.json"), "method": "forward", "threads": None}
     assert {key: request[key] for key in expected} == expected
     assert request["map"]["schema"] == "twinkle.map/1"
     assert request["kernel_dirs"][:2] == [str(tmp_path / "k1"), "/k2"]
@@ -52,7 +52,7 @@ def test_defaults_of_the_request(fake_worker, tmp_path):
     twinkle = fake_worker("event({'result': {'request': request}})")
     request = twinkle("kernelize", "model.pt", "--map", "empty.map.json", "-vv", "--json").json["request"]
     assert request["output"] == str(tmp_path / "model.kernelized.pt")
-    assert request["fallback"] == ["true"] and request["verbosity"] == 2 and request["mode"] is None
+    assert request["fallback"] == ["true"] and request["mode"] is None
     request = twinkle(*KERNELIZE, "--strict", "--dry-run", "--json").json["request"]
     assert request["output"] is None and request["dry_run"] and request["strict"]
     assert request["fallback"] == ["false"]

@@ -641,7 +641,7 @@ TEST_CASE("many calls in one method") {
     CHECK(output(model) == 2);
 }
 
-TEST_CASE("without a model, functions are armed for those that come later") {
+TEST_CASE("without a model, functions are pending for those that come later") {
     const tests::Folder folder;
     const auto file = folder.path() / "model.pt";
     plain_model().save(file.string());

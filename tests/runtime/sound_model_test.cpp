@@ -1,8 +1,8 @@
 // What is refused of a saved model before LibTorch, which trusts it, gets to read it.
 
-#include "runtime/model/sound_code.h"
-#include "runtime/model/sound_pickle.h"
-#include "runtime/model/sound_tensors.h"
+#include "runtime/model/valid_code.h"
+#include "runtime/model/valid_pickle.h"
+#include "runtime/model/valid_tensors.h"
 #include "runtime/model/zip_directory.h"
 #include "runtime/scripted.h"
 
@@ -27,27 +27,27 @@ std::string pickle(const std::string& body) {
 }
 
 std::string problem(const std::string& data) {
-    return unsound_pickle(data).value_or("");
+    return invalid_pickle(data).value_or("");
 }
 
 }  // namespace
 
 TEST_CASE("code that is nested, chained or indented without end is refused") {
-    CHECK_FALSE(unsound_code("def f(self, x):\n  return torch.add(x, [1.5, -2., ')'])  # (((\n"));
-    CHECK(unsound_code("x = " + times("(", 2000)));
-    CHECK(unsound_code("x = " + times("[", 1001) + times("]", 1001)));
-    CHECK_FALSE(unsound_code("x = " + times("[", 999) + times("]", 999)));
-    CHECK(unsound_code("x = " + times("-", 2000) + "1"));
-    CHECK(unsound_code("x = " + times("not ", 2000) + "y"));
-    CHECK(unsound_code("x = y" + times(".a", 2000)));
-    CHECK(unsound_code("x = 1" + times(" + 1", 2000)));
-    CHECK(unsound_code("x = f" + times("()", 2000)));
-    CHECK(unsound_code("x = f(y" + times(" + g(1)", 2000) + ")"));
-    CHECK(unsound_code(times(" ", 500) + "x = 1\n" + times(" ", 500) + "x = 1\n"));
+    CHECK_FALSE(invalid_code("def f(self, x):\n  return torch.add(x, [1.5, -2., ')'])  # (((\n"));
+    CHECK(invalid_code("x = " + times("(", 2000)));
+    CHECK(invalid_code("x = " + times("[", 1001) + times("]", 1001)));
+    CHECK_FALSE(invalid_code("x = " + times("[", 999) + times("]", 999)));
+    CHECK(invalid_code("x = " + times("-", 2000) + "1"));
+    CHECK(invalid_code("x = " + times("not ", 2000) + "y"));
+    CHECK(invalid_code("x = y" + times(".a", 2000)));
+    CHECK(invalid_code("x = 1" + times(" + 1", 2000)));
+    CHECK(invalid_code("x = f" + times("()", 2000)));
+    CHECK(invalid_code("x = f(y" + times(" + g(1)", 2000) + ")"));
+    CHECK(invalid_code(times(" ", 500) + "x = 1\n" + times(" ", 500) + "x = 1\n"));
     // Long is not deep.
-    CHECK_FALSE(unsound_code("x = [" + times("-1.5, ", 100000) + "]"));
-    CHECK_FALSE(unsound_code(times("x = a.b + 1\n", 100000)));
-    CHECK_FALSE(unsound_code("x = \"" + times("(", 5000) + "\""));
+    CHECK_FALSE(invalid_code("x = [" + times("-1.5, ", 100000) + "]"));
+    CHECK_FALSE(invalid_code(times("x = a.b + 1\n", 100000)));
+    CHECK_FALSE(invalid_code("x = \"" + times("(", 5000) + "\""));
 }
 
 TEST_CASE("pickles that would not stay within their bytes are refused") {
@@ -76,7 +76,7 @@ TEST_CASE("pickles that would not stay within their bytes are refused") {
     }
     CHECK(problem(pickle(chain + "h\xf9")).empty());
     std::vector<PickledStorage> storages;
-    CHECK(unsound_pickle(pickle("NK\x01\x85Q"), &storages) == "a storage of it is none");
+    CHECK(invalid_pickle(pickle("NK\x01\x85Q"), &storages) == "a storage of it is none");
 }
 
 TEST_CASE("the storages of a pickle are those that must be there") {
@@ -84,7 +84,7 @@ TEST_CASE("the storages of a pickle are those that must be there") {
         return std::string("X") + static_cast<char>(value.size()) + std::string(3, '\0') + value;
     };
     std::vector<PickledStorage> storages;
-    CHECK_FALSE(unsound_pickle(pickle("(" + text("storage") + "ctorch\nHalfStorage\n" + text("7") +
+    CHECK_FALSE(invalid_pickle(pickle("(" + text("storage") + "ctorch\nHalfStorage\n" + text("7") +
                                       text("cpu") + "M" + std::string("\x00\x01", 2) + "tQ"),
                                &storages));
     REQUIRE(storages.size() == 1);
@@ -99,13 +99,13 @@ TEST_CASE("tensors that reach out of their memory are found, wherever they are")
                                 c10::List<at::Tensor>({torch::ones({2}).expand({3, 2})}));
         return made;
     };
-    CHECK_FALSE(unsound_tensor(module()));
+    CHECK_FALSE(invalid_tensor(module()));
     const auto stretched = [](std::vector<std::int64_t> sizes, std::vector<std::int64_t> strides) {
         at::Tensor tensor = torch::ones({4});
         tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
         return tensor;
     };
-    CHECK_FALSE(unsound_tensor([&] {
+    CHECK_FALSE(invalid_tensor([&] {
         auto made = module();
         made.setattr("weight", stretched({2, 0}, {1000, 1}));  // empty
         return made;
@@ -114,10 +114,10 @@ TEST_CASE("tensors that reach out of their memory are found, wherever they are")
                                stretched({2}, {std::int64_t(1) << 62})}) {
         auto one = module();
         one.setattr("weight", tensor);
-        CHECK(unsound_tensor(one));
+        CHECK(invalid_tensor(one));
         auto other = module();
         other.setattr("list", c10::List<at::Tensor>({torch::ones({1}), tensor}));
-        CHECK(unsound_tensor(other));
+        CHECK(invalid_tensor(other));
     }
 }
 
@@ -128,16 +128,16 @@ TEST_CASE("archives that would unpack to more than they are large are refused") 
     const auto packed = [](const std::string& name, std::uint64_t size) {
         return ZipEntry{name, false, 10, size};
     };
-    CHECK_FALSE(unsound_sizes({stored("m/data/0", 600), stored("m/data.pkl", 300)}, 1000));
-    CHECK_FALSE(unsound_sizes({packed("m/code/a.py", 1000000), stored("m/data/0", 600)}, 1000));
-    CHECK_FALSE(unsound_sizes({packed("m/data/0", 1000000)}, 1000));
+    CHECK_FALSE(invalid_sizes({stored("m/data/0", 600), stored("m/data.pkl", 300)}, 1000));
+    CHECK_FALSE(invalid_sizes({packed("m/code/a.py", 1000000), stored("m/data/0", 600)}, 1000));
+    CHECK_FALSE(invalid_sizes({packed("m/data/0", 1000000)}, 1000));
     // Two records over the same bytes.
-    CHECK(unsound_sizes({stored("m/data/0", 600), stored("m/data/1", 600)}, 1000));
-    CHECK(unsound_sizes({ZipEntry{"m/data/0", true, 10, 3ull << 30}}, 1000));
-    CHECK(unsound_sizes({packed("m/data/0", 3ull << 30)}, 1000));
-    CHECK(unsound_sizes({packed("m/data/0", ~0ull), packed("m/data/1", ~0ull)}, 1000));
-    CHECK(unsound_sizes({packed("m/code/a.py", 3ull << 30)}, 1000));
-    CHECK(unsound_sizes({packed("m/version", 3ull << 30)}, 1000));
-    CHECK(unsound_sizes({stored("m/" + times("a", 600), 1)}, 1000));
-    CHECK(unsound_sizes({stored(std::string("m/a\0b", 5), 1)}, 1000));
+    CHECK(invalid_sizes({stored("m/data/0", 600), stored("m/data/1", 600)}, 1000));
+    CHECK(invalid_sizes({ZipEntry{"m/data/0", true, 10, 3ull << 30}}, 1000));
+    CHECK(invalid_sizes({packed("m/data/0", 3ull << 30)}, 1000));
+    CHECK(invalid_sizes({packed("m/data/0", ~0ull), packed("m/data/1", ~0ull)}, 1000));
+    CHECK(invalid_sizes({packed("m/code/a.py", 3ull << 30)}, 1000));
+    CHECK(invalid_sizes({packed("m/version", 3ull << 30)}, 1000));
+    CHECK(invalid_sizes({stored("m/" + times("a", 600), 1)}, 1000));
+    CHECK(invalid_sizes({stored(std::string("m/a\0b", 5), 1)}, 1000));
 }

@@ -5,6 +5,7 @@
 #include "base/document.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "protocol/error_json.h"
 #include "runtime/model/model_file.h"
 #include "twinkle/twinkle.h"
 
@@ -26,14 +27,7 @@ LastError& last_error() {
 }
 
 int fail(const Error& error) {
-    const ErrorDetails& details = error.details();
-    base::Json json;
-    json["code"] = error_code_name(error.code());
-    json["what"] = details.what;
-    json["where"] = details.where;
-    json["why"] = details.why;
-    json["hint"] = details.hint;
-    last_error() = {error.what(), base::dump_json(json)};
+    last_error() = {error.what(), base::dump_json(protocol::to_json(error))};
     return error.exit_code();
 }
 

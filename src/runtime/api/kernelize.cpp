@@ -4,7 +4,7 @@
 #include "runtime/model/model_file.h"
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/plan/run.h"
-#include "runtime/registry/armed.h"
+#include "runtime/registry/pending.h"
 #include "runtime/trial/kernel_trial.h"
 #include "twinkle/error.h"
 #include "twinkle/load.h"
@@ -43,12 +43,12 @@ runtime::KernelProvider provider_for(const KernelizeOptions& options) {
 
 Report kernelize_with(torch::jit::Module& model, const Mapping& mapping,
                       const KernelizeOptions& options) {
-    const auto armed = runtime::apply_armed(model);
+    const auto pending = runtime::apply_pending(model);
     Report report = runtime::run({model, mapping, options, provider_for(options)});
-    if (armed) {
-        report.sites.insert(report.sites.end(), armed->sites.begin(), armed->sites.end());
-        report.warnings.insert(report.warnings.end(), armed->warnings.begin(),
-                               armed->warnings.end());
+    if (pending) {
+        report.sites.insert(report.sites.end(), pending->sites.begin(), pending->sites.end());
+        report.warnings.insert(report.warnings.end(), pending->warnings.begin(),
+                               pending->warnings.end());
     }
     runtime::report_nothing_replaced(report, mapping);
     return report;

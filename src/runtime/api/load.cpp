@@ -6,7 +6,7 @@
 #include "runtime/model/marker.h"
 #include "runtime/model/model_file.h"
 #include "runtime/model/program_function.h"
-#include "runtime/registry/armed.h"
+#include "runtime/registry/pending.h"
 #include "twinkle/error.h"
 
 #include <optional>
@@ -65,7 +65,7 @@ void load_required_kernels(const std::shared_ptr<caffe2::serialize::ReadAdapterI
 torch::jit::Module load(const std::filesystem::path& model, const LoadOptions& options) {
     load_required_kernels(model, options);
     torch::jit::Module loaded = runtime::open_model(model, {.device = options.device});
-    const auto report = runtime::apply_armed(loaded);
+    const auto report = runtime::apply_pending(loaded);
     if (report && options.explain) {
         for (const SiteReport& site : report->sites) {
             options.explain(site.site + ": " + site_status_name(site.status) + ", " + site.because);

@@ -137,7 +137,7 @@ ConstantReport release_devices(jit::Module& model, const torch::Device& device) 
         ++report.rewritten;
     });
     if (report.rewritten > 0) {
-        forget_runs(model);
+        discard_past_runs(model);
     }
     return report;
 }

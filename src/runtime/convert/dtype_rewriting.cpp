@@ -68,7 +68,7 @@ public:
         for (const jit::Value* value : flow_.rounded) {
             round(const_cast<jit::Value*>(value));
         }
-        forget_runs(model_);
+        discard_past_runs(model_);
         return std::move(report_);
     }
 

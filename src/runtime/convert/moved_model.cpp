@@ -13,7 +13,7 @@ void move_constants(jit::Module& model, const torch::Device& device) {
     for (jit::Node* node : tensor_constants(model)) {
         node->t_(c10::attr::value, node->t(c10::attr::value).to(device));
     }
-    forget_runs(model);
+    discard_past_runs(model);
 }
 
 }  // namespace

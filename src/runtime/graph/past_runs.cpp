@@ -38,7 +38,7 @@ void forget(const std::vector<jit::Function*>& functions) {
 
 }  // namespace
 
-void forget_runs(const jit::Module& root) {
+void discard_past_runs(const jit::Module& root) {
     std::unordered_set<const void*> seen;
     for (const Instance& instance : instances_of(root)) {
         const auto type = instance.module.type();

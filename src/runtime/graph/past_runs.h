@@ -8,6 +8,6 @@ namespace twinkle::runtime {
 
 // Makes every method and hook of the model, and every function that they call, run its graph as it
 // is now, if it has run before or not. Not while the model runs.
-void forget_runs(const torch::jit::Module& root);
+void discard_past_runs(const torch::jit::Module& root);
 
 }  // namespace twinkle::runtime

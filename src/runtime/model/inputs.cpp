@@ -1,6 +1,6 @@
 #include "runtime/model/inputs.h"
 #include "runtime/graph/format.h"
-#include "runtime/model/sound_archive.h"
+#include "runtime/model/valid_archive.h"
 #include "runtime/model/zip_directory.h"
 
 #include "base/file.h"
@@ -130,14 +130,14 @@ Inputs from_value(const c10::IValue& value, const std::string& where) {
 }
 
 // What would take more memory than the file is large, or is no pickle of tensors.
-void require_sound(const std::string& path, std::uint64_t bytes) {
+void require_valid(const std::string& path, std::uint64_t bytes) {
     std::optional<std::string> problem;
     try {
         const auto entries = zip_directory(path);
-        problem = entries ? unsound_sizes(*entries, bytes) : "it is no zip archive that is whole";
+        problem = entries ? invalid_sizes(*entries, bytes) : "it is no zip archive that is whole";
         if (!problem) {
             caffe2::serialize::PyTorchStreamReader archive(path);
-            problem = unsound_data(archive, bytes);
+            problem = invalid_data(archive, bytes);
         }
     } catch (const std::exception&) {
         problem = "it is not what torch.save writes for tensors, tuples, lists and dicts";
@@ -149,7 +149,7 @@ void require_sound(const std::string& path, std::uint64_t bytes) {
 
 Inputs from_file(const std::string& path) {
     const std::string bytes = base::read_file(path, "inputs", max_input_bytes);
-    require_sound(path, bytes.size());
+    require_valid(path, bytes.size());
     try {
         return from_value(torch::jit::pickle_load({bytes.begin(), bytes.end()}), path);
     } catch (const Error&) {

@@ -3,8 +3,8 @@
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/model/other_file.h"
 #include "runtime/model/program_function.h"
-#include "runtime/model/sound_archive.h"
-#include "runtime/model/sound_tensors.h"
+#include "runtime/model/valid_archive.h"
+#include "runtime/model/valid_tensors.h"
 #include "runtime/model/zip_directory.h"
 
 #include "base/file.h"
@@ -61,7 +61,7 @@ bool has_record(const std::vector<std::string>& records, std::string_view suffix
                        [&](const std::string& name) { return name.ends_with(suffix); });
 }
 
-[[noreturn]] void unsound(const std::filesystem::path& file, const std::string& why) {
+[[noreturn]] void invalid(const std::filesystem::path& file, const std::string& why) {
     throw Error(ErrorCode::malformed, {.what = "the model cannot be loaded",
                                        .where = base::display_path(file),
                                        .why = why,
@@ -72,8 +72,8 @@ bool has_record(const std::vector<std::string>& records, std::string_view suffix
 std::unique_ptr<caffe2::serialize::PyTorchStreamReader> open_archive(
     const std::filesystem::path& file) {
     if (const auto entries = zip_directory(file)) {
-        if (const auto problem = unsound_sizes(*entries, std::filesystem::file_size(file))) {
-            unsound(file, *problem);
+        if (const auto problem = invalid_sizes(*entries, std::filesystem::file_size(file))) {
+            invalid(file, *problem);
         }
     }
     try {
@@ -255,11 +255,11 @@ void require_torchscript(const std::filesystem::path& file) {
 namespace {
 
 // Refuses what LibTorch would crash or choke on.
-Soundness require_sound(const std::filesystem::path& file) {
+Validity require_valid(const std::filesystem::path& file) {
     try {
-        Soundness found = examine_archive(*open_archive(file), std::filesystem::file_size(file));
+        Validity found = examine_archive(*open_archive(file), std::filesystem::file_size(file));
         if (found.problem) {
-            unsound(file, *found.problem);
+            invalid(file, *found.problem);
         }
         return found;
     } catch (const c10::Error&) {
@@ -271,7 +271,7 @@ Soundness require_sound(const std::filesystem::path& file) {
 
 namespace {
 
-void require_harmless(const std::filesystem::path& file, const Soundness& found) {
+void require_harmless(const std::filesystem::path& file, const Validity& found) {
     if (found.reaches_out) {
         throw Error(ErrorCode::refused,
                     {.what = "reading the model would run code that can do more than compute",
@@ -297,7 +297,7 @@ torch::jit::Module read_model(const std::filesystem::path& file, torch::Device d
 torch::jit::Module open_model(const std::filesystem::path& file, const Opening& opening) {
     require_torchscript(file);
     const NoKernelLoading as_asked;
-    const Soundness found = require_sound(file);
+    const Validity found = require_valid(file);
     if (!opening.allow_io) {
         require_harmless(file, found);
     }
@@ -307,8 +307,8 @@ torch::jit::Module open_model(const std::filesystem::path& file, const Opening& 
     }
     try {
         torch::jit::Module model = read();
-        if (const auto problem = unsound_tensor(model)) {
-            unsound(file, *problem);
+        if (const auto problem = invalid_tensor(model)) {
+            invalid(file, *problem);
         }
         return model;
     } catch (const Error&) {

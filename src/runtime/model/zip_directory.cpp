@@ -135,7 +135,7 @@ std::optional<std::vector<ZipEntry>> zip_directory(const std::filesystem::path& 
     return entries;
 }
 
-std::optional<std::string> unsound_sizes(const std::vector<ZipEntry>& entries,
+std::optional<std::string> invalid_sizes(const std::vector<ZipEntry>& entries,
                                          std::uint64_t file_size) {
     std::uint64_t code = 0;
     std::uint64_t compressed = 0;

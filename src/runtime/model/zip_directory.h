@@ -26,7 +26,7 @@ std::string folded_name(std::string name);
 
 // Why an archive of PyTorch is not to be unpacked: what is not code is stored as it is, so that it
 // cannot be larger than the file. Nothing: it can be.
-std::optional<std::string> unsound_sizes(const std::vector<ZipEntry>& entries,
+std::optional<std::string> invalid_sizes(const std::vector<ZipEntry>& entries,
                                          std::uint64_t file_size);
 
 }  // namespace twinkle::runtime

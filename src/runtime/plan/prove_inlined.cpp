@@ -56,7 +56,7 @@ std::optional<Question> question_about(const Job& job, StandIns& stand_ins, Inli
 void run_model(const Job& job) {
     const torch::NoGradGuard no_grad;
     const jit::GraphOptimizerEnabledGuard unoptimized(false);
-    forget_runs(job.model);
+    discard_past_runs(job.model);
     Inputs inputs = deep_copy({job.options.inputs, job.options.named_inputs});
     const auto device = job.options.kernels_in_children ? job.options.prove_on : std::nullopt;
     if (device) {
@@ -65,7 +65,7 @@ void run_model(const Job& job) {
     at::manual_seed(0);
     const jit::Module copy = device ? moved_to(job.model, *device) : job.model.deepcopy();
     copy.get_method("forward")(inputs.positional, inputs.named);
-    forget_runs(job.model);
+    discard_past_runs(job.model);
 }
 
 std::vector<Answer> answers_to(const Job& job, const std::vector<Question>& questions) {

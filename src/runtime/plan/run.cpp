@@ -93,7 +93,7 @@ Report run(Job job) {
     }
     mark_used_kernels(job, replacing.plan, replacing.code, report);
     if (report.count(SiteStatus::replaced) != 0) {
-        forget_runs(job.model);
+        discard_past_runs(job.model);
     }
     return report;
 }

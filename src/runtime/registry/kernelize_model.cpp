@@ -7,7 +7,7 @@
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/own_target.h"
 #include "runtime/plan/run.h"
-#include "runtime/registry/armed.h"
+#include "runtime/registry/pending.h"
 #include "runtime/registry/registered_mapping.h"
 #include "runtime/selection/context.h"
 #include "runtime/selection/modes.h"
@@ -58,14 +58,14 @@ std::set<std::string> classes_of(const torch::jit::Module& model) {
     return classes;
 }
 
-struct Armed {
+struct Pending {
     std::mutex mutex;
     std::optional<std::pair<runtime::Registrations, ModelOptions>> what;
 };
 
-Armed& of_process() {
-    static auto& armed = *new Armed();
-    return armed;
+Pending& of_process() {
+    static auto& pending = *new Pending();
+    return pending;
 }
 
 // Those that its code calls, and those of the registered ones that a trace has inlined.
@@ -221,25 +221,25 @@ Report kernelize_model(std::nullopt_t, const ModelOptions& options) {
     Report report;
     report.mode = mode_of(options).value_or("");
     report.device = options.device.value_or("");
-    Armed& armed = of_process();
-    const std::scoped_lock lock(armed.mutex);
+    Pending& pending = of_process();
+    const std::scoped_lock lock(pending.mutex);
     if (registrations.functions.empty()) {
         report.warnings.emplace_back("no function is registered: later models stay as they are");
-        armed.what.reset();
+        pending.what.reset();
         return report;
     }
     ModelOptions later = options;
     later.registry = nullptr;
-    armed.what = {std::move(registrations), std::move(later)};
+    pending.what = {std::move(registrations), std::move(later)};
     return report;
 }
 
-std::optional<Report> runtime::apply_armed(torch::jit::Module& model) {
+std::optional<Report> runtime::apply_pending(torch::jit::Module& model) {
     std::optional<std::pair<Registrations, ModelOptions>> what;
     {
-        Armed& armed = of_process();
-        const std::scoped_lock lock(armed.mutex);
-        what = armed.what;
+        Pending& pending = of_process();
+        const std::scoped_lock lock(pending.mutex);
+        what = pending.what;
     }
     if (!what) {
         return std::nullopt;

@@ -1,14 +1,13 @@
 #pragma once
-// An Error on its way out of a child process.
+// What a child process that foreign code runs in reports as its Error.
 
 #include "base/json.h"
 #include "twinkle/error.h"
 
 namespace twinkle::runtime {
 
-base::Json to_json(const Error& error);
-
-// Bounded and fit for a terminal, whatever the child has written; an unknown code is `refused`.
-Error error_of(const base::Json& json);
+// Bounded and fit for a terminal, whatever the child has written; a code that no child should
+// report is `refused`.
+Error error_of_child(const base::Json& json);
 
 }  // namespace twinkle::runtime

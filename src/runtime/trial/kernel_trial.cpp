@@ -52,7 +52,7 @@ public:
     void take(std::string_view line) {
         const Json said = base::parse_json(line, "kernel");
         if (const auto error = said.find("error"); error != said.end()) {
-            error_ = error_of(*error);
+            error_ = error_of_child(*error);
         } else if (operators.size() < most_operators) {
             add(said.at("operator"));
         }

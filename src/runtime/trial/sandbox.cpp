@@ -46,7 +46,7 @@ Unconfined& all_unconfined() {
 
 }  // namespace
 
-NumberLeft::NumberLeft(int value) {
+SharedNumber::SharedNumber(int value) {
     void* memory = ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
@@ -58,7 +58,7 @@ NumberLeft::NumberLeft(int value) {
     place_ = new (memory) std::atomic<int>(value);
 }
 
-NumberLeft::~NumberLeft() {
+SharedNumber::~SharedNumber() {
     ::munmap(place_, sizeof(std::atomic<int>));
 }
 

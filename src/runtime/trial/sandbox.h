@@ -32,12 +32,12 @@ using SandboxOutcome = child::Outcome;
 
 // A number that a child leaves where its parent finds it, whatever becomes of the child. To leave
 // it costs no time that would show in a measurement.
-class NumberLeft {
+class SharedNumber {
 public:
-    explicit NumberLeft(int value);
-    ~NumberLeft();
-    NumberLeft(const NumberLeft&) = delete;
-    NumberLeft& operator=(const NumberLeft&) = delete;
+    explicit SharedNumber(int value);
+    ~SharedNumber();
+    SharedNumber(const SharedNumber&) = delete;
+    SharedNumber& operator=(const SharedNumber&) = delete;
 
     void leave(int value) const { place_->store(value, std::memory_order_relaxed); }
     int value() const { return place_->load(std::memory_order_relaxed); }

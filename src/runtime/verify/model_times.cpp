@@ -92,7 +92,7 @@ void compare_results(const VerificationContext& context, std::vector<Entry>& ent
 }
 
 void take_turns(const VerificationContext& context, std::vector<Entry>& entries, const Send& send,
-                const NumberLeft& running_now) {
+                const SharedNumber& running_now) {
     const Calls calls = {{"forward", context.inputs}};
     std::vector<std::function<void()>> runs;
     std::vector<Contestant*> running;
@@ -141,7 +141,7 @@ Contestant contestant_of(const Json& json) {
 
 // In the child. Sends {"doing"} before each step, then {"contestants"}, or {"fatal"}.
 void measure(const VerificationContext& given, const torch::jit::Module& kernelized,
-             const Send& send, const NumberLeft& running_now) {
+             const Send& send, const SharedNumber& running_now) {
     const torch::NoGradGuard no_grad;
     if (given.threads) {
         at::set_num_threads(*given.threads);
@@ -176,7 +176,7 @@ ModelTimes measure_models(const VerificationContext& context, const torch::jit::
     ModelTimes times;
     std::string doing;
     std::optional<std::string> fatal;
-    const NumberLeft running_now(-1);
+    const SharedNumber running_now(-1);
     const SandboxOutcome outcome = run_in_sandbox(
         context.limits, [&](const Send& send) { measure(context, kernelized, send, running_now); },
         [&](std::string_view line) {

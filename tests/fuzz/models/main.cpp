@@ -129,8 +129,8 @@ int outcome_of(Work&& work) {
     }
 }
 
-worker::Request request_for(const Place& place) {
-    worker::Request request;
+protocol::Request request_for(const Place& place) {
+    protocol::Request request;
     request.model = place.model();
     request.map = place.map;
     request.fallback = {"true"};
@@ -166,7 +166,7 @@ int look(const Place& place, unsigned number, Told& told) {
 int verify(const Place& place, const std::string& inputs, const std::string& only) {
     const worker::Channel channel(place.channel);
     return outcome_of([&] {
-        worker::Request request = request_for(place);
+        protocol::Request request = request_for(place);
         request.inputs = inputs;
         request.output = place.output();
         request.verify = true;

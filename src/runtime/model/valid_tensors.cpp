@@ -1,4 +1,4 @@
-#include "runtime/model/sound_tensors.h"
+#include "runtime/model/valid_tensors.h"
 
 #include "runtime/graph/graph_walk.h"
 
@@ -13,7 +13,7 @@ namespace jit = torch::jit;
 
 namespace {
 
-bool is_sound(const at::Tensor& tensor) {
+bool is_valid(const at::Tensor& tensor) {
     if (!tensor.defined() || !tensor.has_storage() || tensor.layout() != at::kStrided ||
         tensor.is_meta()) {
         return true;
@@ -36,13 +36,13 @@ bool is_sound(const at::Tensor& tensor) {
 // Everything that values hold, each once.
 class Search {
 public:
-    bool all_sound(c10::IValue value) {
+    bool all_valid(c10::IValue value) {
         std::vector<c10::IValue> work{std::move(value)};
         while (!work.empty()) {
             const c10::IValue one = std::move(work.back());
             work.pop_back();
             if (one.isTensor()) {
-                if (!is_sound(one.toTensor())) {
+                if (!is_valid(one.toTensor())) {
                     return false;
                 }
             } else if (one.isPtrType() && seen_.insert(one.internalToPointer()).second) {
@@ -52,23 +52,23 @@ public:
         return true;
     }
 
-    bool all_sound(const jit::Block* block) {
+    bool all_valid(const jit::Block* block) {
         for (const jit::Node* node : block->nodes()) {
             for (const c10::Symbol name : node->attributeNames()) {
-                if (node->kindOf(name) == jit::AttributeKind::t && !is_sound(node->t(name))) {
+                if (node->kindOf(name) == jit::AttributeKind::t && !is_valid(node->t(name))) {
                     return false;
                 }
                 if (node->kindOf(name) == jit::AttributeKind::ival &&
-                    !all_sound(node->ival(name))) {
+                    !all_valid(node->ival(name))) {
                     return false;
                 }
                 if (node->kindOf(name) == jit::AttributeKind::g &&
-                    !all_sound(node->g(name)->block())) {
+                    !all_valid(node->g(name)->block())) {
                     return false;
                 }
             }
             for (const jit::Block* inner : node->blocks()) {
-                if (!all_sound(inner)) {
+                if (!all_valid(inner)) {
                     return false;
                 }
             }
@@ -100,13 +100,13 @@ private:
 
 }  // namespace
 
-std::optional<std::string> unsound_tensor(const jit::Module& model) {
+std::optional<std::string> invalid_tensor(const jit::Module& model) {
     Search search;
-    if (!search.all_sound(c10::IValue(model._ivalue()))) {
+    if (!search.all_valid(c10::IValue(model._ivalue()))) {
         return "a tensor of it is larger than its data";
     }
     for (const auto& graph : graphs_of(model)) {
-        if (!search.all_sound(graph->block())) {
+        if (!search.all_valid(graph->block())) {
             return "a constant of it is larger than its data";
         }
     }

@@ -1,13 +1,13 @@
-#include "cli/hub_command.h"
+#include "cli/hub_session.h"
 
 #include "base/quantity.h"
 
 namespace twinkle::cli {
 namespace {
 
-operations::WorkplaceOptions options_for(const Console& console,
-                                         std::optional<std::string> lockfile) {
-    operations::WorkplaceOptions options;
+operations::ContextOptions options_for(const Console& console,
+                                       std::optional<std::string> lockfile) {
+    operations::ContextOptions options;
     options.project = console.globals().project;
     options.start = std::filesystem::current_path();
     if (lockfile) {
@@ -27,10 +27,10 @@ void ConsoleListener::busy(std::string_view what, std::uint64_t done, std::uint6
     }
 }
 
-HubCommand::HubCommand(Console& console, std::optional<std::string> lockfile)
+HubSession::HubSession(Console& console, std::optional<std::string> lockfile)
     : listener_(console),
-      place_(options_for(console, std::move(lockfile)), listener_, interrupt_.stop()) {
-    if (!place_.settings().token.empty()) {
+      context_(options_for(console, std::move(lockfile)), listener_, interrupt_.stop()) {
+    if (!context_.settings().token.empty()) {
         hub::refuse_core_dumps();
     }
 }
@@ -81,15 +81,15 @@ Option trusted_root_option() {
             .kind = ValueKind::file};
 }
 
-project::SignatureWishes signature_wishes(const Arguments& arguments) {
-    project::SignatureWishes wishes;
+project::SignatureOptions signature_options(const Arguments& arguments) {
+    project::SignatureOptions options;
     if (const auto policy = arguments.text("signature")) {
-        wishes.policy = kernel::parse_signature_policy(*policy);
+        options.policy = kernel::parse_signature_policy(*policy);
     }
     if (const auto root = arguments.text("trusted-root")) {
-        wishes.trusted_root = *root;
+        options.trusted_root = *root;
     }
-    return wishes;
+    return options;
 }
 
 std::string state_text(const std::string& ref, const std::string& commit) {

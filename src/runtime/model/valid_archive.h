@@ -11,7 +11,7 @@
 
 namespace twinkle::runtime {
 
-struct Soundness {
+struct Validity {
     std::optional<std::string> problem;  // none: it can be loaded
     // Of where the code came from; nothing needs it but messages, and whoever tells a trace.
     bool readable_origin = true;
@@ -21,12 +21,12 @@ struct Soundness {
     std::optional<std::string> reaches_out;
 };
 
-// Reads the code and the pickles of an archive of so many bytes, not its weights. unsound_sizes
+// Reads the code and the pickles of an archive of so many bytes, not its weights. invalid_sizes
 // (zip_directory.h) comes first.
-Soundness examine_archive(caffe2::serialize::PyTorchStreamReader& archive, std::uint64_t bytes);
+Validity examine_archive(caffe2::serialize::PyTorchStreamReader& archive, std::uint64_t bytes);
 
 // The pickle of what torch.save wrote, in the same way.
-std::optional<std::string> unsound_data(caffe2::serialize::PyTorchStreamReader& archive,
+std::optional<std::string> invalid_data(caffe2::serialize::PyTorchStreamReader& archive,
                                         std::uint64_t bytes);
 
 // LibTorch reads the origins when it first asks where a node came from, and throws there.

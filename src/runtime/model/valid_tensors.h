@@ -10,6 +10,6 @@ namespace twinkle::runtime {
 
 // What is wrong with a tensor of the model (a weight, an attribute, a constant of a graph) that
 // reaches out of its memory. Nothing: none does.
-std::optional<std::string> unsound_tensor(const torch::jit::Module& model);
+std::optional<std::string> invalid_tensor(const torch::jit::Module& model);
 
 }  // namespace twinkle::runtime

@@ -1,11 +1,11 @@
-#include "runtime/model/sound_archive.h"
+#include "runtime/model/valid_archive.h"
 
 #include "base/text.h"
 #include "runtime/graph/graph_walk.h"
 #include "runtime/model/io_operators.h"
 #include "runtime/model/load_time_code.h"
-#include "runtime/model/sound_code.h"
-#include "runtime/model/sound_pickle.h"
+#include "runtime/model/valid_code.h"
+#include "runtime/model/valid_pickle.h"
 #include "runtime/model/zip_directory.h"
 
 #include <torch/csrc/jit/ir/ir.h>
@@ -36,7 +36,7 @@ private:
 };
 
 // LibTorch reads the record again for each storage, however often one is named.
-std::optional<std::string> unsound_storages(Reader& archive, const std::string& folder,
+std::optional<std::string> invalid_storages(Reader& archive, const std::string& folder,
                                             const std::vector<PickledStorage>& storages,
                                             std::uint64_t most) {
     std::uint64_t total = 0;
@@ -54,17 +54,17 @@ std::optional<std::string> unsound_storages(Reader& archive, const std::string& 
     return std::nullopt;
 }
 
-// Weights that compression has made smaller are limited by unsound_sizes.
+// Weights that compression has made smaller are limited by invalid_sizes.
 constexpr std::uint64_t compressed_weights = 64u << 20;
 
-std::optional<std::string> unsound_values(Reader& archive, const std::string& name,
+std::optional<std::string> invalid_values(Reader& archive, const std::string& name,
                                           std::uint64_t bytes, std::vector<std::string>* globals) {
     std::vector<PickledStorage> storages;
     const Record record(archive, name);
-    if (const auto problem = unsound_pickle(record.text(), &storages, globals)) {
+    if (const auto problem = invalid_pickle(record.text(), &storages, globals)) {
         return name + ": " + *problem;
     }
-    return unsound_storages(archive, name.substr(0, name.find('.')), storages,
+    return invalid_storages(archive, name.substr(0, name.find('.')), storages,
                             2 * bytes + compressed_weights);
 }
 
@@ -91,10 +91,10 @@ std::string module_of(std::string name) {
     return name;
 }
 
-void examine_code(const std::vector<std::pair<std::string, Record>>& code, Soundness& found) {
+void examine_code(const std::vector<std::pair<std::string, Record>>& code, Validity& found) {
     std::vector<SavedSource> sources;
     for (const auto& [name, record] : code) {
-        found.problem = unsound_code(record.text());
+        found.problem = invalid_code(record.text());
         if (found.problem) {
             return;
         }
@@ -111,24 +111,24 @@ void examine_code(const std::vector<std::pair<std::string, Record>>& code, Sound
 
 }  // namespace
 
-std::optional<std::string> unsound_data(Reader& archive, std::uint64_t bytes) {
-    return unsound_values(archive, "data.pkl", bytes, nullptr);
+std::optional<std::string> invalid_data(Reader& archive, std::uint64_t bytes) {
+    return invalid_values(archive, "data.pkl", bytes, nullptr);
 }
 
 // Names of records are compared as LibTorch does, which ignores case and need not see ".py".
-Soundness examine_archive(Reader& archive, std::uint64_t bytes) {
-    Soundness found;
+Validity examine_archive(Reader& archive, std::uint64_t bytes) {
+    Validity found;
     std::vector<std::pair<std::string, Record>> code;
     std::vector<std::string> globals;
     for (const std::string& name : archive.getAllRecords()) {
         const std::string known = folded_name(name);
         if (known.starts_with("code/") && known.ends_with(".debug_pkl")) {
             found.readable_origin =
-                found.readable_origin && !unsound_pickle(Record(archive, name).text());
+                found.readable_origin && !invalid_pickle(Record(archive, name).text());
         } else if (known.starts_with("code/")) {
             code.emplace_back(name, Record(archive, name));
         } else if ((known == "data.pkl" || known == "constants.pkl") && !found.problem) {
-            found.problem = unsound_values(archive, known, bytes, &globals);
+            found.problem = invalid_values(archive, known, bytes, &globals);
         }
     }
     if (!found.problem) {

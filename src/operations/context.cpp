@@ -1,4 +1,4 @@
-#include "operations/workplace.h"
+#include "operations/context.h"
 
 #include "base/file.h"
 #include "target/runtime.h"
@@ -9,7 +9,7 @@ namespace fs = std::filesystem;
 namespace twinkle::operations {
 namespace {
 
-hub::Settings settings_of(const WorkplaceOptions& options, const target::Machine& machine) {
+hub::Settings settings_of(const ContextOptions& options, const target::Machine& machine) {
     auto settings = hub::settings_from(machine, options.user_agent);
     settings.offline = settings.offline || options.offline;
     if (options.endpoint) {
@@ -21,14 +21,14 @@ hub::Settings settings_of(const WorkplaceOptions& options, const target::Machine
     return settings;
 }
 
-cache::Cache cache_at(const WorkplaceOptions& options, const target::Machine& machine) {
+cache::Cache cache_at(const ContextOptions& options, const target::Machine& machine) {
     const cache::Cache usual = cache::cache_of(machine);
     return options.cache_dir ? cache::Cache(*options.cache_dir, usual.options()) : usual;
 }
 
 }  // namespace
 
-Workplace::Workplace(WorkplaceOptions options, Listener& listener, const std::atomic<bool>& stop)
+Context::Context(ContextOptions options, Listener& listener, const std::atomic<bool>& stop)
     : options_(std::move(options)),
       machine_(options_.machine != nullptr ? options_.machine : &target::this_machine()),
       listener_(listener),
@@ -36,7 +36,7 @@ Workplace::Workplace(WorkplaceOptions options, Listener& listener, const std::at
       cache_(cache_at(options_, *machine_)),
       settings_(settings_of(options_, *machine_)) {}
 
-hub::Hub& Workplace::hub() {
+hub::Hub& Context::hub() {
     if (!hub_) {
         hub::HttpOptions http;
         http.stop = &stop_;
@@ -48,15 +48,15 @@ hub::Hub& Workplace::hub() {
     return *hub_;
 }
 
-std::uint64_t Workplace::requests() const {
+std::uint64_t Context::requests() const {
     return hub_ ? hub_->requests() : 0;
 }
 
-fs::path Workplace::presets_dir() const {
+fs::path Context::presets_dir() const {
     return options_.presets_dir.value_or(target::installation(*machine_).presets);
 }
 
-std::optional<Project> Workplace::find_project() const {
+std::optional<Project> Context::find_project() const {
     const auto files = project::find_project(options_.project, options_.start);
     if (!files) {
         return std::nullopt;
@@ -68,7 +68,7 @@ std::optional<Project> Workplace::find_project() const {
     return Project{*files, project::load_manifest(files->manifest, presets_dir())};
 }
 
-Project Workplace::need_project(std::string_view why) const {
+Project Context::need_project(std::string_view why) const {
     auto project = find_project();
     if (!project) {
         throw Error(ErrorCode::not_found,

@@ -9,7 +9,7 @@
 
 namespace twinkle::runtime {
 
-// Replaces them in this model; none: nothing is armed.
-std::optional<Report> apply_armed(torch::jit::Module& model);
+// Replaces them in this model; none: nothing is pending.
+std::optional<Report> apply_pending(torch::jit::Module& model);
 
 }  // namespace twinkle::runtime

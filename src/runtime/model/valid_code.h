@@ -9,6 +9,6 @@ namespace twinkle::runtime {
 
 // Whether saved code nests brackets, chains operators or indents further than any sane one; says
 // which. Strings and comments do not count. Time is linear.
-std::optional<std::string> unsound_code(std::string_view code);
+std::optional<std::string> invalid_code(std::string_view code);
 
 }  // namespace twinkle::runtime

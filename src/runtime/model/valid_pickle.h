@@ -19,7 +19,7 @@ struct PickledStorage {
     std::string key;          // the name of its record
     std::uint64_t bytes = 0;  // that LibTorch will read from it
 };
-std::optional<std::string> unsound_pickle(std::string_view data,
+std::optional<std::string> invalid_pickle(std::string_view data,
                                           std::vector<PickledStorage>* storages = nullptr,
                                           std::vector<std::string>* globals = nullptr);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What every command around the Hub begins with: its workplace, its words on the terminal, and
+// What every command around the Hub begins with: its context, its words on the terminal, and
 // Ctrl-C that leaves a resumable state.
 
 #include <functional>
@@ -10,7 +10,7 @@
 #include "cli/console.h"
 #include "cli/download_progress.h"
 #include "cli/interrupt.h"
-#include "operations/workplace.h"
+#include "operations/context.h"
 #include "project/signatures.h"
 
 namespace twinkle::cli {
@@ -33,16 +33,16 @@ private:
 };
 
 // Everything that belongs together, in the order in which it must live.
-class HubCommand {
+class HubSession {
 public:
-    explicit HubCommand(Console& console, std::optional<std::string> lockfile = std::nullopt);
+    explicit HubSession(Console& console, std::optional<std::string> lockfile = std::nullopt);
 
-    operations::Workplace& place() { return place_; }
+    operations::Context& context() { return context_; }
 
 private:
     InterruptFlag interrupt_;
     ConsoleListener listener_;
-    operations::Workplace place_;
+    operations::Context context_;
 };
 
 // Options that several commands have, worded once.
@@ -51,7 +51,7 @@ Option lockfile_option();
 Option trust_option();
 Option signature_option();
 Option trusted_root_option();
-project::SignatureWishes signature_wishes(const Arguments& arguments);
+project::SignatureOptions signature_options(const Arguments& arguments);
 
 // For tables. "v1 (3f2c9a01b2c3)"; a commit alone for itself.
 std::string state_text(const std::string& ref, const std::string& commit);

@@ -1,4 +1,4 @@
-#include "runtime/model/sound_code.h"
+#include "runtime/model/valid_code.h"
 
 #include <algorithm>
 #include <cctype>
@@ -108,7 +108,7 @@ private:
 
 }  // namespace
 
-std::optional<std::string> unsound_code(std::string_view code) {
+std::optional<std::string> invalid_code(std::string_view code) {
     return Scan(code).run();
 }
 

@@ -1,14 +1,16 @@
 #pragma once
-// What the command line asks for, read once from standard input. Options were checked there.
+// What the command line asks of the worker: one JSON object (schema twinkle.request/1) on its
+// standard input. Options were checked where the request was made.
 
 #include "base/json.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace twinkle::worker {
+namespace twinkle::protocol {
 
 struct Request {
     std::string command;
@@ -19,7 +21,7 @@ struct Request {
     std::optional<std::string> mode;
     std::optional<std::string> device;
     std::optional<std::string> dtype;
-    std::optional<std::string> inputs;
+    std::optional<std::string> inputs;            // a file, or what to make
     std::optional<std::string> graph;             // inspect: of this class, whole
     std::optional<std::filesystem::path> kernel;  // inspect-kernel, compile-kernel
     std::string method = "forward";
@@ -28,10 +30,10 @@ struct Request {
     std::vector<std::string> fallback;
     std::vector<std::string> warnings;  // of making the mapping, for the report
     std::vector<std::filesystem::path> kernel_dirs;
-    std::optional<int> threads;
+    std::optional<std::uint64_t> threads;
     std::optional<double> duration;  // bench: seconds of measuring
-    std::optional<std::size_t> runs;
-    std::size_t warm_up = 3;
+    std::optional<std::uint64_t> runs;
+    std::uint64_t warm_up = 3;
     bool load_kernels = true;  // false: the model is for another machine
     bool verify = false;
     bool sizes = true;     // verify: in other sizes than those of the inputs, too
@@ -41,8 +43,11 @@ struct Request {
     bool strip_debug = false;
     bool allow_io = false;  // code of the model may reach files, processes and the network
 
-    // Throws Error(malformed): a command line of another version speaks to this worker.
+    base::Json to_json() const;
+
+    // Throws Error(malformed): a command line of another version speaks to this worker. A key that
+    // is missing, or of another type, has its default.
     static Request parse(const std::string& text);
 };
 
-}  // namespace twinkle::worker
+}  // namespace twinkle::protocol

@@ -1,4 +1,4 @@
-#include "runtime/model/sound_pickle.h"
+#include "runtime/model/valid_pickle.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t deepest_value = 500;
 
-struct Unsound : std::runtime_error {
+struct Invalid : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
@@ -49,7 +49,7 @@ private:
 
     std::string_view take(std::uint64_t size) {
         if (size > rest_.size()) {
-            throw Unsound("it ends too early, or a length in it is wrong");
+            throw Invalid("it ends too early, or a length in it is wrong");
         }
         const auto taken = rest_.substr(0, static_cast<std::size_t>(size));
         rest_.remove_prefix(static_cast<std::size_t>(size));
@@ -90,7 +90,7 @@ private:
     void push_long() {
         const std::uint64_t size = number(1);
         if (size > sizeof(std::uint64_t)) {
-            throw Unsound("a number of it is longer than any that it can have");
+            throw Invalid("a number of it is longer than any that it can have");
         }
         push_number(number(size));
     }
@@ -100,7 +100,7 @@ private:
         const std::string_view name = take_line();
         if (module.find('\0') != std::string_view::npos ||
             name.find('\0') != std::string_view::npos) {
-            throw Unsound("a name of it is none");
+            throw Invalid("a name of it is none");
         }
         if (globals_ != nullptr) {
             globals_->push_back(std::string(module) + "." + std::string(name));
@@ -120,7 +120,7 @@ private:
         const auto count = parts.size() >= 5 ? numbers_.find(parts[4]) : numbers_.end();
         if (type == texts_.end() || key == texts_.end() || count == numbers_.end() ||
             count->second > max_elements) {
-            throw Unsound("a storage of it is none");
+            throw Invalid("a storage of it is none");
         }
         storages_->push_back(
             {std::string(key->second), count->second * element_size(type->second)});
@@ -129,7 +129,7 @@ private:
 
     void need(std::size_t count) const {
         if (stack_.size() < count + (marks_.empty() ? 0 : marks_.back())) {
-            throw Unsound("an instruction of it has no operands");
+            throw Invalid("an instruction of it has no operands");
         }
     }
 
@@ -163,7 +163,7 @@ private:
 
     std::size_t since_mark() {
         if (marks_.empty()) {
-            throw Unsound("an instruction of it has no operands");
+            throw Invalid("an instruction of it has no operands");
         }
         const std::size_t count = stack_.size() - marks_.back();
         marks_.pop_back();
@@ -173,7 +173,7 @@ private:
     void remember(std::uint64_t memo) {
         need(1);
         if (memo > most_memos_) {
-            throw Unsound("it numbers more values than it can have");
+            throw Invalid("it numbers more values than it can have");
         }
         if (memo >= memos_.size()) {
             memos_.resize(memo + 1, plain);
@@ -183,7 +183,7 @@ private:
 
     void recall(std::uint64_t memo) {
         if (memo >= memos_.size()) {
-            throw Unsound("it refers to a value that it does not have");
+            throw Invalid("it refers to a value that it does not have");
         }
         push(memos_[memo]);
     }
@@ -227,7 +227,7 @@ private:
             case 'r': remember(number(4)); break;
             case 'h': recall(number(1)); break;
             case 'j': recall(number(4)); break;
-            default: throw Unsound("it has an instruction that no model has");
+            default: throw Invalid("it has an instruction that no model has");
         }
         return true;
     }
@@ -247,7 +247,7 @@ private:
             if (visit.next < held_[visit.value].size()) {
                 const Value child = held_[visit.value][visit.next++];
                 if (depth[child] == 1) {
-                    throw Unsound("a value of it holds itself");
+                    throw Invalid("a value of it holds itself");
                 }
                 if (depth[child] == 0) {
                     depth[child] = 1;
@@ -264,7 +264,7 @@ private:
                 way.back().below = std::max(way.back().below, found);
             }
             if (found > deepest_value) {
-                throw Unsound("its values are nested more deeply than any sane ones");
+                throw Invalid("its values are nested more deeply than any sane ones");
             }
         }
     }
@@ -283,13 +283,13 @@ private:
 
 }  // namespace
 
-std::optional<std::string> unsound_pickle(std::string_view data,
+std::optional<std::string> invalid_pickle(std::string_view data,
                                           std::vector<PickledStorage>* storages,
                                           std::vector<std::string>* globals) {
     try {
         Walk(data, storages, globals).run();
         return std::nullopt;
-    } catch (const Unsound& problem) {
+    } catch (const Invalid& problem) {
         return problem.what();
     }
 }

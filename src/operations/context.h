@@ -1,5 +1,5 @@
 #pragma once
-// Where an operation works: the machine, the project, the cache and the Hub, and whom it tells
+// What an operation works with: the machine, the project, the cache and the Hub, and whom it tells
 // things. One per command or per call of the library.
 
 #include <atomic>
@@ -30,7 +30,7 @@ public:
     virtual hub::DownloadObserver& downloads() = 0;
 };
 
-struct WorkplaceOptions {
+struct ContextOptions {
     std::optional<std::filesystem::path> project;      // --project
     std::filesystem::path start = ".";                 // where the search for a project begins
     std::optional<std::filesystem::path> lockfile;     // --lockfile
@@ -51,11 +51,11 @@ struct Project {
 };
 
 // Not thread-safe: the Hub's connections belong to the thread that works.
-class Workplace {
+class Context {
 public:
-    Workplace(WorkplaceOptions options, Listener& listener, const std::atomic<bool>& stop);
+    Context(ContextOptions options, Listener& listener, const std::atomic<bool>& stop);
 
-    const WorkplaceOptions& options() const { return options_; }
+    const ContextOptions& options() const { return options_; }
     const target::Machine& machine() const { return *machine_; }
     const cache::Cache& cache() const { return cache_; }
     Listener& listener() const { return listener_; }
@@ -72,7 +72,7 @@ public:
     Project need_project(std::string_view why) const;
 
 private:
-    WorkplaceOptions options_;
+    ContextOptions options_;
     const target::Machine* machine_;
     Listener& listener_;
     const std::atomic<bool>& stop_;
