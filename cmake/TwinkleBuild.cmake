@@ -110,6 +110,14 @@ function(twinkle_view result folder)
     set(${result} ${view} PARENT_SCOPE)
 endfunction()
 
+# twinkle_reuse_headers(PROGRAM OBJECTS): a program that shares the precompiled header of a library's objects needs
+# their flags.
+function(twinkle_reuse_headers program objects)
+    target_precompile_headers(${program} REUSE_FROM ${objects})
+    target_compile_options(${program} PRIVATE -fPIC)
+    set_target_properties(${program} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+endfunction()
+
 # twinkle_part(NAME [DEPENDS …]): one static library per folder of src/. Its dependencies are the
 # folders below it; it sees their headers only. tests/structure compares both with the includes and ARCHITECTURE.md.
 function(twinkle_part name)

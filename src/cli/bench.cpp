@@ -31,8 +31,8 @@ constexpr unsigned most_runs = 10000;
 
 // None: the option is not given.
 template <typename Number>
-std::optional<Number> number_of(const Arguments& arguments, const std::string& option, Number least,
-                                Number most, const std::string& what) {
+std::optional<Number> given_number(const Arguments& arguments, const std::string& option,
+                                   Number least, Number most, const std::string& what) {
     const auto text = arguments.text(option);
     if (!text) {
         return std::nullopt;
@@ -58,8 +58,7 @@ std::optional<fs::path> add_files(protocol::Request& request, const Arguments& a
                      .hint = "add --inputs FILE, or --inputs \"int64[1,128]:0..32000\""});
     }
     request.inputs = inputs_argument(*inputs);
-    std::vector<fs::path> sources = {request.model,
-                                     *request.inputs};
+    std::vector<fs::path> sources = {request.model, *request.inputs};
     if (const auto map = arguments.text("map")) {
         sources.push_back(existing_file(*map, "mapping"));
     }
@@ -79,12 +78,13 @@ int run_bench(const Arguments& arguments, Console& console) {
     request.fallback = fallback_words("true");
     add_choice_of_sites(request, arguments);
     request.threads =
-        number_of(arguments, "threads", 1u, most_threads, "a number of threads, 1 to 4096");
-    request.duration = number_of(arguments, "duration", 1e-3, longest_duration,
-                                 "a number of seconds, up to a day");
-    request.runs = number_of(arguments, "runs", 1u, most_runs, "a number of runs, 1 to 10000");
-    request.warm_up = number_of(arguments, "warmup", 0u, most_runs, "a number of runs, 0 to 10000")
-                          .value_or(request.warm_up);
+        given_number(arguments, "threads", 1u, most_threads, "a number of threads, 1 to 4096");
+    request.duration = given_number(arguments, "duration", 1e-3, longest_duration,
+                                    "a number of seconds, up to a day");
+    request.runs = given_number(arguments, "runs", 1u, most_runs, "a number of runs, 1 to 10000");
+    request.warm_up =
+        given_number(arguments, "warmup", 0u, most_runs, "a number of runs, 0 to 10000")
+            .value_or(request.warm_up);
     const auto svg = add_files(request, arguments);
     const auto worker = find_worker(console);
     add_mapping(request, arguments, console);

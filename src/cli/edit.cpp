@@ -27,14 +27,15 @@ void show(const operations::EditReport& report, std::string_view command, const 
 
 int run_add(const Arguments& arguments, Console& console) {
     HubSession command(console);
-    show(operations::add_kernels(command.place(), arguments.list("SPEC"), arguments.list("trust")),
-         "add", "+", console);
+    show(
+        operations::add_kernels(command.context(), arguments.list("SPEC"), arguments.list("trust")),
+        "add", "+", console);
     return 0;
 }
 
 int run_remove(const Arguments& arguments, Console& console) {
     HubSession command(console);
-    show(operations::remove_kernels(command.place(), arguments.list("NAME")), "remove", "-",
+    show(operations::remove_kernels(command.context(), arguments.list("NAME")), "remove", "-",
          console);
     return 0;
 }

@@ -71,7 +71,7 @@ int run_fetch(const Arguments& arguments, Console& console) {
                              {"locked", report.locked},
                              {"files_downloaded", report.download.files_downloaded},
                              {"bytes_downloaded", report.download.bytes_downloaded},
-                             {"requests", command.place().requests()}});
+                             {"requests", command.context().requests()}});
     return 0;
 }
 

@@ -29,8 +29,8 @@ protocol::Request request_for(const operations::KernelView& view) {
     request.command = "compile-kernel";
     request.kernel = base::absolute_path(build.package);
     request.map = {{"op_namespace", build.metadata ? build.metadata->id : ""},
-                      {"variant", view.variant},
-                      {"operators", operators}};
+                   {"variant", view.variant},
+                   {"operators", operators}};
     return request;
 }
 

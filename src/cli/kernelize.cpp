@@ -49,8 +49,8 @@ void add_files(protocol::Request& request, const Arguments& arguments, const Con
         sources.emplace_back(*request.output);
     }
     if (const auto report = arguments.text("report")) {
-        require(base::absolute_path(*report) != request.output, "the model and the report cannot be one file",
-                "choose another file for --report");
+        require(base::absolute_path(*report) != request.output,
+                "the model and the report cannot be one file", "choose another file for --report");
         request.report = output_file(*report, OutputKind::text, sources);
     }
 }

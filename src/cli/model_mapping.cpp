@@ -42,8 +42,8 @@ void require_target(const Mapping& mapping, const std::string& file, const targe
     }
 }
 
-Mapping read_or_resolve_mapping(protocol::Request& request, const Arguments& arguments, Console& console,
-                                const std::optional<std::string>& target) {
+Mapping read_or_resolve_mapping(protocol::Request& request, const Arguments& arguments,
+                                Console& console, const std::optional<std::string>& target) {
     if (const auto file = arguments.text("map")) {
         auto mapping = Mapping::load(existing_file(*file, "mapping"));
         if (target) {

@@ -48,7 +48,7 @@ void print_table(const std::vector<OutdatedKernel>& kernels, Console& console) {
 
 int run_outdated(const Arguments& arguments, Console& console) {
     HubSession command(console, arguments.text("lockfile"));
-    const auto kernels = operations::outdated(command.place(), arguments.list("target"));
+    const auto kernels = operations::outdated(command.context(), arguments.list("target"));
     if (console.json()) {
         base::Json list = base::Json::array();
         for (const auto& kernel : kernels) {

@@ -94,8 +94,7 @@ std::string not_verified(const protocol::Request& request) {
     if (!request.load_kernels) {
         return text + "kernelize with inputs on the machine that the model is for";
     }
-    return text + (!request.inputs ? std::string("give ") + how_to_give
-                                               : "leave out --no-verify");
+    return text + (!request.inputs ? std::string("give ") + how_to_give : "leave out --no-verify");
 }
 
 }  // namespace

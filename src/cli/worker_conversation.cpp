@@ -35,10 +35,10 @@ std::string stage_words(const std::string& stage) {
 }
 
 Error error_of_worker(const base::Json& error) {
-    constexpr ErrorCode believed[] = {ErrorCode::failed,       ErrorCode::malformed,
-                                      ErrorCode::not_found,    ErrorCode::verification,
-                                      ErrorCode::unreachable,  ErrorCode::refused,
-                                      ErrorCode::out_of_date,  ErrorCode::interrupted};
+    constexpr ErrorCode believed[] = {ErrorCode::failed,      ErrorCode::malformed,
+                                      ErrorCode::not_found,   ErrorCode::verification,
+                                      ErrorCode::unreachable, ErrorCode::refused,
+                                      ErrorCode::out_of_date, ErrorCode::interrupted};
     return protocol::error_of(error, believed, ErrorCode::failed);
 }
 

@@ -170,8 +170,8 @@ private:
     void hint_at_newer(const Request& request, const KernelState& state) {
         const auto version = state.version();
         if (version && !state.versions.empty() && *version < state.versions.back().number) {
-            place_.listener().note(request.text() + ": there is a version " +
-                                   std::to_string(state.versions.back().number));
+            context_.listener().note(request.text() + ": there is a version " +
+                                     std::to_string(state.versions.back().number));
         }
     }
 

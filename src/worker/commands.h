@@ -3,8 +3,8 @@
 // returns its result.
 
 #include "base/json.h"
-#include "worker/channel.h"
 #include "protocol/request.h"
+#include "worker/channel.h"
 
 namespace twinkle::worker {
 

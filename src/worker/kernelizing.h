@@ -3,10 +3,10 @@
 // with every kernel tried in a child process first, and verified on its inputs.
 
 #include "base/json.h"
+#include "protocol/request.h"
 #include "runtime/verify/verification.h"
 #include "twinkle/twinkle.h"
 #include "worker/channel.h"
-#include "protocol/request.h"
 
 #include <map>
 #include <string>

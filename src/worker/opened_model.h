@@ -1,8 +1,8 @@
 #pragma once
 // The model of a request, opened so that nothing of it runs that was not asked for.
 
-#include "worker/channel.h"
 #include "protocol/request.h"
+#include "worker/channel.h"
 
 #include <torch/script.h>
 

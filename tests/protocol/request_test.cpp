@@ -68,8 +68,8 @@ TEST_CASE("what is missing, or of another type, has its default") {
     }
     wrong.erase("map");
     CHECK(Request::parse(wrong.dump()).to_json() == defaults);
-    CHECK(Request::parse(R"({"schema": "twinkle.request/1", "threads": -1, "runs": 1.5})").to_json() ==
-          defaults);
+    CHECK(Request::parse(R"({"schema": "twinkle.request/1", "threads": -1, "runs": 1.5})")
+              .to_json() == defaults);
 }
 
 TEST_CASE("a request of another version is refused") {

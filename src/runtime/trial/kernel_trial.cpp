@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "protocol/error_json.h"
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/gpu_code.h"
 #include "runtime/kernels/op_library.h"
@@ -36,7 +37,7 @@ void load_and_tell(const MappedKernel& kernel, std::vector<SealedLibrary>& libra
     try {
         open_op_libraries(kernel, std::move(libraries));
     } catch (const Error& error) {
-        send(base::json_line({{"error", to_json(error)}}));
+        send(base::json_line({{"error", protocol::to_json(error)}}));
         return;
     }
     for (const OperatorFacts& facts : operators_of(kernel.op_namespace)) {
