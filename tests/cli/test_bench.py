@@ -252,7 +252,7 @@ def test_the_request(fake_worker):
                 "only": ["a"], "exclude": ["b"], "fallback": ["true"], "strict": False, "output": None}
     assert {key: request[key] for key in expected} == expected
     request = twinkle(*base).json["request"]
-    assert request["threads"] is None and "runs" not in request and "duration" not in request
+    assert request["threads"] is None and request["runs"] is None and request["duration"] is None
 
 
 # Reports that no worker should write -------------------------------------------------------------------------------
