@@ -13,6 +13,13 @@ namespace twinkle {
 
 enum class SiteStatus { replaced, kept, reverted };
 
+// What the mapping offers for a site.
+struct TWINKLE_API CandidateReport {
+    std::string kernel;   // "twinkle-pack: RMSNorm"
+    std::string variant;  // empty for a plain Python package
+    std::string because;  // why it does not serve the site; empty for the one that was taken
+};
+
 struct TWINKLE_API SiteReport {
     std::string site;  // "model.layers.0.mlp", the root module is ""
     std::string kind;  // layer, function, pattern
@@ -21,6 +28,8 @@ struct TWINKLE_API SiteReport {
     std::string kernel;   // "twinkle-pack: RMSNorm"; empty where nothing fits
     std::string variant;  // empty for a plain Python package
     std::string because;  // why it was taken, kept or put back
+    // In the order of preference; none for a site that the options leave out.
+    std::vector<CandidateReport> candidates;
     // With --verify: the error against a double-precision run of the original, of the kernelized
     // site and of the original itself, and the bound that held. For a site the largest difference
     // over the largest magnitude of that run; for the whole model the same in the Euclidean norm.

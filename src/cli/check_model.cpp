@@ -195,7 +195,7 @@ std::vector<LayerFit> check_model(const fs::path& kernel, const fs::path& model,
     protocol::Request request;
     request.command = "check";
     request.model = file;
-    request.map = base::parse_json(mapping.to_json(), "mapping");
+    request.map = mapping.to_json();
     request.kernel_dirs = kernel_folders({});
     request.allow_io = allow_io;
     const auto result = run_worker(worker, request, console);

@@ -28,9 +28,9 @@ protocol::Request request_for(const operations::KernelView& view) {
     protocol::Request request;
     request.command = "compile-kernel";
     request.kernel = base::absolute_path(build.package);
-    request.map = {{"op_namespace", build.metadata ? build.metadata->id : ""},
-                   {"variant", view.variant},
-                   {"operators", operators}};
+    request.build = {{"op_namespace", build.metadata ? build.metadata->id : ""},
+                     {"variant", view.variant},
+                     {"operators", operators}};
     return request;
 }
 

@@ -100,7 +100,7 @@ base::Json inspection_of(const ModelInspection& inspection, Console& console) {
     const auto worker = find_worker(console);
     const auto resolution = mapping_here(inspection.start, console);
     if (resolution) {
-        request.map = base::parse_json(resolution->mapping.to_json(), "mapping");
+        request.map = resolution->mapping.to_json();
     }
     auto result = run_worker(worker, request, console);
     const bool own = resolution && resolution->manifest;

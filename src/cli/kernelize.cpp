@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/candidates_text.h"
 #include "cli/command.h"
 #include "cli/kernelize_options.h"
 #include "cli/kernelize_report.h"
@@ -74,8 +75,8 @@ void add_choices(protocol::Request& request, const Arguments& arguments) {
 }
 
 // Of a model that no kernel took anything of.
-void say_what_would_help(const protocol::Request& request, const base::Json& report,
-                         const std::string& model, Console& console) {
+void say_what_would_help(const protocol::Request& request, const Mapping& mapping,
+                         const base::Json& report, const std::string& model, Console& console) {
     if (report.value("replaced", std::size_t(0)) != 0) {
         return;
     }
@@ -85,7 +86,7 @@ void say_what_would_help(const protocol::Request& request, const base::Json& rep
             "inspect " +
             base::printable(model) + " lists what it has, and what kernels could take");
     }
-    if (request.map.value("patterns", base::Json::array()).empty()) {
+    if (mapping.patterns.empty()) {
         console.note(
             "with presets = [\"transformers\", \"patterns\"] formulas are found, too, "
             "whatever the model's classes are called");
@@ -101,17 +102,18 @@ int run_kernelize(const Arguments& arguments, Console& console) {
     add_choices(request, arguments);
     add_files(request, arguments, console);
     const auto worker = find_worker(console);
-    add_mapping(request, arguments, console, arguments.text("target"));
+    const auto mapping = add_mapping(request, arguments, console, arguments.text("target"));
 
     auto report = run_worker(worker, request, console);
     require_written(report, request);
-    say_what_would_help(request, report, *arguments.text("MODEL"), console);
+    say_what_would_help(request, mapping, report, *arguments.text("MODEL"), console);
     if (console.json()) {
         console.result("kernelize", std::move(report));
     } else {
         say_warnings(report, console);
         const auto columns = console.result_columns();
         console.result(kernelize_table(report, columns, console.result_color()) +
+                       (console.globals().verbosity > 0 ? candidates_text(report, columns) : "") +
                        verification_text(request, report, columns));
     }
     if (!arguments.flag("dry-run")) {

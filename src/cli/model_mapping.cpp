@@ -85,10 +85,10 @@ std::string device_of(const Mapping& mapping) {
 
 }  // namespace
 
-void add_mapping(protocol::Request& request, const Arguments& arguments, Console& console,
-                 const std::optional<std::string>& target) {
-    const auto mapping = read_or_resolve_mapping(request, arguments, console, target);
-    request.map = base::parse_json(mapping.to_json(), "mapping");
+Mapping add_mapping(protocol::Request& request, const Arguments& arguments, Console& console,
+                    const std::optional<std::string>& target) {
+    auto mapping = read_or_resolve_mapping(request, arguments, console, target);
+    request.map = mapping.to_json();
     if (target && !request.device) {
         request.device = device_of(mapping);
     } else if (target) {
@@ -99,6 +99,7 @@ void add_mapping(protocol::Request& request, const Arguments& arguments, Console
         folders.push_back(kernel.path);
     }
     request.kernel_dirs = folders;
+    return mapping;
 }
 
 }  // namespace twinkle::cli

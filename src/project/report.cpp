@@ -19,6 +19,16 @@ Json measured_json(const SiteReport& site) {
             {"allowed_error", optional_json(site.allowed_error)}};
 }
 
+Json candidates_json(const SiteReport& site) {
+    Json list = Json::array();
+    for (const CandidateReport& one : site.candidates) {
+        list.push_back({{"kernel", one.kernel},
+                        {"variant", one.variant.empty() ? Json() : Json(one.variant)},
+                        {"because", one.because.empty() ? Json() : Json(one.because)}});
+    }
+    return list;
+}
+
 Json site_json(const SiteReport& site) {
     Json object = measured_json(site);
     object.update({{"site", site.site},
@@ -27,7 +37,8 @@ Json site_json(const SiteReport& site) {
                    {"status", site_status_name(site.status)},
                    {"kernel", site.kernel.empty() ? Json() : Json(site.kernel)},
                    {"variant", site.variant.empty() ? Json() : Json(site.variant)},
-                   {"because", site.because}});
+                   {"because", site.because},
+                   {"candidates", candidates_json(site)}});
     return object;
 }
 

@@ -27,6 +27,7 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("inputs", request.inputs);
     visit("graph", request.graph);
     visit("kernel", request.kernel);
+    visit("build", request.build);
     visit("method", request.method);
     visit("only", request.only);
     visit("exclude", request.exclude);

@@ -17,13 +17,14 @@ struct Request {
     std::filesystem::path model;
     std::optional<std::filesystem::path> output;
     std::optional<std::filesystem::path> report;
-    base::Json map;
+    std::optional<std::string> map;  // a mapping file's text: it is parsed where it is used
     std::optional<std::string> mode;
     std::optional<std::string> device;
     std::optional<std::string> dtype;
     std::optional<std::string> inputs;            // a file, or what to make
     std::optional<std::string> graph;             // inspect: of this class, whole
     std::optional<std::filesystem::path> kernel;  // inspect-kernel, compile-kernel
+    base::Json build;  // compile-kernel: {"op_namespace", "variant", "operators"}
     std::string method = "forward";
     std::vector<std::string> only;
     std::vector<std::string> exclude;

@@ -12,6 +12,7 @@
 #include "runtime/source/kernel_package.h"
 #include "twinkle/error.h"
 #include "worker/commands.h"
+#include "worker/mapping_of.h"
 #include "worker/opened_model.h"
 #include "worker/unconfined.h"
 
@@ -89,8 +90,7 @@ torch::jit::Module open_again(const Request& request) {
 // The layers and functions of a mapping against the classes and functions of a model, as kernelize
 // would try them; nothing of a kernel runs and nothing is written.
 Json check_command(const Request& request, const Channel& channel) {
-    const Mapping mapping =
-        Mapping::parse(request.map.dump(), request.model.parent_path(), "mapping");
+    const Mapping mapping = mapping_of(request);
     const runtime::KernelFinder finder(request.kernel_dirs);
     runtime::OperatorSources sources(request.model, {}, &mapping, finder);
     for (const auto& op :

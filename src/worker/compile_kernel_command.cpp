@@ -20,15 +20,13 @@ base::Json to_json(const std::vector<runtime::SourceTrial>& trials) {
     return list;
 }
 
-// The package's folder is the request's kernel; what is known of its build stands in the place of a
-// mapping.
 runtime::TriedPackage package_of(const Request& request) {
     runtime::TriedPackage package;
     package.sources = kernel::read_package(*request.kernel);
-    if (request.map.is_object()) {
-        package.op_namespace = request.map.value("op_namespace", "");
-        package.variant = request.map.value("variant", "");
-        for (const base::Json& op : request.map.value("operators", base::Json::array())) {
+    if (request.build.is_object()) {
+        package.op_namespace = request.build.value("op_namespace", "");
+        package.variant = request.build.value("variant", "");
+        for (const base::Json& op : request.build.value("operators", base::Json::array())) {
             package.operators.push_back({op.value("name", ""), op.value("schema", "")});
         }
     }

@@ -11,6 +11,7 @@
 #include "runtime/model/marker.h"
 #include "runtime/model/model_file.h"
 #include "worker/commands.h"
+#include "worker/mapping_of.h"
 #include "worker/opened_model.h"
 #include "worker/unconfined.h"
 
@@ -37,8 +38,8 @@ public:
           origin_(runtime::origin_of(request.model)),
           finder_(request.kernel_dirs,
                   [&channel](const std::string& attempt) { channel.trace(attempt); }) {
-        if (request.map.is_object()) {
-            mapping_ = Mapping::parse(request.map.dump(), request.model.parent_path(), "mapping");
+        if (request.map) {
+            mapping_ = mapping_of(request);
         }
     }
 

@@ -7,9 +7,11 @@
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/patterns/pattern_calls.h"
+#include "runtime/plan/run.h"
 #include "runtime/selection/modes.h"
 #include "runtime/trial/kernel_trial.h"
 #include "target/machine.h"
+#include "worker/mapping_of.h"
 #include "worker/opened_model.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -47,9 +49,7 @@ std::optional<torch::Device> gpu_for(const Request& request) {
 }  // namespace
 
 Kernelizing::Kernelizing(const Request& request, const Channel& channel)
-    : request_(request),
-      channel_(channel),
-      mapping_(Mapping::parse(request.map.dump(), request.model.parent_path(), "mapping")) {
+    : request_(request), channel_(channel), mapping_(mapping_of(request)) {
     runtime::leave_threads_to_children();
     options_.mode = request.mode;
     options_.device = request.device;
@@ -59,9 +59,9 @@ Kernelizing::Kernelizing(const Request& request, const Channel& channel)
     options_.exclude = request.exclude;
     options_.fallback = parse_fallbacks(request.fallback);
     if (request.inputs) {
-        runtime::Inputs inputs = runtime::read_inputs(*request.inputs);
-        options_.inputs = std::move(inputs.positional);
-        options_.named_inputs = std::move(inputs.named);
+        inputs_ = runtime::read_inputs(*request.inputs);
+        options_.inputs = inputs_.positional;
+        options_.named_inputs = inputs_.named;
     }
     options_.kernels_in_children = true;
     options_.prove_on = request.load_kernels ? gpu_for(request) : std::nullopt;
@@ -81,7 +81,12 @@ void Kernelizing::observe(const std::string& stage, const std::string& what) {
     }
 }
 
-Kernelized Kernelizing::kernelize() {
+runtime::Job Kernelizing::job_for(torch::jit::Module& model) const {
+    return {model, mapping_, options_,
+            options_.load_kernels ? runtime::try_kernel : runtime::declare_kernel};
+}
+
+torch::jit::Module Kernelizing::open_model() const {
     channel_.stage("load-model", base::display_path(request_.model));
     if (options_.load_kernels) {
         LoadOptions options;
@@ -91,9 +96,15 @@ Kernelized Kernelizing::kernelize() {
     } else {
         runtime::declare_required(required_kernels(request_.model), mapping_);
     }
+    return open_to_use(request_, channel_);
+}
+
+Kernelized Kernelizing::kernelize() {
     const runtime::NoKernelLoading nothing_loaded;
-    Kernelized made{open_to_use(request_, channel_), {}};
-    made.report = twinkle::kernelize(made.model, mapping_, options_);
+    Kernelized made{open_model(), {}};
+    planned_ = std::make_unique<runtime::PlannedModel>(job_for(made.model));
+    made.report = planned_->apply();
+    runtime::report_nothing_replaced(made.report, mapping_);
     return made;
 }
 
@@ -108,7 +119,7 @@ runtime::VerificationContext Kernelizing::verification(const Report& report) con
         std::chrono::seconds(static_cast<long>(4 * request_.duration.value_or(0)));
     context.limits.confinement.readable = {request_.model};
     context.limits.confinement.none = request_.allow_io;
-    context.inputs = runtime::read_inputs(*request_.inputs);
+    context.inputs = inputs_;
     if (report.dtype) {
         context.dtype = runtime::floating_dtype(*report.dtype);
         context.inputs = runtime::with_dtype(context.inputs, *context.dtype);
@@ -141,7 +152,7 @@ std::map<std::string, Verdict> Kernelizing::verify_sites(Kernelized& made,
         channel_.stage("verify", std::to_string(sites.size()) + " sites");
         auto [judged, sizes] = runtime::verify_sites(context, made.model, sites);
         context.sizes = std::move(sizes);
-        const bool reverted = revert_failed(made, judged);
+        const bool reverted = put_back_failed(made, judged);
         verdicts.merge(judged);
         sites.clear();
         if (reverted) {  // what a layer did that is gone again may be sites of their own
@@ -216,35 +227,32 @@ void Kernelizing::refuse_failed(const std::string& site, const Verdict& verdict)
              "nothing was written; exclude the site, or leave out --strict to keep its original"});
 }
 
-// What failed is left out of another kernelize of the untouched file. Whether anything did.
-bool Kernelizing::revert_failed(Kernelized& made, const std::map<std::string, Verdict>& verdicts) {
-    const std::size_t excluded = options_.exclude.size();
+// What failed is taken out of the plan, which is then applied to the untouched file. Whether
+// anything did.
+bool Kernelizing::put_back_failed(Kernelized& made,
+                                  const std::map<std::string, Verdict>& verdicts) {
+    bool any = false;
     for (const auto& [site, verdict] : verdicts) {
         if (!verdict.right && request_.strict) {
             refuse_failed(site, verdict);
         }
-        if (!verdict.right) {
-            options_.exclude.push_back(site);
-        }
+        any = any || !verdict.right;
     }
-    if (options_.exclude.size() == excluded) {
+    if (!any) {
         return false;
     }
-    Report before = std::move(made.report);
-    made = kernelize();
     for (SiteReport& site : made.report.sites) {
-        const auto known = std::find_if(before.sites.begin(), before.sites.end(),
-                                        [&](const auto& one) { return one.site == site.site; });
-        const bool failed = std::find(options_.exclude.begin(), options_.exclude.end(),
-                                      site.site) != options_.exclude.end();
-        // What was kept for something that is put back now may be replaced this time, or the other
-        // way round.
-        if (known != before.sites.end() && (failed || known->status == site.status)) {
-            site = *known;
+        const auto verdict = verdicts.find(site.site);
+        if (verdict != verdicts.end() && !verdict->second.right) {
+            runtime::enter(verdict->second, site);
+            planned_->put_back(site);
         }
     }
-    before.sites = std::move(made.report.sites);
-    made.report = std::move(before);
+    const runtime::NoKernelLoading nothing_loaded;
+    made.model = open_model();
+    auto planned = std::make_unique<runtime::PlannedModel>(job_for(made.model), *planned_);
+    made.report.sites = planned->apply().sites;
+    planned_ = std::move(planned);
     return true;
 }
 

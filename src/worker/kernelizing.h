@@ -4,11 +4,13 @@
 
 #include "base/json.h"
 #include "protocol/request.h"
+#include "runtime/plan/planned_model.h"
 #include "runtime/verify/verification.h"
 #include "twinkle/twinkle.h"
 #include "worker/channel.h"
 
 #include <map>
+#include <memory>
 #include <string>
 
 namespace twinkle::worker {
@@ -38,13 +40,17 @@ public:
 
 private:
     void observe(const std::string& stage, const std::string& what);
-    bool revert_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
+    runtime::Job job_for(torch::jit::Module& model) const;
+    torch::jit::Module open_model() const;
+    bool put_back_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
     void refuse_failed(const std::string& site, const runtime::Verdict& verdict) const;
 
     const Request& request_;
     const Channel& channel_;
     Mapping mapping_;
     KernelizeOptions options_;
+    runtime::Inputs inputs_;
+    std::unique_ptr<runtime::PlannedModel> planned_;  // how the model was made, for another of them
 };
 
 // What a report says of a verification: "shapes", the given ones and others that the original

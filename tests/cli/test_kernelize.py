@@ -21,7 +21,7 @@ DECODERS = ["mistral", "mistral_bfloat16", "qwen2", "qwen2_bfloat16", "qwen2_flo
             "llama_tied_bfloat16", "llama_gelu", "llama_gelu_bfloat16", "tiny_llama"]
 ROUNDOFF = {torch.float32: 2**-24, torch.bfloat16: 2**-8, torch.float16: 2**-11}
 LOW = set(ROUNDOFF)
-SITE_KEYS = {"site", "kind", "of", "status", "kernel", "variant", "because", "max_error"}
+SITE_KEYS = {"site", "kind", "of", "status", "kernel", "variant", "because", "candidates", "max_error"}
 
 
 class InDouble(TorchFunctionMode):

@@ -155,6 +155,24 @@ def test_a_wrong_replacement_is_put_back(project, how):
     assert done.code == 4 and "twinkle_patterns.norm" in done.err
 
 
+@pytest.mark.parametrize("how", ["scripted", "traced", "frozen"])
+def test_what_is_put_back_leaves_its_place_to_the_next_pattern(project, how):
+    """Both compute the same: the first in the manifest takes the place, the second where that is wrong."""
+    torch.manual_seed(3)
+    model = saved(project, Model(), how)
+    second = NORM.format("fast").replace("[patterns.norm]", "[patterns.second]")
+    right = project.kernelized("presets = []\n" + NORM.format("fast") + second, INPUT)
+    assert counts(right, "pattern") == {"norm": 2} and right["kept"] == 0 and len(right["sites"]) == 2
+    report = project.kernelized("presets = []\n" + NORM.format("wrong") + second, INPUT)
+    assert counts(report, "pattern", "reverted") == {"norm": 2} and counts(report, "pattern") == {"second": 2}
+    assert all(site["max_error"] <= site["allowed_error"] for site in report["sites"] if site["of"] == "second")
+    for site in report["sites"]:
+        (candidate,) = site["candidates"]
+        wrong = site["because"] if site["status"] == "reverted" else None
+        assert candidate == {"kernel": site["kernel"], "variant": None, "because": wrong}
+    assert_same(project, model, torch.randn(3, 2, 16, generator=torch.Generator().manual_seed(8)))
+
+
 def test_one_place_alone(project):
     saved(project, Model(), "frozen")
     report = project.kernelized("presets = []\n" + NORM.format("fast"), INPUT, "--exclude", "*norm")

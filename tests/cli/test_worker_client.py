@@ -43,7 +43,7 @@ def test_the_request(fake_worker, tmp_path):
                 "fallback": ["no-layer", "cannot-load"], "strict": False, "dry_run": False,
                 "report": str(tmp_path / "report.json"), "method": "forward", "threads": None}
     assert {key: request[key] for key in expected} == expected
-    assert request["map"]["schema"] == "twinkle.map/1"
+    assert json.loads(request["map"])["schema"] == "twinkle.map/1"
     assert request["kernel_dirs"][:2] == [str(tmp_path / "k1"), "/k2"]
     assert request["kernel_dirs"][2].endswith("lib/twinkle/kernels")
 

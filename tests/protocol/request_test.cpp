@@ -15,7 +15,8 @@ Request all_set() {
     request.model = "/m/model.pt";
     request.output = "/m/fast.pt";
     request.report = "/m/report.json";
-    request.map = {{"schema", "twinkle.map/1"}};
+    request.map = R"({"schema": "twinkle.map/1"})";
+    request.build = {{"variant", "torch213-cpu"}};
     request.mode = "training";
     request.device = "cuda:1";
     request.dtype = "bfloat16";
@@ -62,11 +63,11 @@ TEST_CASE("what is missing, or of another type, has its default") {
     CHECK(Request::parse(R"({"schema": "twinkle.request/1"})").to_json() == defaults);
     Json wrong = all_set().to_json();
     for (auto& [key, value] : wrong.items()) {
-        if (key != "schema" && key != "map") {
+        if (key != "schema" && key != "build") {
             value = Json::object();
         }
     }
-    wrong.erase("map");
+    wrong.erase("build");
     CHECK(Request::parse(wrong.dump()).to_json() == defaults);
     CHECK(Request::parse(R"({"schema": "twinkle.request/1", "threads": -1, "runs": 1.5})")
               .to_json() == defaults);

@@ -154,6 +154,54 @@ TEST_CASE("modes are searched in their order and flags exclude") {
     CHECK_THROWS_AS(because("inference", true, true, "speed"), Error);
 }
 
+TEST_CASE("a report has every candidate in the order of preference") {
+    const tests::Folder folder;
+    Mapping mapping = tests::mapping_to_package(folder, negating, "Negate", "tests.Plus");
+    const LayerCandidate any = mapping.layers[0].candidates[0];
+    auto& candidates = mapping.layers[0].candidates;
+    candidates = {any, any, any, any, any};
+    candidates[0].device = "cuda";
+    candidates[1].mode = "training";
+    candidates[1].has_backward = false;
+    candidates[2].capability = {0, 10};
+    candidates[3].mode = "inference";
+    MappedLayer other = mapping.layers[0];
+    other.kernel_name = "Other";
+    other.modules = {"a"};
+    other.candidates = {any};
+    mapping.layers.push_back(other);
+    using Reasons = std::vector<std::string>;
+    const auto reasons = [](const SiteReport& site) {
+        Reasons found;
+        for (const CandidateReport& one : site.candidates) {
+            CHECK(one.kernel == "package: Negate");
+            found.push_back(one.because);
+        }
+        return found;
+    };
+    const std::string later = "it comes after package: Negate";
+    const std::string elsewhere = "the binding names other instances (modules)";
+    const std::string cuda = "it is for cuda";
+    const std::string range = "its capability range does not contain this device";
+    const Report report = made(mapping).report;
+    CHECK(site(report, "a").because == "Negate, inference on cpu");
+    CHECK(reasons(site(report, "a")) == Reasons{"", later, later, later, cuda, range});
+    CHECK(reasons(site(report, "b")) == Reasons{"", later, later, cuda, range, elsewhere});
+    KernelizeOptions training;
+    training.mode = "training";
+    const std::string no_backward = "it has no backward (has_backward = False)";
+    const std::string inference = "it is registered for inference";
+    const Report trained = made(mapping, training).report;
+    CHECK(reasons(site(trained, "b")) ==
+          Reasons{"", cuda, no_backward, range, inference, elsewhere});
+    candidates.resize(1);
+    CHECK(reasons(site(made(mapping).report, "b")) == Reasons{cuda, elsewhere});
+    CHECK(site(made(mapping).report, "a").status == SiteStatus::replaced);
+    KernelizeOptions excluded;
+    excluded.exclude = {"b"};
+    CHECK(site(made(mapping, excluded).report, "b").candidates.empty());
+}
+
 TEST_CASE("a kept site is an error where its fallback is not allowed") {
     const tests::Folder folder;
     Mapping mapping = tests::mapping_to_package(folder, negating, "Negate", "tests.Plus");

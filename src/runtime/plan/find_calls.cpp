@@ -1,7 +1,7 @@
 #include "runtime/plan/find_calls.h"
 
 #include "runtime/graph/forward_methods.h"
-#include "runtime/plan/choose.h"
+#include "runtime/plan/left_out.h"
 
 #include <algorithm>
 #include <map>
@@ -47,7 +47,7 @@ void find_calls(const Job& job, Plan& plan, std::set<std::string>& called) {
             if (call.replaced) {
                 keep(job, site, {std::nullopt, "it is kernelized already"});
             } else {
-                choose_function(job, site, *function);
+                choose_from(job, site, candidates_for(job.mapping, *function, job.context));
             }
         }
         plan.sites.push_back(std::move(site));

@@ -2,7 +2,7 @@
 
 #include "runtime/graph/forward_methods.h"
 #include "runtime/graph/kernel_method.h"
-#include "runtime/plan/choose.h"
+#include "runtime/plan/left_out.h"
 #include "runtime/plan/prove_inlined.h"
 #include "runtime/plan/stand_ins.h"
 #include "runtime/trace/inlined_code.h"
@@ -117,7 +117,9 @@ void add_sites(const Job& job, const InlinedGraph& graph, const Proofs& proofs, 
                 }
                 called.insert(site.report.of);
                 if (!leave_out(job, site)) {
-                    choose_function(job, site, job.mapping.functions[run.function]);
+                    choose_from(job, site,
+                                candidates_for(job.mapping, job.mapping.functions[run.function],
+                                               job.context));
                 }
                 if (site.choice) {
                     decide(job, proofs, site, answer != nullptr ? &answer->calls.at(i) : nullptr);

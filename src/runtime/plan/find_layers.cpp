@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "runtime/graph/format.h"
 #include "runtime/graph/kernel_method.h"
-#include "runtime/plan/choose.h"
+#include "runtime/plan/left_out.h"
 
 #include <map>
 #include <set>
@@ -16,7 +16,16 @@ std::string last_part(const std::string& name) {
     return name.substr(name.rfind('.') + 1);
 }
 
-// The first binding whose conditions hold and that has a candidate.
+// Why a binding is not for this instance.
+std::optional<std::string> unfit(const Job& job, const MappedLayer& layer, const Site& site) {
+    auto unmet = unmet_condition(layer, site.instance);
+    if (!unmet && job.options.unfit) {
+        unmet = job.options.unfit(layer, site.instance.path, site.instance.module);
+    }
+    return unmet;
+}
+
+// Of all bindings; the first whose conditions hold comes first.
 void choose_layer(const Job& job, Site& site, const std::vector<const MappedLayer*>& bindings) {
     if (leave_out(job, site)) {
         return;
@@ -24,26 +33,18 @@ void choose_layer(const Job& job, Site& site, const std::vector<const MappedLaye
     if (is_kernelized(site.instance.module)) {
         return keep(job, site, {std::nullopt, "it is kernelized already"});
     }
-    KeepReason reason;
+    Candidates candidates;
     for (const MappedLayer* layer : bindings) {
-        if (const auto unmet = unmet_condition(*layer, site.instance)) {
-            reason = {std::nullopt, *unmet};
-            continue;
-        }
-        if (job.options.unfit) {
-            if (auto unfit = job.options.unfit(*layer, site.instance.path, site.instance.module)) {
-                reason = {std::nullopt, std::move(*unfit)};
-                continue;
+        Candidates offered = candidates_for(job.mapping, *layer, job.context);
+        if (const auto because = unfit(job, *layer, site)) {
+            offered.reason = {std::nullopt, *because};
+            for (Candidate& one : offered.all) {
+                one.refused = *because;
             }
         }
-        auto choice = choose(job.mapping, *layer, job.context);
-        if (choice) {
-            site.choice = *choice;
-            return;
-        }
-        reason = choice.error();
+        candidates.add(std::move(offered));
     }
-    keep(job, site, reason);
+    choose_from(job, site, std::move(candidates));
 }
 
 // A name that binds nothing is most often a typing error: show the class that was meant. Of a

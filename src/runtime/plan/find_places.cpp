@@ -2,8 +2,9 @@
 
 #include "runtime/graph/called_instances.h"
 #include "runtime/graph/forward_methods.h"
-#include "runtime/plan/choose.h"
+#include "runtime/plan/left_out.h"
 #include "runtime/plan/named_in_vain.h"
+#include "runtime/plan/overlaps.h"
 #include "twinkle/error.h"
 
 #include <algorithm>
@@ -57,38 +58,39 @@ void keep_taken_layers(const Job& job, Plan& plan) {
     }
 }
 
-// What comes first in the mapping takes what several would match: `claimed`, by flat node.
-void add_place(const Job& job, const PatternSite& place, std::vector<bool>& claimed, Plan& plan) {
-    const auto index = [](std::int32_t node) { return static_cast<std::size_t>(node); };
-    if (std::any_of(place.claimed.begin(), place.claimed.end(),
-                    [&](std::int32_t node) { return claimed[index(node)]; })) {
-        return;
-    }
+void add_place(const Job& job, const PatternSite& place, std::size_t rank, Plan& plan) {
     const auto forwards = forward_methods(place.instance.module.type());
     const bool in_forward =
         std::find(forwards.begin(), forwards.end(), place.method) != forwards.end();
     Site site(place.instance, reported(place.site, "pattern", place.rule->pattern->name),
-              PlaceSite{in_forward, place.key});
+              PlaceSite{in_forward, place.key, rank, place.claimed});
     if (!leave_out(job, site)) {
-        if (!place.match.problem.empty()) {
-            keep(job, site, {Fallback::cannot_compile, place.match.problem});
-        } else if (auto choice = choose(job.mapping, *place.rule->pattern, job.context)) {
-            site.choice = *choice;
-            for (const std::int32_t node : place.claimed) {
-                claimed[index(node)] = true;
-            }
+        if (place.match.problem.empty()) {
+            choose_from(job, site, candidates_for(job.mapping, *place.rule->pattern, job.context));
         } else {
-            keep(job, site, choice.error());
+            keep(job, site, {Fallback::cannot_compile, place.match.problem});
         }
     }
     plan.sites.push_back(std::move(site));
+}
+
+// In the order of the modules.
+void sort_places(const Job& job, Plan& plan, std::ptrdiff_t first) {
+    std::map<std::string, std::size_t> order;
+    for (const Instance& instance : instances_of(job.model)) {
+        order.emplace(instance.path, order.size());
+    }
+    std::stable_sort(plan.sites.begin() + first, plan.sites.end(),
+                     [&](const Site& a, const Site& b) {
+                         return order[a.instance.path] < order[b.instance.path];
+                     });
 }
 
 // Of a preset it is nothing to tell.
 void warn_of_unfound(const Job& job, Plan& plan) {
     for (const MappedPattern& pattern : job.mapping.patterns) {
         const bool found = std::any_of(plan.sites.begin(), plan.sites.end(), [&](const Site& site) {
-            return site.report.kind == "pattern" && site.report.of == pattern.name;
+            return site.report.kind == "pattern" && site.report.of == pattern.name && !site.outdone;
         });
         if (!found && !pattern.preset) {
             report_nowhere(job, plan, "the pattern " + pattern.name + " is nowhere in this model");
@@ -110,19 +112,12 @@ void find_places(const Job& job, Plan& plan) {
     plan.places = find_patterns(job.model, job.mapping, plan.rules);
     const auto& warnings = plan.places->warnings;
     plan.warnings.insert(plan.warnings.end(), warnings.begin(), warnings.end());
-    std::vector<bool> claimed(plan.places->graph.nodes.size(), false);
     const auto first = static_cast<std::ptrdiff_t>(plan.sites.size());
     for (const PatternSite& place : plan.places->sites) {
-        add_place(job, place, claimed, plan);
+        add_place(job, place, plan.sites.size(), plan);
     }
-    std::map<std::string, std::size_t> order;  // of the model
-    for (const Instance& instance : instances_of(job.model)) {
-        order.emplace(instance.path, order.size());
-    }
-    std::stable_sort(plan.sites.begin() + first, plan.sites.end(),
-                     [&](const Site& a, const Site& b) {
-                         return order[a.instance.path] < order[b.instance.path];
-                     });
+    sort_places(job, plan, first);
+    settle_overlaps(plan);
     warn_of_unfound(job, plan);
 }
 

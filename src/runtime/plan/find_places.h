@@ -7,8 +7,8 @@ namespace twinkle::runtime {
 
 void find_places(const Job& job, Plan& plan);
 
-// The same in the model as it is now: instances that have got classes of their own have graphs of
-// their own, and so places with other keys.
+// The same in the model as it is now: what has got a class of its own has graphs of its own, and so
+// places with other keys.
 void find_places_again(const Job& job, Plan& plan);
 
 }  // namespace twinkle::runtime

@@ -12,9 +12,10 @@ namespace {
 
 void warn_of(Plan& plan, const std::string& option, const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns) {
-        const bool matched = std::any_of(
-            plan.sites.begin(), plan.sites.end(),
-            [&](const Site& site) { return base::glob_match(pattern, site.report.site); });
+        const bool matched =
+            std::any_of(plan.sites.begin(), plan.sites.end(), [&](const Site& site) {
+                return !site.outdone && base::glob_match(pattern, site.report.site);
+            });
         if (!matched) {
             plan.warnings.push_back(
                 fmt::format("no site matches {} '{}'", option, base::printable(pattern)));

@@ -6,6 +6,7 @@
 #include "runtime/model/inputs.h"
 #include "runtime/plan/stand_ins.h"
 #include "runtime/proof/call_schema.h"
+#include "runtime/selection/candidates.h"
 
 namespace twinkle::runtime {
 
@@ -29,7 +30,7 @@ std::uint64_t bytes_of(const jit::Module& model) {
 std::optional<Question> question_about(const Job& job, StandIns& stand_ins, InlinedGraph& graph,
                                        const TracedRun& run, Proofs& proofs) {
     const MappedFunction& function = job.mapping.functions[run.function];
-    const auto choice = choose(job.mapping, function, job.context);
+    const auto choice = candidates_for(job.mapping, function, job.context).first();
     if (!choice) {
         return std::nullopt;
     }

@@ -5,8 +5,8 @@
 
 namespace twinkle::runtime {
 
-// The model is kernelized in place. Determines the job's context.
-Report run(Job job);
+// The model is kernelized in place, while nobody else changes models that share its code.
+Report run(const Job& job);
 
 // The report alone: in memory only, and the model is not fit for use afterwards.
 Report examine(Job job);

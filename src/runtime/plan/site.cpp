@@ -45,9 +45,23 @@ void keep(const Job& job, Site& site, const KeepReason& reason) {
     if (reason.fallback && !job.options.fallback.contains(*reason.fallback)) {
         site.forbidden = reason.fallback;
     }
+    if (site.choice) {
+        for (Candidate& one : site.candidates) {
+            one.refused = one.choice == *site.choice ? reason.because : one.refused;
+        }
+    }
     site.choice.reset();
     site.report.status = SiteStatus::kept;
     site.report.because = reason.because;
+}
+
+void choose_from(const Job& job, Site& site, Candidates candidates) {
+    if (const auto choice = candidates.first()) {
+        site.choice = *choice;
+    } else {
+        keep(job, site, choice.error());
+    }
+    site.candidates = std::move(candidates.all);
 }
 
 void enter(const Job& job, Site& site, const tl::expected<void, KeepReason>& result) {
@@ -64,7 +78,7 @@ void enter(const Job& job, Site& site, const tl::expected<void, KeepReason>& res
 }
 
 void refuse_forbidden(const Site& site) {
-    if (site.forbidden && !site.absorbed) {
+    if (site.forbidden && site.is_reported()) {
         throw Error(
             ErrorCode::refused,
             {.what = fmt::format("{} cannot be replaced, and the fallback {} is not allowed",
@@ -73,6 +87,22 @@ void refuse_forbidden(const Site& site) {
              .why = site.report.because,
              .hint = "allow the fallback, or exclude the site"});
     }
+}
+
+SiteReport report_of(const Site& site) {
+    SiteReport report = site.put_back ? *site.put_back : site.report;
+    report.candidates.clear();
+    bool first = true;
+    for (const Candidate& one : site.candidates) {
+        const std::string waits =
+            first ? (report.status == SiteStatus::reverted ? report.because : "")
+                  : "it comes after " + site.candidates.front().choice.describe();
+        report.candidates.push_back({one.choice.describe(),
+                                     one.choice.kernel != nullptr ? one.choice.kernel->variant : "",
+                                     one.serves() ? waits : one.refused});
+        first = false;
+    }
+    return report;
 }
 
 bool is_inside(const std::string& inner, const std::string& outer) {

@@ -6,11 +6,12 @@
 #include "runtime/graph/sites.h"
 #include "runtime/plan/job.h"
 #include "runtime/proof/binding.h"
-#include "runtime/selection/selection.h"
+#include "runtime/selection/candidates.h"
 
 #include <tl/expected.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -40,18 +41,23 @@ struct InlinedCallSite {
 // A place that computes a formula.
 struct PlaceSite {
     bool in_forward = false;
-    std::string key;  // equal for the same place in instances that share their code
+    std::string key;       // equal for the same place in instances that share their code
+    std::size_t rank = 0;  // where places overlap, the lower one is replaced
+    std::vector<std::int32_t> claimed;  // what it would take, in numbers that all places share
 };
 
 struct Site {
     Instance instance;
     SiteReport report;
     std::variant<LayerSite, CallSite, InlinedCallSite, PlaceSite> what;
-    std::optional<Choice> choice{};       // none: the original is kept
-    bool left_out = false;                // by the options
-    bool absorbed = false;                // by something around it: nothing else has called it
-    std::optional<Fallback> forbidden{};  // for which it is kept, though that is not allowed
-    std::size_t parts = 0;                // sites that it has absorbed
+    std::vector<Candidate> candidates{};   // in the order of preference
+    std::optional<Choice> choice{};        // of them; none: the original is kept
+    bool left_out = false;                 // by the options
+    bool outdone = false;                  // a place that overlaps it is to be replaced
+    bool absorbed = false;                 // by something around it: nothing else has called it
+    std::optional<SiteReport> put_back{};  // what came of it when it was replaced
+    std::optional<Fallback> forbidden{};   // for which it is kept, though that is not allowed
+    std::size_t parts = 0;                 // sites that it has absorbed
 
     Site(Instance where, SiteReport reported,
          std::variant<LayerSite, CallSite, InlinedCallSite, PlaceSite> kind)
@@ -70,6 +76,12 @@ struct Site {
     // A call in a function, not in a method of an instance.
     const torch::jit::Function* function() const;
     bool is_replaced() const { return report.status == SiteStatus::replaced; }
+    // Some candidate can serve it, and nobody wants the original.
+    bool may_be_replaced() const {
+        return !left_out && !put_back && !candidates.empty() && candidates.front().serves();
+    }
+    // Not where another site has taken all of it.
+    bool is_reported() const { return !absorbed && !outdone; }
 
     // Names a site in the reason that this one computes now.
     void add_part(const std::string& name);
@@ -80,12 +92,18 @@ SiteReport reported(std::string site, std::string kind, std::string of);
 
 void keep(const Job& job, Site& site, const KeepReason& reason);
 
+// Chooses the first of these candidates, or keeps the site for their reason.
+void choose_from(const Job& job, Site& site, Candidates candidates);
+
 // What came of replacing a site by its choice. Throws Error(refused) where a fallback is needed
 // that is not allowed.
 void enter(const Job& job, Site& site, const tl::expected<void, KeepReason>& result);
 
 // Throws Error(refused) for a site that is kept by a fallback that is not allowed.
 void refuse_forbidden(const Site& site);
+
+// The entry of a report, with its candidates.
+SiteReport report_of(const Site& site);
 
 // Whether one site lies inside of another, by their paths.
 bool is_inside(const std::string& inner, const std::string& outer);

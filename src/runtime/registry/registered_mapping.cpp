@@ -4,6 +4,7 @@
 #include "runtime/kernels/own_target.h"
 #include "runtime/registry/layer_shapes.h"
 #include "runtime/registry/registered_kernels.h"
+#include "runtime/selection/candidates.h"
 
 #include <algorithm>
 
@@ -78,7 +79,7 @@ public:
         for (const RegisteredFunction* one : registered) {
             function.candidates.push_back(unresolved(*one));
         }
-        const auto choice = called ? choose(result_.mapping, function, context_)
+        const auto choice = called ? candidates_for(result_.mapping, function, context_).first()
                                    : tl::make_unexpected(KeepReason{});
         if (choice) {
             const auto index = choice->implementation() - function.candidates.data();
@@ -121,7 +122,7 @@ private:
             kernel.device = context_.device;
             pretended.kernels.push_back(std::move(kernel));
         }
-        const auto choice = choose(pretended, layer, context_);
+        const auto choice = candidates_for(pretended, layer, context_).first();
         if (!choice) {
             return;  // choosing again gives the site the reason
         }

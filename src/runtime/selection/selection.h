@@ -1,11 +1,8 @@
 #pragma once
-// Which candidate of a mapping serves a site, or why none does.
+// What is chosen for a site, for which machine, and which bindings concern an instance.
 
-#include "runtime/graph/keep_reason.h"
 #include "runtime/graph/sites.h"
 #include "twinkle/kernelize.h"
-
-#include <tl/expected.hpp>
 
 #include <optional>
 #include <string>
@@ -59,17 +56,6 @@ struct SelectionContext {
 
 // Whether the binding names this class.
 bool binds(const MappedLayer& layer, const std::string& class_name);
-
-// Device, capability range (the smallest that contains the device wins), mode and flags, in this
-// order.
-tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedLayer& layer,
-                                        const SelectionContext& context);
-
-tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedFunction& function,
-                                        const SelectionContext& context);
-
-tl::expected<Choice, KeepReason> choose(const Mapping& mapping, const MappedPattern& pattern,
-                                        const SelectionContext& context);
 
 // The conditions of a binding on one instance: its path, attributes and submodules. Nothing: they
 // hold.

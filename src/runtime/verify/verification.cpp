@@ -308,6 +308,9 @@ void enter(const Verdict& verdict, SiteReport& site) {
     if (!verdict.right) {
         site.status = SiteStatus::reverted;
         site.because = verdict.because;
+        if (!site.candidates.empty()) {
+            site.candidates.front().because = verdict.because;
+        }
     } else if (!verdict.because.empty()) {
         site.because += (site.because.empty() ? "" : "; ") + verdict.because;
     }

@@ -1,4 +1,4 @@
-#include "runtime/plan/choose.h"
+#include "runtime/plan/left_out.h"
 
 #include "base/text.h"
 
@@ -28,15 +28,6 @@ bool leave_out(const Job& job, Site& site) {
         return false;
     }
     return true;
-}
-
-void choose_function(const Job& job, Site& site, const MappedFunction& function) {
-    auto choice = choose(job.mapping, function, job.context);
-    if (choice) {
-        site.choice = *choice;
-    } else {
-        keep(job, site, choice.error());
-    }
 }
 
 }  // namespace twinkle::runtime

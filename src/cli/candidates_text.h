@@ -1,0 +1,14 @@
+#pragma once
+// What else the mapping offers for the sites of a report, and why it was not taken: with -v.
+
+#include <string>
+
+#include "base/json.h"
+
+namespace twinkle::cli {
+
+// One line for sites of one class or function with equal candidates; those with one alone are left
+// out. "RMSNorm (17 sites): not acme/norm: RMSNorm (it is for cuda)".
+std::string candidates_text(const base::Json& report, std::size_t columns);
+
+}  // namespace twinkle::cli

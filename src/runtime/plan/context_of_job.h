@@ -1,0 +1,12 @@
+#pragma once
+// What the options and the model say of where and how the model will run.
+
+#include "runtime/plan/job.h"
+
+namespace twinkle::runtime {
+
+// Determines the job's context, and notes it in the report. Throws Error: malformed (an unknown
+// mode), refused (a mapping for another system).
+void determine_context(Job& job, Report& report);
+
+}  // namespace twinkle::runtime

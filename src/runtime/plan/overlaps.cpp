@@ -1,0 +1,31 @@
+#include "runtime/plan/overlaps.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace twinkle::runtime {
+
+void settle_overlaps(Plan& plan) {
+    std::vector<Site*> places;
+    for (Site& site : plan.sites) {
+        if (site.as<PlaceSite>() != nullptr) {
+            places.push_back(&site);
+        }
+    }
+    const auto rank = [](const Site* site) { return site->as<PlaceSite>()->rank; };
+    std::sort(places.begin(), places.end(),
+              [&](const Site* a, const Site* b) { return rank(a) < rank(b); });
+    std::unordered_set<std::int32_t> claimed;
+    for (Site* site : places) {
+        const auto& nodes = site->as<PlaceSite>()->claimed;
+        site->outdone = std::any_of(nodes.begin(), nodes.end(),
+                                    [&](std::int32_t node) { return claimed.contains(node); });
+        site->choice.reset();
+        if (!site->outdone && site->may_be_replaced()) {
+            site->choice = site->candidates.front().choice;
+            claimed.insert(nodes.begin(), nodes.end());
+        }
+    }
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,79 @@
+#include "runtime/plan/planned_model.h"
+
+#include "runtime/convert/portability.h"
+#include "runtime/graph/past_runs.h"
+#include "runtime/plan/apply_plan.h"
+#include "runtime/plan/context_of_job.h"
+#include "runtime/plan/put_back.h"
+#include "runtime/plan/used_kernels.h"
+#include "twinkle/error.h"
+
+namespace twinkle::runtime {
+
+namespace {
+
+// Strict: whoever excludes a site wants it kept.
+void refuse_kept(const Plan& plan) {
+    for (const Site& site : plan.sites) {
+        if (site.report.status == SiteStatus::kept && site.is_reported() && !site.left_out) {
+            throw Error(ErrorCode::refused,
+                        {.what = site.report.of + " was not replaced",
+                         .where = site.report.site,
+                         .why = site.report.because,
+                         .hint = "leave out strict to keep its original, or exclude the site"});
+        }
+    }
+}
+
+Report converted(const Job& job) {
+    Report report;
+    make_portable(job.model, job.options, report);
+    return report;
+}
+
+}  // namespace
+
+void add_sites(Report& report, const Plan& plan) {
+    for (const Site& site : plan.sites) {
+        if (site.is_reported()) {
+            report.sites.push_back(report_of(site));
+        }
+    }
+}
+
+PlannedModel::PlannedModel(const Job& job)
+    : job_(job), report_(converted(job)), code_(job_), stand_ins_(job_, code_) {
+    determine_context(job_, report_);
+    plan_ = make_plan(job_, stand_ins_);
+    report_.warnings.insert(report_.warnings.end(), plan_.warnings.begin(), plan_.warnings.end());
+}
+
+PlannedModel::PlannedModel(const Job& job, const PlannedModel& other)
+    : job_(job), report_(other.report_), code_(job_), stand_ins_(job_, code_) {
+    converted(job);
+    job_.context = other.job_.context;
+    plan_ = plan_for_copy(job_, other.plan_);
+}
+
+void PlannedModel::put_back(const SiteReport& entry) {
+    runtime::put_back(plan_, entry);
+}
+
+Report PlannedModel::apply() {
+    Plan applied{plan_.sites, plan_.uses, {}, std::move(plan_.places), {}};
+    plan_.places.reset();
+    applied.rules = plan_.rules;
+    apply_plan(job_, applied, code_, stand_ins_);
+    Report report = report_;
+    add_sites(report, applied);
+    if (job_.options.strict) {
+        refuse_kept(applied);
+    }
+    mark_used_kernels(job_, applied, code_, report);
+    if (report.count(SiteStatus::replaced) != 0) {
+        discard_past_runs(job_.model);
+    }
+    return report;
+}
+
+}  // namespace twinkle::runtime

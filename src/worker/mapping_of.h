@@ -1,0 +1,12 @@
+#pragma once
+// The mapping of a request.
+
+#include "protocol/request.h"
+#include "twinkle/mapping.h"
+
+namespace twinkle::worker {
+
+// Throws Error(malformed) where it has none, or one that cannot be read.
+Mapping mapping_of(const protocol::Request& request);
+
+}  // namespace twinkle::worker
