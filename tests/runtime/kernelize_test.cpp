@@ -194,7 +194,7 @@ TEST_CASE("a report has every candidate in the order of preference") {
     const Report trained = made(mapping, training).report;
     CHECK(reasons(site(trained, "b")) ==
           Reasons{"", cuda, no_backward, range, inference, elsewhere});
-    candidates.resize(1);
+    mapping.layers[0].candidates.resize(1);
     CHECK(reasons(site(made(mapping).report, "b")) == Reasons{cuda, elsewhere});
     CHECK(site(made(mapping).report, "a").status == SiteStatus::replaced);
     KernelizeOptions excluded;
