@@ -6,7 +6,7 @@
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/no_kernel_loading.h"
-#include "runtime/patterns/pattern_calls.h"
+#include "runtime/plan/outline.h"
 #include "runtime/plan/run.h"
 #include "runtime/selection/modes.h"
 #include "runtime/trial/kernel_trial.h"
@@ -129,11 +129,8 @@ runtime::VerificationContext Kernelizing::verification(const Report& report) con
         context.sizes = runtime::size_variants(context.inputs);
     }
     context.gradients = runtime::wants_training(report.mode);
-    const auto rules = std::make_shared<const std::vector<runtime::PatternRule>>(
-        runtime::compile_patterns(mapping_));
-    context.prepare = [this, rules](torch::jit::Module& model,
-                                    const std::vector<std::string>& sites) {
-        runtime::outline_patterns(model, mapping_, *rules, sites);
+    context.prepare = [this](torch::jit::Module& model, const std::vector<std::string>& sites) {
+        runtime::outline_sites(mapping_, planned_->plan(), model, sites);
     };
     context.observer = [this](std::size_t done, std::size_t total, const std::string& site) {
         channel_.progress(done, total, site);

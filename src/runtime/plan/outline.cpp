@@ -1,0 +1,13 @@
+#include "runtime/plan/outline.h"
+
+#include "runtime/patterns/pattern_calls.h"
+
+namespace twinkle::runtime {
+
+void outline_sites(const Mapping& mapping, const Plan& plan, torch::jit::Module& model,
+                   const std::vector<std::string>& sites) {
+    // Calls that a trace has inlined are found in what the kernelized model calls (verify/).
+    outline_patterns(model, mapping, plan.rules, sites);
+}
+
+}  // namespace twinkle::runtime
