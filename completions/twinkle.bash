@@ -53,6 +53,7 @@ _twinkle() {
         kernelize:--inputs) _twinkle_files -f "$cur"; return ;;
         kernelize:--verify) if [[ $attached ]]; then mapfile -t COMPREPLY < <(compgen -W "given" -- "$cur"); return; fi ;;
         kernelize:--tolerance) :; return ;;
+        kernelize:--budget) :; return ;;
         kernelize:--only) :; return ;;
         kernelize:--exclude) :; return ;;
         kernelize:--fallback) mapfile -t COMPREPLY < <(compgen -W "true all false no-layer no-device no-compatible-properties no-compatible-mode cannot-compile cannot-load" -- "$cur"); return ;;
@@ -145,7 +146,7 @@ _twinkle() {
             ;;
         kernelize)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --only --exclude --fallback --strict --allow-io --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --tune --budget --only --exclude --fallback --strict --allow-io --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi

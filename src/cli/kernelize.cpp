@@ -137,7 +137,12 @@ Command kernelize_command() {
             "replaced site runs on the inputs that it really sees, and on those that it sees with "
             "other batches and lengths, next to a double-precision run of the original; a site "
             "whose error is larger than it may be is put back. Then the whole model is compared "
-            "in the same way. Without inputs nothing is compared, and the report says so.",
+            "in the same way. Without inputs nothing is compared, and the report says so.\n\nA "
+            "site may "
+            "have several candidates: tables of the manifest with one name. The first one serves "
+            "it, "
+            "or the next where that is not right. With --tune each is measured beside the original "
+            "and the fastest is kept. With -v the report says why the others were not taken.",
         .arguments = {{.name = "MODEL", .help = "A model that torch.jit.save wrote"}},
         .options =
             {{.names = "-o,--output",
@@ -159,6 +164,8 @@ Command kernelize_command() {
              verify_option(),
              no_verify_option(),
              tolerance_option(),
+             tune_option(),
+             budget_option(),
              only_option(),
              exclude_option(),
              {.names = "--fallback",
@@ -188,6 +195,8 @@ Command kernelize_command() {
             {{"With the bundled kernels", "twinkle kernelize model.pt -o fast.pt"},
              {"As a mapping says, and compare every site",
               "twinkle kernelize model.pt --map twinkle.map.json --inputs inputs.pt"},
+             {"Only what is measured to be faster than the original",
+              "twinkle kernelize model.pt --inputs inputs.pt --tune --budget 60"},
              {"What would happen to the MLPs",
               "twinkle kernelize model.pt --dry-run --only 'model.layers.*.mlp'"},
              {"In half precision, for a GPU server, on a machine without one",

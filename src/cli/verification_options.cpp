@@ -14,6 +14,8 @@ namespace {
 
 constexpr double least_tolerance = 1e-3;
 constexpr double most_tolerance = 1e9;
+constexpr double least_budget = 1e-3;  // seconds
+constexpr double most_budget = 24 * 3600;
 constexpr const char* how_to_give = "--inputs FILE, or --inputs \"int64[1,128]:0..32000\"";
 
 void demand(bool holds, const std::string& what, const std::string& hint) {
@@ -34,6 +36,23 @@ double checked_tolerance(const std::string& text) {
                      .hint = {}});
     }
     return factor;
+}
+
+double checked_budget(std::string text) {
+    const std::string given = text;
+    if (text.ends_with('s')) {
+        text.pop_back();
+    }
+    double seconds = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (error != std::errc() || end != text.data() + text.size() ||
+        !(seconds >= least_budget && seconds <= most_budget)) {
+        throw Error(ErrorCode::malformed, {.what = "--budget cannot be '" + given + "'",
+                                           .where = {},
+                                           .why = "it is a number of seconds, up to a day: 60, 2.5",
+                                           .hint = {}});
+    }
+    return seconds;
 }
 
 // "length 1, 2, 3, 7; batch 2, 3; batch 2 with length 3"
@@ -129,6 +148,37 @@ Option tolerance_option() {
                 "known to be coarser than the original"};
 }
 
+Option tune_option() {
+    return {.names = "--tune",
+            .value = "",
+            .help =
+                "Measure every candidate of every site beside the original, on the inputs, and "
+                "keep the fastest; the original where none is surely faster"};
+}
+
+Option budget_option() {
+    return {.names = "--budget",
+            .value = "SECONDS",
+            .help = "How long --tune measures, about (default: 20): 60, 2.5, 60s"};
+}
+
+namespace {
+
+void add_tuning(protocol::Request& request, const Arguments& arguments) {
+    request.tune = arguments.flag("tune");
+    demand(!request.tune || request.verify,
+           "--tune measures what is right, and nothing is compared here",
+           std::string("add ") + how_to_give + ", and leave out --no-verify and --target");
+    const auto budget = arguments.text("budget");
+    demand(!budget || request.tune, "--budget is of no use where nothing is measured",
+           "add --tune, or leave out --budget");
+    if (budget) {
+        request.duration = checked_budget(*budget);
+    }
+}
+
+}  // namespace
+
 void add_verification(protocol::Request& request, const Arguments& arguments) {
     const bool asked = arguments.flag("verify");
     const bool inputs = arguments.flag("inputs");
@@ -145,6 +195,7 @@ void add_verification(protocol::Request& request, const Arguments& arguments) {
         demand(request.verify, "--tolerance is of no use where nothing is compared",
                std::string("add ") + how_to_give + ", or leave out --tolerance");
     }
+    add_tuning(request, arguments);
 }
 
 std::string verification_text(const protocol::Request& request, const base::Json& report,

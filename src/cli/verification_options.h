@@ -1,5 +1,6 @@
 #pragma once
-// The options of kernelize that say whether and how its result is compared with the original.
+// The options of kernelize that say whether and how its result is compared with the original: for
+// its values, and for its time.
 
 #include "base/json.h"
 #include "cli/command.h"
@@ -10,6 +11,8 @@ namespace twinkle::cli {
 Option verify_option();
 Option no_verify_option();
 Option tolerance_option();
+Option tune_option();
+Option budget_option();
 
 // Into a request: inputs mean verification, but of a model for another machine. Throws
 // Error(malformed).

@@ -26,6 +26,18 @@ bool same_binding(const FunctionBinding& a, const FunctionBinding& b) {
            a.mode == b.mode;
 }
 
+// Bindings of the same with other kernels are its candidates, in this order.
+bool same_kernel(const LayerBinding& a, const LayerBinding& b) {
+    return a.repo_id == b.repo_id && a.pin == b.pin && a.repo_path == b.repo_path &&
+           a.package_name == b.package_name && a.layer_name == b.layer_name;
+}
+
+bool same_kernel(const FunctionBinding& a, const FunctionBinding& b) {
+    return a.func_impl == b.func_impl && a.repo_id == b.repo_id && a.pin == b.pin &&
+           a.repo_path == b.repo_path && a.package_name == b.package_name &&
+           a.func_name == b.func_name;
+}
+
 std::vector<std::string> preset_names(const fs::path& folder) {
     std::vector<std::string> names;
     std::error_code error;
@@ -169,23 +181,24 @@ private:
     void add_layers(std::vector<LayerBinding> bindings) {
         add(manifest.layers, std::move(bindings), [](const LayerBinding& binding) {
             return "the layer \"" + base::printable(binding.kernel_name) +
-                   "\" is bound twice for the same classes, device and mode";
+                   "\" is bound to the same kernel twice, for the same classes, device and mode";
         });
     }
 
     void add_functions(std::vector<FunctionBinding> bindings) {
         add(manifest.functions, std::move(bindings), [](const FunctionBinding& binding) {
             return "the function \"" + base::printable(binding.name) +
-                   "\" is bound twice for the same module, device and mode";
+                   "\" is bound to the same kernel twice, for the same module, device and mode";
         });
     }
 
-    // One document may bind the same once only; what an earlier one has bound stays.
+    // One document may bind the same to a kernel once only; what an earlier one has bound stays.
     template <typename Binding, typename Words>
     static void add(std::vector<Binding>& all, std::vector<Binding> bindings, const Words& twice) {
         for (std::size_t i = 0; i < bindings.size(); ++i) {
             for (std::size_t k = 0; k < i; ++k) {
-                if (same_binding(bindings[i], bindings[k])) {
+                if (same_binding(bindings[i], bindings[k]) &&
+                    same_kernel(bindings[i], bindings[k])) {
                     throw Error(ErrorCode::malformed,
                                 {.what = twice(bindings[i]),
                                  .where = bindings[i].where,
@@ -194,9 +207,10 @@ private:
                 }
             }
         }
+        const auto earlier = static_cast<std::ptrdiff_t>(all.size());
         for (Binding& binding : bindings) {
             const auto same = [&](const Binding& other) { return same_binding(other, binding); };
-            if (std::none_of(all.begin(), all.end(), same)) {
+            if (std::none_of(all.begin(), all.begin() + earlier, same)) {
                 all.push_back(std::move(binding));
             }
         }

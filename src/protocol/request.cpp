@@ -42,6 +42,7 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("verify", request.verify);
     visit("sizes", request.sizes);
     visit("tolerance", request.tolerance);
+    visit("tune", request.tune);
     visit("strict", request.strict);
     visit("dry_run", request.dry_run);
     visit("strip_debug", request.strip_debug);

@@ -32,13 +32,14 @@ struct Request {
     std::vector<std::string> warnings;  // of making the mapping, for the report
     std::vector<std::filesystem::path> kernel_dirs;
     std::optional<std::uint64_t> threads;
-    std::optional<double> duration;  // bench: seconds of measuring
+    std::optional<double> duration;  // bench, kernelize with tune: seconds of measuring
     std::optional<std::uint64_t> runs;
     std::uint64_t warm_up = 3;
     bool load_kernels = true;  // false: the model is for another machine
     bool verify = false;
     bool sizes = true;     // verify: in other sizes than those of the inputs, too
     double tolerance = 1;  // verify: how many times what may be an error is allowed
+    bool tune = false;     // kernelize: candidates are measured, and the fastest is kept
     bool strict = false;
     bool dry_run = false;
     bool strip_debug = false;

@@ -5,6 +5,7 @@
 #include "runtime/trial/sandbox.h"
 #include "worker/commands.h"
 #include "worker/kernelizing.h"
+#include "worker/measured_choice.h"
 #include "worker/written.h"
 
 namespace twinkle::worker {
@@ -12,6 +13,8 @@ namespace twinkle::worker {
 namespace {
 
 using base::Json;
+
+constexpr std::size_t least_runs = 12;  // with fewer, quartiles say little
 
 Json with_verification(const Report& report, const Json& verified) {
     Json json = base::parse_json(report.to_json(), "report");
@@ -56,6 +59,29 @@ void refuse_unchanged(const Request& request, const Report& report) {
     }
 }
 
+// Verifies and measures each candidate of each site, and keeps the fastest.
+void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationContext& context,
+                double seconds) {
+    std::size_t candidates = 1;
+    for (const SiteReport& site : made.report.sites) {
+        candidates += site.candidates.size();
+    }
+    context.sampling = runtime::Sampling{
+        .least_runs = least_runs, .budget_ms = seconds * 1000 / static_cast<double>(candidates)};
+    MeasuredChoice choice;
+    bool changed = true;
+    while (changed) {
+        const auto verdicts = kernelizing.verify_sites(made, context);  // may make another plan
+        choice.note(made.report, verdicts, kernelizing.plan());
+        changed = choice.change(kernelizing.plan());
+        if (changed) {
+            kernelizing.make_again(made);
+        }
+    }
+    choice.enter(made.report, kernelizing.plan());
+    context.sampling.reset();
+}
+
 }  // namespace
 
 base::Json kernelize_command(const Request& request, const Channel& channel) {
@@ -66,7 +92,8 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     if (request.verify) {
         auto context = kernelizing.verification(made.report);
         kernelizing.verify_conversion(made, context);
-        kernelizing.verify_sites(made, context);
+        request.tune ? tune_sites(kernelizing, made, context, request.duration.value_or(20))
+                     : void(kernelizing.verify_sites(made, context));
         kernelizing.verify_whole(made, context);
         verified = verified_on(context);
     }

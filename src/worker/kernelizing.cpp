@@ -7,6 +7,7 @@
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/plan/outline.h"
+#include "runtime/plan/replan.h"
 #include "runtime/plan/run.h"
 #include "runtime/selection/modes.h"
 #include "runtime/trial/kernel_trial.h"
@@ -24,16 +25,6 @@ namespace twinkle::worker {
 using runtime::Verdict;
 
 namespace {
-
-std::vector<std::string> replaced_sites(const Report& report) {
-    std::vector<std::string> sites;
-    for (const SiteReport& site : report.sites) {
-        if (site.status == SiteStatus::replaced) {
-            sites.push_back(site.site);
-        }
-    }
-    return sites;
-}
 
 // None: it is for the CPU, or there is no such GPU that this LibTorch could use.
 std::optional<torch::Device> gpu_for(const Request& request) {
@@ -87,7 +78,6 @@ runtime::Job Kernelizing::job_for(torch::jit::Module& model) const {
 }
 
 torch::jit::Module Kernelizing::open_model() const {
-    channel_.stage("load-model", base::display_path(request_.model));
     if (options_.load_kernels) {
         LoadOptions options;
         options.kernel_dirs = request_.kernel_dirs;
@@ -104,8 +94,24 @@ Kernelized Kernelizing::kernelize() {
     Kernelized made{open_model(), {}};
     planned_ = std::make_unique<runtime::PlannedModel>(job_for(made.model));
     made.report = planned_->apply();
+    if (refuse_unfit(made.report)) {
+        make_again(made);
+    }
     runtime::report_nothing_replaced(made.report, mapping_);
     return made;
+}
+
+// A candidate that could not take its site, as its code does not compile there, gives way to the
+// next one. Whether any site has one.
+bool Kernelizing::refuse_unfit(const Report& report) {
+    bool any = false;
+    for (const SiteReport& entry : report.sites) {
+        runtime::Site* site = runtime::reported_site(planned_->plan(), entry.site);
+        const bool another = site != nullptr && site->choice && entry.status == SiteStatus::kept &&
+                             site->candidates.size() > 1 && site->candidates[1].serves();
+        any = (another && runtime::refuse_chosen(planned_->plan(), *site, entry.because)) || any;
+    }
+    return any;
 }
 
 runtime::VerificationContext Kernelizing::verification(const Report& report) const {
@@ -140,26 +146,32 @@ runtime::VerificationContext Kernelizing::verification(const Report& report) con
 
 std::map<std::string, Verdict> Kernelizing::verify_sites(Kernelized& made,
                                                          runtime::VerificationContext& context) {
-    std::map<std::string, Verdict> verdicts;
-    auto sites = replaced_sites(made.report);
-    if (sites.empty()) {
+    auto sites = unverified(made.report);
+    if (sites.empty() && verdicts_.empty()) {
         context.sizes.clear();  // nobody has asked the original
     }
     while (!sites.empty()) {
         channel_.stage("verify", std::to_string(sites.size()) + " sites");
         auto [judged, sizes] = runtime::verify_sites(context, made.model, sites);
         context.sizes = std::move(sizes);
-        const bool reverted = put_back_failed(made, judged);
-        verdicts.merge(judged);
-        sites.clear();
-        if (reverted) {  // what a layer did that is gone again may be sites of their own
-            sites = replaced_sites(made.report);
-            std::erase_if(sites, [&](const auto& site) { return verdicts.contains(site); });
+        for (const SiteReport& site : made.report.sites) {
+            if (const auto verdict = judged.find(site.site); verdict != judged.end()) {
+                verdicts_.insert_or_assign({site.site, site.kernel}, verdict->second);
+            }
         }
+        if (refuse_failed(made, judged)) {
+            make_again(made);
+        }
+        sites = unverified(made.report);  // what a layer did that is gone again, other candidates
     }
+    std::map<std::string, Verdict> verdicts;
     for (SiteReport& site : made.report.sites) {
-        const auto verdict = verdicts.find(site.site);
-        if (verdict != verdicts.end() && site.status == SiteStatus::replaced) {
+        const auto verdict = verdicts_.find({site.site, site.kernel});
+        if (verdict == verdicts_.end()) {
+            continue;
+        }
+        verdicts.emplace(site.site, verdict->second);
+        if (site.status == SiteStatus::replaced) {
             runtime::enter(verdict->second, site);
         }
     }
@@ -212,7 +224,7 @@ base::Json verified_on(const runtime::VerificationContext& context) {
     return {{"shapes", std::move(shapes)}, {"tolerance", context.tolerance}};
 }
 
-void Kernelizing::refuse_failed(const std::string& site, const Verdict& verdict) const {
+void Kernelizing::throw_failed(const std::string& site, const Verdict& verdict) const {
     // What gives other values failed the verification; what gives none is no kernel for this
     // machine.
     throw Error(
@@ -224,33 +236,47 @@ void Kernelizing::refuse_failed(const std::string& site, const Verdict& verdict)
              "nothing was written; exclude the site, or leave out --strict to keep its original"});
 }
 
-// What failed is taken out of the plan, which is then applied to the untouched file. Whether
-// anything did.
-bool Kernelizing::put_back_failed(Kernelized& made,
-                                  const std::map<std::string, Verdict>& verdicts) {
+// What failed gives way to the next candidate, or to the original. Whether anything did.
+bool Kernelizing::refuse_failed(Kernelized& made, const std::map<std::string, Verdict>& verdicts) {
     bool any = false;
     for (const auto& [site, verdict] : verdicts) {
         if (!verdict.right && request_.strict) {
-            refuse_failed(site, verdict);
+            throw_failed(site, verdict);
         }
         any = any || !verdict.right;
     }
-    if (!any) {
-        return false;
-    }
-    for (SiteReport& site : made.report.sites) {
-        const auto verdict = verdicts.find(site.site);
-        if (verdict != verdicts.end() && !verdict->second.right) {
-            runtime::enter(verdict->second, site);
-            planned_->put_back(site);
+    for (SiteReport& entry : made.report.sites) {
+        const auto verdict = verdicts.find(entry.site);
+        runtime::Site* site = runtime::reported_site(planned_->plan(), entry.site);
+        if (verdict == verdicts.end() || verdict->second.right || site == nullptr) {
+            continue;
+        }
+        runtime::enter(verdict->second, entry);
+        if (!runtime::refuse_chosen(planned_->plan(), *site, entry.because)) {
+            runtime::put_back(planned_->plan(), *site, entry);
         }
     }
+    return any;
+}
+
+void Kernelizing::make_again(Kernelized& made) {
     const runtime::NoKernelLoading nothing_loaded;
-    made.model = open_model();
-    auto planned = std::make_unique<runtime::PlannedModel>(job_for(made.model), *planned_);
-    made.report.sites = planned->apply().sites;
-    planned_ = std::move(planned);
-    return true;
+    do {
+        made.model = open_model();
+        auto planned = std::make_unique<runtime::PlannedModel>(job_for(made.model), *planned_);
+        made.report.sites = planned->apply().sites;
+        planned_ = std::move(planned);
+    } while (refuse_unfit(made.report));
+}
+
+std::vector<std::string> Kernelizing::unverified(const Report& report) const {
+    std::vector<std::string> sites;
+    for (const SiteReport& site : report.sites) {
+        if (site.status == SiteStatus::replaced && !verdicts_.contains({site.site, site.kernel})) {
+            sites.push_back(site.site);
+        }
+    }
+    return sites;
 }
 
 }  // namespace twinkle::worker

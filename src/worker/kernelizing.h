@@ -29,10 +29,15 @@ public:
     std::optional<torch::Device> gpu() const { return options_.prove_on; }
     // For the inputs of the request, which must have some.
     runtime::VerificationContext verification(const Report& report) const;
-    // Puts back what is not right, or throws Error, as the request says. Returns what was found out
-    // of each site that had been replaced. The sizes that the original accepts stay in the context.
+    // Verifies each replaced site that has not been verified yet. What is not right gives way to
+    // its next candidate or to the original, or is Error, as the request says. Returns what was
+    // found out of each site as it is now. The sizes that the original accepts stay in the context.
     std::map<std::string, runtime::Verdict> verify_sites(Kernelized& made,
                                                          runtime::VerificationContext& context);
+    // The plan that the model was made by; what is changed of it counts when it is made again.
+    runtime::Plan& plan() { return planned_->plan(); }
+    // The same model from the untouched file, by the plan as it is now.
+    void make_again(Kernelized& made);
     // Throws Error(verification) if the model is not right as it was converted.
     void verify_conversion(Kernelized& made, const runtime::VerificationContext& context) const;
     // Throws Error(verification) if the model as a whole is not right.
@@ -42,15 +47,19 @@ private:
     void observe(const std::string& stage, const std::string& what);
     runtime::Job job_for(torch::jit::Module& model) const;
     torch::jit::Module open_model() const;
-    bool put_back_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
-    void refuse_failed(const std::string& site, const runtime::Verdict& verdict) const;
+    bool refuse_unfit(const Report& report);
+    std::vector<std::string> unverified(const Report& report) const;
+    bool refuse_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
+    [[noreturn]] void throw_failed(const std::string& site, const runtime::Verdict& verdict) const;
 
     const Request& request_;
     const Channel& channel_;
     Mapping mapping_;
     KernelizeOptions options_;
     runtime::Inputs inputs_;
-    std::unique_ptr<runtime::PlannedModel> planned_;  // how the model was made, for another of them
+    std::unique_ptr<runtime::PlannedModel> planned_;  // how the model was made
+    std::map<std::pair<std::string, std::string>, runtime::Verdict>
+        verdicts_;  // by site and kernel
 };
 
 // What a report says of a verification: "shapes", the given ones and others that the original

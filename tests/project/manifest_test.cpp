@@ -187,7 +187,8 @@ TEST_CASE("every error has file, line and column, and the nearest known key") {
     expect("[layers.A]\nwhen = { x = [1] }", "2:14", "a list, not");
     expect("[layers.A]\nwhen = { x = nan }", "2:14", "not");
     expect("[layers]\nA = 1", "2:5", "where a table is needed");
-    expect("[[layers.A]]\nclasses=[\"a\"]\n[[layers.A]]\nclasses=[\"a\"]", "3:1", "bound twice");
+    expect("[[layers.A]]\nclasses=[\"a\"]\n[[layers.A]]\nclasses=[\"a\"]", "3:1",
+           "same kernel twice");
     expect("[kernels]\nname = 1", "2:8", "not org/name");
     expect("[kernels]\n\"o/n\" = []", "2:9", "empty");
     expect("[kernels]\n\"o/n\" = [1, 1]", "2:9", "twice");
@@ -199,8 +200,8 @@ TEST_CASE("every error has file, line and column, and the nearest known key") {
     expect("[functions.f]\ntarget_module = \"\"\nfunc_name = \"g\"", "2:17", "is empty");
     expect(
         "[[functions.f]]\ntarget_module = \"m\"\nfunc_name = \"g\"\n"
-        "[[functions.f]]\ntarget_module = \"m\"\nfunc_name = \"h\"",
-        "4:1", "bound twice");
+        "[[functions.f]]\ntarget_module = \"m\"\nfunc_name = \"g\"",
+        "4:1", "same kernel twice");
     for (const char* text :
          {"f", "f.py", "f.py:", "f.py:1a", "op:f", "op:a::b::c", "op:::f", "f.txt:f"}) {
         expect("[functions.f]\ntarget_module = \"m\"\nfunc_impl = \"" + std::string(text) + "\"",

@@ -37,6 +37,7 @@ Request all_set() {
     request.verify = true;
     request.sizes = false;
     request.tolerance = 4;
+    request.tune = true;
     request.strict = true;
     request.dry_run = true;
     request.strip_debug = true;

@@ -93,6 +93,12 @@ void decide(const Job& job, const Proofs& proofs, Site& site,
         auto& call = *site.as<InlinedCallSite>();
         call.binding = **proved;
         call.place.given = given_by(**proved);
+        const std::string name = site.choice->describe();
+        for (Candidate& one : site.candidates) {
+            if (one.serves() && one.choice != *site.choice) {
+                one.refused = inlined_and + "how to call it was proved of " + name + " alone";
+            }
+        }
     }
 }
 

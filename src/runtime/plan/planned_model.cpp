@@ -4,7 +4,7 @@
 #include "runtime/graph/past_runs.h"
 #include "runtime/plan/apply_plan.h"
 #include "runtime/plan/context_of_job.h"
-#include "runtime/plan/put_back.h"
+#include "runtime/plan/replan.h"
 #include "runtime/plan/used_kernels.h"
 #include "twinkle/error.h"
 
@@ -53,10 +53,6 @@ PlannedModel::PlannedModel(const Job& job, const PlannedModel& other)
     converted(job);
     job_.context = other.job_.context;
     plan_ = plan_for_copy(job_, other.plan_);
-}
-
-void PlannedModel::put_back(const SiteReport& entry) {
-    runtime::put_back(plan_, entry);
 }
 
 Report PlannedModel::apply() {

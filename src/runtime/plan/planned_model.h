@@ -17,9 +17,8 @@ public:
     PlannedModel(const PlannedModel&) = delete;
     PlannedModel& operator=(const PlannedModel&) = delete;
 
-    const Plan& plan() const { return plan_; }
-    // Of the next copy: this site was replaced, and is not right.
-    void put_back(const SiteReport& entry);
+    // What is changed of it (replan.h) is for the next copy.
+    Plan& plan() { return plan_; }
 
     // Does to the model what the plan says, once. The plan stays as it was made.
     Report apply();
