@@ -35,7 +35,7 @@ std::vector<std::string> replaced_sites(const Report& report) {
     return sites;
 }
 
-// None: it is for the CPU, or there is no such GPU that this LibTorch could use.
+// None: the model is for the CPU, or this LibTorch can use no such GPU.
 std::optional<torch::Device> gpu_for(const Request& request) {
     const auto device = request.device ? runtime::torch_device(*request.device) : std::nullopt;
     if (!device || !device->is_cuda() || !at::CUDAHooksRegistry()->Has("CUDAHooks")) {
@@ -213,7 +213,7 @@ base::Json verified_on(const runtime::VerificationContext& context) {
 }
 
 void Kernelizing::refuse_failed(const std::string& site, const Verdict& verdict) const {
-    // What gives other values failed the verification; what gives none is no kernel for this
+    // Wrong values are a failed verification; a kernel that gives none does not work on this
     // machine.
     throw Error(
         verdict.ran ? ErrorCode::verification : ErrorCode::refused,
@@ -224,8 +224,8 @@ void Kernelizing::refuse_failed(const std::string& site, const Verdict& verdict)
              "nothing was written; exclude the site, or leave out --strict to keep its original"});
 }
 
-// What failed is taken out of the plan, which is then applied to the untouched file. Whether
-// anything did.
+// Takes failed sites out of the plan, which is then applied to the untouched file. Returns whether
+// there were any.
 bool Kernelizing::put_back_failed(Kernelized& made,
                                   const std::map<std::string, Verdict>& verdicts) {
     bool any = false;

@@ -1,5 +1,5 @@
 #pragma once
-// What kernelize and bench have in common: the model of a request, kernelized as its mapping says,
+// The common part of kernelize and bench: the model of a request, kernelized as its mapping says,
 // with every kernel tried in a child process first, and verified on its inputs.
 
 #include "base/json.h"
@@ -24,16 +24,16 @@ public:
     Kernelizing& operator=(const Kernelizing&) = delete;
 
     Kernelized kernelize();
-    // Where the model runs to be verified or measured: the GPU that it is for, if there is one
-    // here.
+    // Where the model runs to be verified or measured: the GPU that it is for, if this machine has
+    // one.
     std::optional<torch::Device> gpu() const { return options_.prove_on; }
-    // For the inputs of the request, which must have some.
+    // The context of a verification on the request's inputs, which must exist.
     runtime::VerificationContext verification(const Report& report) const;
-    // Puts back what is not right, or throws Error, as the request says. Returns what was found out
-    // of each site that had been replaced. The sizes that the original accepts stay in the context.
+    // Puts back sites that are not right, or throws Error, as the request says. Returns the verdict
+    // on each site that had been replaced. The context keeps the sizes that the original accepts.
     std::map<std::string, runtime::Verdict> verify_sites(Kernelized& made,
                                                          runtime::VerificationContext& context);
-    // Throws Error(verification) if the model is not right as it was converted.
+    // Throws Error(verification) if the conversion made the model wrong.
     void verify_conversion(Kernelized& made, const runtime::VerificationContext& context) const;
     // Throws Error(verification) if the model as a whole is not right.
     void verify_whole(Kernelized& made, const runtime::VerificationContext& context) const;
@@ -53,8 +53,8 @@ private:
     std::unique_ptr<runtime::PlannedModel> planned_;  // how the model was made, for another of them
 };
 
-// What a report says of a verification: "shapes", the given ones and others that the original
-// accepts, and "tolerance", how many times the error that the rule allows was allowed.
+// A verification in a report: "shapes", the given ones and others that the original accepts, and
+// "tolerance", the factor on the error that the rule allows.
 base::Json verified_on(const runtime::VerificationContext& context);
 
 }  // namespace twinkle::worker
