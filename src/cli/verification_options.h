@@ -1,5 +1,5 @@
 #pragma once
-// The options of kernelize that say whether and how its result is compared with the original.
+// The options of kernelize that say whether and how to compare its result with the original.
 
 #include "base/json.h"
 #include "cli/command.h"
@@ -11,12 +11,12 @@ Option verify_option();
 Option no_verify_option();
 Option tolerance_option();
 
-// Into a request: inputs mean verification, but of a model for another machine. Throws
+// Adds them to a request: inputs turn verification on, except for another machine. Throws
 // Error(malformed).
 void add_verification(protocol::Request& request, const Arguments& arguments);
 
-// The last lines of a report: on which shapes the model was compared with its original, or that it
-// was not, and how it would be.
+// The last lines of a report: the shapes on which the model was compared with its original, or that
+// it was not, and how to do so.
 std::string verification_text(const protocol::Request& request, const base::Json& report,
                               std::size_t columns);
 
