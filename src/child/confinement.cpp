@@ -97,7 +97,8 @@ void add_gpu(SystemFiles& files) {
     files.devices.emplace_back("/proc/self/task");  // it gives names to its threads
 }
 
-// Capabilities bypass the remaining limits; Landlock limits reading even with them.
+// Drops capabilities, which bypass the remaining limits; keeps the one to read, which Landlock
+// limits.
 void drop_capabilities() {
     __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
     __user_cap_data_struct data[2]{};

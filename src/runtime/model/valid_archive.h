@@ -13,11 +13,11 @@ namespace twinkle::runtime {
 
 struct Validity {
     std::optional<std::string> problem;  // none: it can be loaded
-    // Of the source ranges; only messages need them, and recognizing a trace.
+    // Whether the source ranges can be read; only messages need them, and recognizing a trace.
     bool readable_origin = true;
     // Reading the model runs code of it, in TorchScript.
     bool runs_code = false;
-    // What that code, or a class that reading instantiates, does that it must not do unasked.
+    // Forbidden effects of that code, or of a class that reading instantiates.
     std::optional<std::string> reaches_out;
 };
 
