@@ -13,10 +13,10 @@ namespace {
 
 using torch::jit::Module;
 
-// Below this, malloc gives back what was freed before.
+// Below this size malloc reuses freed memory.
 constexpr double large_bytes = 4e6;
 
-// `torch` as ever; `pack` and `community_…`: namespaces of operators.
+// Resolves `torch` as usual; `pack` and `community_…` are namespaces of operators.
 struct OperatorResolver : torch::jit::Resolver {
     explicit OperatorResolver(std::string pack_namespace) : pack(std::move(pack_namespace)) {}
     std::shared_ptr<torch::jit::SugaredValue> resolveValue(
@@ -30,7 +30,7 @@ struct OperatorResolver : torch::jit::Resolver {
     std::string pack;
 };
 
-// Random numbers; making new ones for every large tensor would take longer than measuring.
+// Random numbers from one buffer; new ones for every large tensor would take longer than measuring.
 at::Tensor random(int64_t elements, at::ScalarType dtype) {
     static const at::Tensor some = at::randn({1 << 20});
     const int64_t times = (elements + some.numel() - 1) / some.numel();
@@ -82,7 +82,7 @@ Contestant backward_contestant(const std::string& name, Module module, bool with
             }};
 }
 
-// PyTorch's own copy of as many bytes as must be moved, half of them read.
+// PyTorch's own copy of the same number of bytes, half of them read.
 Contestant copy(const Case& c) {
     const int64_t elements = static_cast<int64_t>(bytes_moved(c)) / 2 / c10::elementSize(c.dtype);
     const auto sources = std::make_shared<std::vector<at::Tensor>>();
@@ -100,7 +100,7 @@ std::vector<at::Tensor> tensors_of(const c10::IValue& value) {
     return tensors;
 }
 
-// Measuring what is wrong would be of no use. (Half precisions are rounded in different places.)
+// Measuring wrong results would be useless. (Half precisions are rounded in different places.)
 void check_same(const Case& c, const std::string& name, const c10::IValue& result,
                 const c10::IValue& original) {
     const double most = c.dtype == at::kFloat ? 1e-5 : c.dtype == at::kHalf ? 4e-3 : 3e-2;
@@ -116,7 +116,7 @@ void check_same(const Case& c, const std::string& name, const c10::IValue& resul
     }
 }
 
-// Not every kernel takes every dtype.
+// Not every kernel supports every dtype.
 bool runs(const Contestant& contestant, const Values& inputs) {
     try {
         contestant.run(inputs);
@@ -185,7 +185,7 @@ std::vector<Contestant> contestants(const Case& c, const std::string& pack_names
     small.tokens = std::min<int64_t>(c.tokens, 16);
     const Values inputs = make_inputs(small).front();
     const auto tried = layers(small, pack_namespace, community);
-    // Others than were tried: what TorchScript has optimized for small inputs would stay.
+    // Fresh ones: TorchScript would keep what it has optimized for the small inputs of the trial.
     std::vector<Contestant> all = layers(c, pack_namespace, community);
     if (tried.back().name == "community" && !runs(tried.back(), inputs)) all.pop_back();
     const c10::IValue original = tried[1].run(inputs);

@@ -1,5 +1,5 @@
 #pragma once
-// What is measured against what, for one operation on one size of input.
+// The contestants for one operation on one size of input.
 
 #include <torch/script.h>
 
@@ -29,14 +29,14 @@ struct Contestant {
 // Bytes that must be read and written.
 double bytes_moved(const Case& c);
 
-// The inputs of the calls, which take turns.
+// The inputs of the calls, used in turn.
 std::vector<Values> make_inputs(const Case& c);
 
 // pack: the layer calling the pack's operator, as a kernelized model does; torchscript, frozen: the
-// original's code; community: the layer of kernels-community, where its library is loaded and takes
-// the dtype; copy: as many bytes moved by PyTorch's own multi-threaded copy. Where results are
-// large, each once more with memory that is there already.
-// Throws where one of them computes something else than the original.
+// original's code; community: the layer of kernels-community, if its library is loaded and supports
+// the dtype; copy: as many bytes moved by PyTorch's own multi-threaded copy. If results are large,
+// each once more with memory that exists already. Throws if one of them computes something else
+// than the original.
 std::vector<Contestant> contestants(const Case& c, const std::string& pack_namespace,
                                     bool community);
 

@@ -3,7 +3,7 @@
 namespace bench {
 namespace {
 
-// Of those that are another operator's, or that transformers does not train with.
+// False for gradients that are another operator's, or that transformers does not train with.
 bool has_own_gradient(const Operation& operation) {
     return operation.inputs != Inputs::rotary && !operation.name.starts_with("add_") &&
            operation.name != "rms_norm (Olmo)";

@@ -1,4 +1,4 @@
-// Loads a model, kernelizes it and saves it, and says as JSON how long each step took:
+// Loads a model, kernelizes it and saves it, and prints as JSON how long each step took:
 // kernelize_steps MODEL OUTPUT [MAPPING]. Without a mapping it is LibTorch alone: torch::jit::load
 // and Module::save.
 #include <sys/resource.h>

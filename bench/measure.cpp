@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A sample is as many calls as take about so long.
+// A sample consists of as many calls as take about this long.
 constexpr double sample_seconds = 1e-4;
 constexpr size_t least_rounds = 5, most_rounds = 4000;
 
@@ -20,7 +20,7 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Every call takes the inputs that were used longest ago: nobody finds in the cache what the one
+// Every call uses the least recently used inputs, so that none finds in the cache what the one
 // before has read.
 double sample(Contestant& contestant, const std::vector<Values>& inputs, int calls) {
     static size_t next = 0;
@@ -51,7 +51,7 @@ std::vector<Timing> measure(std::vector<Contestant> contestants, const std::vect
         calls.push_back(std::max(1, static_cast<int>(sample_seconds / seconds)));
     }
     std::vector<std::vector<double>> samples(contestants.size());
-    // In another order every round: who comes after whom decides what is in the cache.
+    // Shuffles every round: the order decides what is in the cache.
     std::vector<size_t> order(contestants.size());
     std::iota(order.begin(), order.end(), 0);
     std::mt19937 random;  // the same orders every time

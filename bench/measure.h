@@ -13,8 +13,8 @@ struct Timing {
     double least, low, median, high;  // seconds a call; low and high: quartiles
 };
 
-// One sample of each in turn, so that whatever disturbs the machine disturbs all, in an order that
-// changes. For about `budget` seconds, and at least a few rounds.
+// Takes one sample of each in turn, so that a disturbance of the machine affects all, in a changing
+// order. For about `budget` seconds, and at least a few rounds.
 std::vector<Timing> measure(std::vector<Contestant> contestants, const std::vector<Values>& inputs,
                             double budget);
 

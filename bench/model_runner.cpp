@@ -66,7 +66,7 @@ Contestant load(const std::string& path) {
         [module](const at::Tensor& inputs) mutable { return module.forward({inputs}).toTensor(); }};
 }
 
-// Those of models.py.
+// The tokens of models.py.
 at::Tensor tokens(int64_t count) {
     return (at::arange(count, at::kLong) * 7919).remainder(999).add(1).unsqueeze(0).to(device);
 }

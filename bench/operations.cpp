@@ -9,7 +9,7 @@ std::string forward(const std::string& parameters, const std::string& expression
     return "def forward(self, " + parameters + "):\n    return " + expression + "\n";
 }
 
-// An activation: torch.nn's, or the formula as it stands in transformers.activations.
+// An activation: torch.nn's, or the formula in transformers.activations.
 Operation activation(const std::string& name, const std::string& expression) {
     return {name, Inputs::one, 2, forward("x", expression), forward("x", "pack." + name + "(x)"),
             ""};
@@ -25,7 +25,7 @@ Operation gated(const std::string& name, const std::string& act) {
             ""};
 }
 
-// The same of Phi3MLP.forward, where one projection computes both.
+// The same part of Phi3MLP.forward, where one projection computes both.
 Operation halves(const std::string& name, const std::string& expression) {
     return {name,
             Inputs::halves,
@@ -64,7 +64,7 @@ def forward(self, x):
     return operation;
 }
 
-// The norms of transformers. As in a saved model, 6 is torch.float32.
+// The norms of transformers. 6 is torch.float32, as in a saved model.
 const std::string normalize = R"(
     input_dtype = x.dtype
     x = x.to(6)
@@ -102,7 +102,7 @@ std::vector<Operation> norms() {
          "def norm(self, x):\n    return " + layer_norm + "\n" + add +
              "    return self.norm(residual), residual\n",
          forward("x, residual", "pack.add_layer_norm(x, residual, " + weight_bias_eps + ")"), ""},
-        // BERT does not use the sum again, the operator writes it anyway.
+        // BERT does not use the sum again; the operator writes it anyway.
         {"add_layer_norm (BERT)", Inputs::two, 3,
          "def norm(self, x):\n    return " + layer_norm + "\n" + both +
              "    return self.norm(x + residual)\n",

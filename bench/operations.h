@@ -1,12 +1,12 @@
 #pragma once
-// The operations that are measured: for each, what people would run instead of the pack.
+// The measured operations, each with what people would run instead of the pack.
 
 #include <string>
 #include <vector>
 
 namespace bench {
 
-// What a layer is called with; the tensors are [tokens, width] unless said.
+// The inputs of a layer; tensors are [tokens, width] unless noted.
 enum class Inputs {
     one,     // x
     two,     // gate and up, or x and residual
@@ -24,7 +24,8 @@ struct Operation {
     std::string original, pack;
     std::string community;  // empty: kernels-community has none for the CPU
     int rotary_size = 128;  // R
-    // `pack` computes the gradients, its first input being the result's; `original` is the forward.
+    // `pack` computes the gradients; its first input is the result's gradient. `original` is the
+    // forward.
     bool backward = false;
 };
 

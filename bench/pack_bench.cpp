@@ -1,5 +1,5 @@
-// The operators of the bundled pack against TorchScript, kernels-community's and a copy, on this
-// CPU, in one run.
+// Compares the operators of the bundled pack with TorchScript, kernels-community's and a copy, on
+// this CPU, in one run.
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 #include <torch/version.h>
@@ -65,7 +65,7 @@ void load(const std::string& library) {
     if (!dlopen(library.c_str(), RTLD_NOW)) throw std::runtime_error(dlerror());
 }
 
-// The namespace of its operators.
+// Loads it and returns the namespace of its operators.
 std::string load_pack(const std::string& folder) {
     for (const auto& file : std::filesystem::directory_iterator(folder)) {
         if (file.path().extension() != ".so") continue;

@@ -1,7 +1,7 @@
-// What looking for the patterns of a mapping costs in a model, without replacing anything, and what
-// finding its functions in a trace does: pattern_search MAPPING MODEL… prints for each model as
-// JSON what there is of it, the places that were found, and for each stage the seconds of processor
-// time and of the clock: the shortest of many rounds and their median; and those of the first.
+// Measures the search for a mapping's patterns in a model, without replacing anything, and the
+// search for its functions in a trace: pattern_search MAPPING MODEL… prints for each model as JSON
+// its size, the places found, and for each stage the seconds of processor time and of the clock:
+// the shortest of many rounds and their median; and those of the first.
 #include "runtime/graph/graph_walk.h"
 #include "runtime/graph/sites.h"
 #include "runtime/patterns/pattern_sites.h"
@@ -22,7 +22,7 @@ namespace {
 using namespace twinkle::runtime;
 constexpr int rounds = 15;
 
-// The machine may do other work: processor time does not count that.
+// The machine may do other work, which processor time does not count.
 double seconds(clockid_t clock) {
     timespec now{};
     clock_gettime(clock, &now);
@@ -56,7 +56,7 @@ void print(const char* stage, const Times& one) {
                 one.clock.front(), one.clock[rounds / 2]);
 }
 
-// Of every graph that the methods of the model reach, once each: constants and all.
+// The nodes of every graph that the methods of the model reach, each once, constants included.
 std::size_t nodes_of(const FlatGraph& flat) {
     std::set<const torch::jit::Graph*> graphs;
     std::size_t nodes = 0;

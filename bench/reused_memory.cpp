@@ -10,7 +10,7 @@
 namespace bench {
 namespace {
 
-// PyTorch asks for memory with nothing but its address too, and gives it back so.
+// PyTorch also allocates through raw pointers, and frees by address alone.
 class ReusingAllocator : public c10::Allocator {
 public:
     explicit ReusingAllocator(c10::Allocator* original) : original_(original) {}
@@ -57,7 +57,7 @@ private:
     std::unordered_map<void*, size_t> sizes_;  // of all that is kept or will be
 };
 
-// PyTorch keeps a pointer to its allocator to the end.
+// PyTorch keeps a pointer to its allocator for the life of the process.
 ReusingAllocator* allocator = nullptr;
 
 void ReusingAllocator::free(void* memory) {

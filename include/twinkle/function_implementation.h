@@ -1,5 +1,6 @@
 #pragma once
-// What a program gives for a function of a model: a C++ function, or words for something else.
+// What a program gives to replace a function of a model: a C++ function, or text that names
+// another.
 
 #include "twinkle/implementation.h"
 
@@ -35,7 +36,7 @@ struct Signature<R (C::*)(A...)> : Signature<R (*)(A...)> {};
 template <class F>
 concept Typed = requires { typename Signature<std::decay_t<F>>::Result; };
 
-// As TorchScript writes it, for messages.
+// The type's name in TorchScript, for messages.
 template <class T>
 struct TypeName {
     static std::string text() {
@@ -82,10 +83,10 @@ c10::IValue call(F& function, std::vector<c10::IValue>& arguments, std::index_se
 }  // namespace detail
 
 // One of: nothing; "fast.py:add", a Python file and a function in it; "op:namespace::name"; an
-// operator or function of a kernel; a C++ function of tensors, numbers, texts, flags, lists and
+// operator or function of a kernel; a C++ function of tensors, numbers, strings, flags, lists and
 // tuples of them, and optional ones. A C++ function is called from whatever thread runs the model,
-// and in training too: one whose gradients LibTorch cannot record is given as an object with
-// has_backward = false.
+// and in training too: if LibTorch cannot record its gradients, pass an object with has_backward =
+// false.
 class TWINKLE_API FunctionImplementation {
 public:
     FunctionImplementation() = default;
@@ -119,7 +120,7 @@ private:
     std::optional<Implementation> callable_;
 };
 
-// Something that gives the implementation when it is needed.
+// Provides the implementation on demand.
 struct TWINKLE_API FunctionRepository {
     virtual ~FunctionRepository() = default;
     virtual Implementation load() = 0;

@@ -47,25 +47,25 @@
 namespace twinkle {
 
 struct GraphOptions {
-    // A full cache gives up the graph that was used longest ago, for a shape that is used more than
-    // twice as often.
+    // A full cache evicts the least recently used graph, for a shape that is used more than twice
+    // as often.
     std::size_t max_graphs = 16;
-    // Of device memory that all graphs together may hold; 0: a quarter of what is free when the
-    // first one is captured.
+    // Limit on the device memory of all graphs together, in bytes; 0: a quarter of what is free
+    // when the first one is captured.
     std::size_t max_bytes = 0;
     int warm_up = 3;  // runs before a capture: libraries initialize themselves in the first
-    // The model is frozen for this object, sharing its weights. What cannot be frozen runs as it
-    // is; calls whose capture failed run with LibTorch's own settings. Freezing may join matrix
+    // Freezes the model for this object; weights stay shared. A model that cannot be frozen runs as
+    // it is; calls whose capture failed run with LibTorch's own settings. Freezing may join matrix
     // products with the same input, whose weights are then copied.
     bool freeze = true;
-    // Of a frozen model: let LibTorch's fuser join what is left between kernels. It compiles for
+    // Lets LibTorch's fuser join what is left between kernels of a frozen model. It compiles for
     // the first shapes, in the first runs, and profiles every one.
     bool fuse = false;
     // False: results are handed out as they are, and the next replay writes over them.
     bool clone_outputs = true;
-    // Capture models that write into their own tensors (a cache of keys and values). They run
-    // warm_up + 1 times more on the same inputs than they are called: right where the same inputs
-    // write the same values.
+    // Capture models that write into their own tensors (a KV cache). They run warm_up + 1 times
+    // more often than they are called, on the same inputs: correct if the same inputs write the
+    // same values.
     bool may_write_state = false;
 };
 
@@ -93,7 +93,7 @@ public:
     c10::IValue forward(std::vector<c10::IValue> inputs, const torch::jit::Kwargs& named = {});
 
     // Captures for inputs of this kind now, before the first call: runs on copies of them. Returns
-    // why it cannot; none: the next forward() replays.
+    // why it cannot; nullopt: the next forward() replays.
     std::optional<std::string> prepare(std::vector<c10::IValue> inputs,
                                        const torch::jit::Kwargs& named = {});
 

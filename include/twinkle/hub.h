@@ -19,8 +19,8 @@ namespace twinkle::hub {
 
 struct ClientOptions {
     std::string endpoint{};  // empty: HF_ENDPOINT, else the public Hub
-    // Empty: HF_TOKEN, HUGGING_FACE_HUB_TOKEN, HF_TOKEN_PATH. To an endpoint without https on
-    // another machine it is sent with TWINKLE_TOKEN_OVER_HTTP=1 only.
+    // Empty: HF_TOKEN, HUGGING_FACE_HUB_TOKEN, HF_TOKEN_PATH. It goes to an endpoint without https
+    // on another machine only if TWINKLE_TOKEN_OVER_HTTP=1.
     std::string token{};
     std::filesystem::path cache_dir{};  // empty: KERNELS_CACHE, HF_HUB_CACHE, HF_HOME, …
     std::string user_agent{};           // of your program: "my-server/2.1"
@@ -28,13 +28,13 @@ struct ClientOptions {
     // Repositories ("org/name", "org/*") that are let in though the Hub does not vouch for their
     // publisher.
     std::vector<std::string> trust{};
-    // Things a person should know. Called from the thread that works.
+    // Receives warnings for the user, on the thread that works.
     std::function<void(std::string_view)> warn{};
-    // Bytes received and bytes in all, of the running call.
+    // Receives the bytes received and the total bytes of the running call.
     std::function<void(std::uint64_t, std::uint64_t)> progress{};
 };
 
-// Which state of a repository: at most one of them.
+// Selects a state of a repository: at most one of the two.
 struct KernelRequest {
     // A version (branch v<int>), or a release: "0.1.0", ">=0.1,<0.3". Neither this nor a revision:
     // the newest version.
@@ -68,8 +68,8 @@ struct FetchOptions {
 
 // All calls throw twinkle::Error: not_found, unreachable, refused (publisher not trusted),
 // verification (wrong bytes), out_of_date, failed, malformed, interrupted. Whatever happens,
-// nothing wrong or half becomes visible in the cache, and what has arrived is resumed by the next
-// call.
+// nothing wrong or incomplete becomes visible in the cache, and the next call resumes what has
+// arrived.
 //
 // Thread-safe: calls of several threads wait for each other. Several clients, and other processes,
 // can use one cache at the same time.
@@ -82,13 +82,14 @@ public:
     Client(Client&&) noexcept;
     Client& operator=(Client&&) noexcept;
 
-    // The build that the target uses, with those it depends on; the wanted one is the first. What
-    // is in the cache is not downloaded again. Without a network: an exact version or revision that
-    // was fetched before.
+    // The build that the target uses, followed by its dependencies. A build in the cache is not
+    // downloaded again. Without a network: an exact version or revision that was fetched
+    // before.
     std::vector<FetchedKernel> get(const std::string& repo_id, const KernelRequest& request = {});
 
-    // Is there a build for the target's own backend, as in Python? False also where there is no
-    // such repository or version. As get(), it refuses a publisher that is not trusted.
+    // Is there a build for the target's own backend, as has_kernel in Python asks? False also if
+    // there is no such repository or version. Like get(), it refuses a publisher that is not
+    // trusted.
     bool has(const std::string& repo_id, const KernelRequest& request = {});
 
     // A project is a folder with twinkle.toml or pyproject.toml. Returns the lock's path.
@@ -97,7 +98,7 @@ public:
     std::vector<FetchedKernel> fetch(const std::filesystem::path& project,
                                      const FetchOptions& options = {});
 
-    // From any thread: the running call ends with Error(interrupted).
+    // Callable from any thread: the running call ends with Error(interrupted).
     void cancel();
 
 private:

@@ -1,5 +1,5 @@
 #pragma once
-// Something to call: an operator or function of a kernel, or a function of the program.
+// A callable: an operator or function of a kernel, or a function of the program.
 
 #include "twinkle/api.h"
 
@@ -15,7 +15,7 @@
 
 namespace twinkle {
 
-// What a call returns: an at::Tensor where one is wanted, any value of TorchScript else.
+// A call's result; converts to at::Tensor, or is any value of TorchScript.
 struct Result {
     c10::IValue value;
 
@@ -24,8 +24,8 @@ struct Result {
     }
 };
 
-// Something that can be called with tensors, numbers, truth values, text, lists of them and None
-// (c10::IValue()). Integers serve as floats where floats are due.
+// Callable with tensors, numbers, booleans, strings, lists of them and None (c10::IValue()).
+// Integers are accepted as floats.
 //
 // Calls throw Error(malformed) for arguments that do not fit, Error(refused) for what cannot be
 // compiled for them, Error(failed) where the kernel itself throws.
@@ -34,9 +34,9 @@ public:
     using Keywords = std::map<std::string, c10::IValue>;
     using Body = std::function<c10::IValue(std::vector<c10::IValue>, const Keywords&)>;
 
-    // `parameters`: the types that it takes, as TorchScript writes them; none: that is not known.
-    // `differentiable`: what it calls records gradients, as LibTorch's operators do, so that it can
-    // stand for a function in training.
+    // `parameters`: the parameter types as TorchScript writes them; nullopt: unknown.
+    // `differentiable`: calls record gradients, as LibTorch's operators do, so that it can replace
+    // a function in training.
     Implementation(std::string name, Body body,
                    std::optional<std::vector<std::string>> parameters = {},
                    bool differentiable = true)
@@ -54,8 +54,8 @@ public:
     }
     const std::string& name() const { return name_; }
     const std::optional<std::vector<std::string>>& parameters() const { return parameters_; }
-    // Operators of kernels without an autograd kernel are not, nor are functions of a kernel, which
-    // are compiled for inference where they are called by themselves.
+    // False for operators of kernels without an autograd kernel, and for functions of a kernel:
+    // called by themselves, they are compiled for inference.
     bool is_differentiable() const { return differentiable_; }
 
 private:

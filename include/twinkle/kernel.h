@@ -21,14 +21,14 @@ public:
     FunctionInfo(std::string name, std::string signature)
         : name_(std::move(name)), signature_(std::move(signature)) {}
     const std::string& name() const { return name_; }
-    // As it is written: "gelu_fast(out: torch.Tensor, x: torch.Tensor) -> None"
+    // As the source has it: "gelu_fast(out: torch.Tensor, x: torch.Tensor) -> None"
     const std::string& signature() const { return signature_; }
 
 private:
     std::string name_, signature_;
 };
 
-// A kernel in this process, for good. Copies are the same kernel. Thread-safe.
+// A kernel, loaded into this process for good. Copies are the same kernel. Thread-safe.
 class TWINKLE_API Kernel {
 public:
     const std::string& name() const;    // "org/name@1", or that of its folder
@@ -38,7 +38,7 @@ public:
     std::vector<FunctionInfo> functions() const;
     const std::vector<std::string>& warnings() const;  // of finding it
 
-    // Throws Error(not_found) with what there is instead. The overload is chosen by the arguments.
+    // Throws Error(not_found) and lists the operators there are. Arguments choose the overload.
     Implementation op(const std::string& name) const;
     // A function of the package, or of a module of it ("layers.helper"); compiled once for each
     // combination of argument types.
@@ -61,23 +61,23 @@ struct KernelOptions {
     const Registry* registry = nullptr;  // whose lock and hub client are used; none: the process's
 };
 
-// From the lock or the cache; downloaded where a hub client is set. Verified, then loaded: a second
+// From the lock or the cache; downloaded if a hub client is set. Verified, then loaded: a second
 // call gives the same kernel. Versions 1 and 2 of a repository can be loaded side by side. Throws
-// Error: not_found (with the `twinkle fetch` that is missing), unreachable, verification, refused.
+// Error: not_found (with the `twinkle fetch` to run), unreachable, verification, refused.
 TWINKLE_API Kernel get_kernel(const std::string& repo_id, const KernelOptions& options = {});
-// Whether there is a build for options.device, else for LibTorch's own backend: as in Python, one
-// for the CPU does not count on a GPU, though get_kernel takes it where there is no other. Refuses
-// a publisher that get_kernel refuses. Loads nothing, downloads nothing.
+// Whether there is a build for options.device, else for LibTorch's own backend. As in Python, a CPU
+// build does not count on a GPU, though get_kernel takes it if there is no other. Refuses the
+// publishers that get_kernel refuses. Loads nothing, downloads nothing.
 TWINKLE_API bool has_kernel(const std::string& repo_id, const KernelOptions& options = {});
 // A build, a folder of builds, or a plain Python package.
 TWINKLE_API Kernel get_local_kernel(const std::filesystem::path& folder,
                                     const KernelOptions& options = {});
-// What a lock (options.lockfile, else the registry's) says; it must name the repository.
+// The build that a lock (options.lockfile, else the registry's) pins; it must name the repository.
 TWINKLE_API Kernel get_locked_kernel(const std::string& repo_id, const KernelOptions& options = {});
-// The one kernel of a lock; or, with options.lockfile, the named one. Never asks the network.
+// The one kernel of a lock; or, with options.lockfile, the named one. Never uses the network.
 TWINKLE_API Kernel load_kernel(const std::string& lockfile_or_repo_id,
                                const KernelOptions& options = {});
-// Everything that was loaded so far, by whatever call, in the order of loading.
+// All kernels that any call has loaded, in the order of loading.
 TWINKLE_API std::vector<Kernel> get_loaded_kernels();
 
 }  // namespace twinkle

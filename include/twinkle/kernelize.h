@@ -2,11 +2,11 @@
 // Kernelize: replaces layers of a saved TorchScript model by kernels, as a mapping says.
 //
 // A site is one instance of a bound class. Every site ends in the report: replaced, or kept with
-// the reason. A model is changed in place, whether it has run before or not, and so is everything
-// that shares its code: a Module that is the same object, a torch::jit::Method taken before, a copy
-// made by deepcopy(). clone() makes a copy of its own. An instance that gets a class of its own
-// becomes a new object of the model. On an error it may be partly changed and should be loaded
-// again.
+// the reason. The model is changed in place, whether it has run before or not, and so is
+// everything that shares its code: a Module that is the same object, a torch::jit::Method taken
+// before, a copy made by deepcopy(). clone() makes an independent copy. An instance that gets a
+// class of its own becomes a new object of the model. After an error the model may be partly
+// changed: load it again.
 //
 // Thread-safety: different models may be kernelized by different threads; one model by one at a
 // time.
@@ -46,30 +46,31 @@ TWINKLE_API FallbackSet parse_fallbacks(const std::vector<std::string>& words);
 struct KernelizeOptions {
     std::optional<std::string>
         mode{};  // inference, training, …; none: what the model's training says
-    // None: that of the first parameter. One that is named is where the model will run: another
-    // device that its code names gives way to that of its weights.
+    // None: that of the first parameter. A named device is where the model will run: other devices
+    // that its code names become that of its weights.
     std::optional<std::string> device{};
     // bfloat16, float16 or float32: the model is converted first, weights and the constants in its
-    // code. Error(refused) where it cannot be told what a constant means. None: it stays as it is.
+    // code. Error(refused) if the meaning of a constant cannot be determined. None: it stays as it
+    // is.
     std::optional<std::string> dtype{};
     std::vector<std::string> only{};  // globs over sites; empty: all
     std::vector<std::string> exclude{};
-    // False: for a machine that is not this one. Operators are declared as the mapping has them,
-    // and no library of a kernel is opened; the model cannot be run in this process.
+    // False: for another machine. Operators are declared as the mapping has them, and no library of
+    // a kernel is opened; the model cannot be run in this process.
     bool load_kernels = true;
     FallbackSet fallback = default_fallbacks();
     bool strict = false;  // a site that is bound but kept is Error(refused)
-    // What forward is called with. A call that a trace has inlined is replaced only where a run of
-    // the model on these proves how: its kernel runs for that.
+    // Inputs of forward. A call that a trace has inlined is replaced only if a run of the model on
+    // these proves how: its kernel runs for that.
     std::vector<c10::IValue> inputs{};
     std::unordered_map<std::string, c10::IValue> named_inputs{};
-    // Open no library of a kernel in this process, as it is code of others: confined child
-    // processes open them, say what operators they have, and prove. The model is to be saved: it
+    // Opens no library of a kernel in this process, because it is foreign code: confined child
+    // processes open them, list their operators, and prove. For a model that will be saved: it
     // cannot be run here. Not in a process that has run models: a child has none of its threads.
     bool kernels_in_children = false;
-    // In a child process: on this device instead of the model's own.
+    // Proves on this device instead of the model's own, in a child process.
     std::optional<torch::Device> prove_on{};
-    // Asked of every site that a binding fits: a reason keeps the original.
+    // Called for every site that a binding fits; a reason keeps the original.
     std::function<std::optional<std::string>(const MappedLayer& layer, const std::string& site,
                                              const torch::jit::Module& instance)>
         unfit{};

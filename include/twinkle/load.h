@@ -1,6 +1,6 @@
 #pragma once
-// Loading of kernelized models: the model itself names the kernels that it needs; they are looked
-// for in folders that the user has chosen, hashed, and loaded before the model is.
+// Loads kernelized models. The model itself names the kernels that it needs; they are looked up in
+// folders that the user has chosen, hashed, and loaded before the model is.
 
 #include "twinkle/api.h"
 
@@ -18,8 +18,8 @@ struct LoadOptions {
     std::vector<std::filesystem::path> kernel_dirs{};
     // Where its tensors go: torch::kCUDA is the current GPU, {torch::kCUDA, 1} the second.
     torch::Device device = torch::kCPU;
-    // Told of every folder that is searched and every build that is looked at, and why it is not
-    // the one.
+    // Called for every folder that is searched and every build that is looked at, with why it is
+    // not the one.
     std::function<void(const std::string& attempt)> explain{};
 };
 
@@ -36,8 +36,8 @@ TWINKLE_API std::vector<RequiredKernel> required_kernels(const std::filesystem::
 // kernels.
 TWINKLE_API void load_required_kernels(const std::filesystem::path& model,
                                        const LoadOptions& options = {});
-// The same for an archive behind a reader, of which only the code is read. What is no TorchScript
-// archive is left to whoever loads it.
+// The same for an archive behind a reader; reads only its code. Leaves a file that is no
+// TorchScript archive to its loader.
 TWINKLE_API void load_required_kernels(
     const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& model,
     const LoadOptions& options = {});

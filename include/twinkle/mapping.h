@@ -69,8 +69,8 @@ struct MappedLayer {
     bool preset = false;  // from a preset, most of whose classes no model has
 };
 
-// What stands for a function: of a kernel (`kernel` and `function`), of Python text (`source` and
-// `function`), or an operator.
+// What replaces a function: a function of a kernel (`kernel` and `function`) or of Python text
+// (`source` and `function`), or an operator.
 struct FunctionCandidate {
     std::string kernel;    // MappedKernel::name; with `op` the kernel that has it
     std::string function;  // in the kernel's package, or a layer of it; or in `source`
@@ -92,8 +92,8 @@ struct TWINKLE_API MappedFunction {
     std::string full_name() const;
 };
 
-// Formulas that are replaced wherever the graphs of a model compute them, whatever their classes
-// and functions are called.
+// Formulas that are replaced wherever a model's graphs compute them, whatever its classes and
+// functions are called.
 struct MappedPattern {
     std::string name;                   // "add_rms_norm"
     std::string source;                 // the text of the Python file with the formulas …
@@ -125,7 +125,7 @@ struct TWINKLE_API Mapping {
 
     // Reads and validates; relative paths become absolute. Throws Error(malformed | not_found).
     static Mapping load(const std::filesystem::path& file);
-    // `folder` is what relative paths are relative to; `origin` is for messages.
+    // `folder` is the base of relative paths; `origin` names the text in messages.
     static Mapping parse(std::string_view json, const std::filesystem::path& folder,
                          std::string_view origin);
     // Sorted and stable: equal mappings give equal bytes. Ends with a newline.

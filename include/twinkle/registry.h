@@ -1,14 +1,14 @@
 #pragma once
 // Kernels that a program registers by itself, and models that are kernelized by them. The names are
-// those of the field's Python packages.
+// those of Python's `kernels` package.
 //
-// A function kernel stands for a function of a Python module, wherever a model calls it as one:
-// scripted code does, and traced code where the function was scripted.
+// A function kernel replaces a function of a Python module wherever a model calls it: in scripted
+// code, and in traced code if the function was scripted.
 //
-// A layer kernel stands under a kernel name, per device and mode; a kernel name is bound to classes
-// of saved models: by register_external_layer, by `classes`, else by the preset that is installed.
-// Kernels of the Hub are taken from the cache, as a lock or the cache itself says what a version
-// is; there is no network, unless a hub client is set.
+// A layer kernel is registered under a kernel name, per device and mode; a kernel name is bound to
+// classes of saved models: by register_external_layer, by `classes`, else by the installed preset.
+// Kernels of the Hub come from the cache, in the version that a lock or the cache itself says;
+// there is no network, unless a hub client is set.
 //
 // Thread-safety: everything here. A scope of use_kernel_mapping belongs to the thread that made it.
 
@@ -71,7 +71,7 @@ using KernelMapping = std::map<std::string, std::map<Device, ModeRepositories>>;
 // An instance of a class is replaced only where this holds.
 using InstanceCondition = std::function<bool(const torch::jit::Module& instance)>;
 
-// One layer kernel with everything that a manifest can say of it.
+// A layer kernel with everything that a manifest can say of it.
 struct LayerKernel {
     std::string kernel_name;
     std::string repo_id{};
@@ -93,8 +93,8 @@ struct LayerKernel {
     InstanceCondition condition{};
 };
 
-// What stands for a Python function that models call: exactly one of func_impl, repo, repo_id and
-// repo_path, or kernel_func_name alone, of the bundled kernels.
+// Replaces a Python function that models call. Exactly one of func_impl, repo, repo_id and
+// repo_path, or kernel_func_name alone, for the bundled kernels.
 struct FunctionKernel {
     std::string func_name;      // "add"
     std::string target_module;  // "my_pkg.math_ops"
@@ -111,9 +111,9 @@ struct FunctionKernel {
     std::filesystem::path lockfile{};
 };
 
-// What stands for a formula wherever a model computes it, whatever its classes and functions are
-// called: sources as of a function. A formula is a Python function in TorchScript's subset, with
-// the parameters and results of what stands for it.
+// Replaces a formula wherever a model computes it, whatever its classes and functions are called;
+// sources as for a function. A formula is a Python function in TorchScript's subset, with the
+// parameters and results of its replacement.
 struct PatternKernel {
     std::string name;                    // "add_rms_norm"
     std::vector<std::string> pattern{};  // "formulas.py:add_rms_norm"; several are of one file
@@ -138,14 +138,14 @@ struct TWINKLE_API Config {
     std::vector<std::string> trust{};       // repositories, as in a manifest
     std::vector<std::string> notes{};       // what of a file this version cannot use
 
-    // A twinkle.toml, a pyproject.toml or the same keys as JSON, with its includes and presets; the
-    // lock beside it holds. Throws Error(malformed | not_found).
+    // Reads a twinkle.toml, a pyproject.toml or the same keys as JSON, with its includes and
+    // presets; the lock beside it applies. Throws Error(malformed | not_found).
     static Config load(const std::filesystem::path& file);
-    // What an installed preset binds: "transformers".
+    // The bindings of an installed preset: "transformers".
     static Config preset(const std::string& name);
 };
 
-// Where kernels that are not in the cache come from.
+// A request for a kernel that is not in the cache.
 struct WantedKernel {
     std::string repo_id{};
     std::optional<KernelVersion> version{};
@@ -174,28 +174,28 @@ public:
 
     static Registry& of_process();
 
-    // Replaces what stands under the same name, device, range, mode and classes. Throws
+    // Replaces the entry of the same name, device, range, mode and classes. Throws
     // Error(malformed): an unknown device or mode, an empty range, a version beside a revision.
     void register_layer_kernel(LayerKernel layer);
     // Full class name without mangling ("transformers.models.qwen2.modeling_qwen2.Qwen2MLP"), or a
-    // glob. Of two calls that bind one class, here or by `classes`, the later one counts; with a
-    // condition, where it holds. Within one Config the first counts, as in a manifest.
+    // glob. If two calls bind one class, here or by `classes`, the later one wins; with a
+    // condition, where it holds. Within one Config the first wins, as in a manifest.
     void register_external_layer(const std::string& class_name, const std::string& kernel_name,
                                  InstanceCondition condition = {});
-    // Replaces what stands under the same module, name, device and mode. Throws Error(malformed):
-    // no source or several, an unknown device or mode.
+    // Replaces the entry of the same module, name, device and mode. Throws Error(malformed): no
+    // source or several, an unknown device or mode.
     void register_function_kernel(FunctionKernel function);
-    // Replaces what stands under the same name, device and mode. The file of the formulas is read.
-    // Throws Error(malformed | not_found).
+    // Replaces the entry of the same name, device and mode. Reads the file of the formulas. Throws
+    // Error(malformed | not_found).
     void register_pattern_kernel(PatternKernel pattern);
-    // Replaces what stands under the same name, device and range, in all modes. Without
-    // `inherit_mapping` everything registered before is gone.
+    // Replaces the entry of the same name, device and range, in all modes. Without
+    // `inherit_mapping` everything registered before is dropped.
     void register_kernel_mapping(const KernelMapping& mapping, bool inherit_mapping = true);
     void register_kernels(const Config& config);
-    // The lock (twinkle.lock or kernels.lock) that says what versions mean; empty: none.
+    // Sets the lock (twinkle.lock or kernels.lock) that resolves versions; empty: none.
     void use_lock(std::filesystem::path lockfile);
     void set_hub(HubAccess access);
-    // Everything that was registered, and the lock; the way to the Hub stays.
+    // Removes all registrations and the lock; access to the Hub stays.
     void clear();
 
     struct State;
@@ -239,7 +239,7 @@ void set_hub_client(Client client, Registry& registry = Registry::of_process()) 
                           }});
 }
 
-// Holds a mapping for this thread until it ends. Scopes nest, and end in the reverse order.
+// Applies a mapping on this thread for its lifetime. Scopes nest, and end in the reverse order.
 class TWINKLE_API MappingScope {
 public:
     MappingScope(KernelMapping mapping, bool inherit_mapping);
@@ -248,14 +248,14 @@ public:
     MappingScope& operator=(const MappingScope&) = delete;
 };
 
-// Extends what is registered for as long as the result lives; without `inherit_mapping` only
-// `mapping` holds.
+// Extends the registrations for the lifetime of the result; without `inherit_mapping` only
+// `mapping` applies.
 [[nodiscard]] inline MappingScope use_kernel_mapping(KernelMapping mapping,
                                                      bool inherit_mapping = true) {
     return {std::move(mapping), inherit_mapping};
 }
 
-// true: all cases but cannot-load; false: none; or the cases.
+// true: all cases but cannot-load; false: none; or a list of cases.
 struct UseFallback {
     FallbackSet cases;
 
@@ -278,16 +278,16 @@ struct ModelOptions {
     std::vector<std::string> exclude{};
     bool load_kernels = true;            // as in KernelizeOptions
     const Registry* registry = nullptr;  // none: that of the process
-    // What forward is called with: proves how to replace functions that a trace has inlined.
+    // Inputs of forward: they prove how to replace functions that a trace has inlined.
     std::vector<c10::IValue> inputs{};
 };
 
-// What of them a kernelize with a mapping takes too.
+// The part of them that kernelize takes with a mapping, too.
 TWINKLE_API KernelizeOptions kernelize_options(const ModelOptions& options);
 
-// Without a model: the functions that are registered now are replaced in every model that
-// twinkle::load or kernelize with a mapping sees from then on; those reports name them. Once more
-// with nothing registered ends it. torch::jit::load is not seen.
+// Without a model: registered functions are replaced in every model that twinkle::load, or
+// kernelize with a mapping, sees from then on; those reports name them. Calling it with nothing
+// registered ends that. torch::jit::load is not seen.
 TWINKLE_API Report kernelize_model(std::nullopt_t no_model, const ModelOptions& options = {});
 
 struct FunctionOptions {
@@ -301,8 +301,8 @@ struct FunctionOptions {
     std::vector<c10::IValue> inputs{};  // as of a model
 };
 
-// The functions alone, in place. Returns "module.function" for each of which a call was replaced,
-// sorted.
+// Applies the functions alone, in place. Returns "module.function" for each function with a
+// replaced call, sorted.
 TWINKLE_API std::vector<std::string> apply_function_kernel(torch::jit::Module& model,
                                                            const FunctionOptions& options = {});
 

@@ -1,5 +1,5 @@
 #pragma once
-// What kernelize did to a model: one entry per site, nothing replaced or kept silently.
+// The report of kernelize: one entry per site; nothing is replaced or kept silently.
 
 #include "twinkle/api.h"
 
@@ -13,7 +13,7 @@ namespace twinkle {
 
 enum class SiteStatus { replaced, kept, reverted };
 
-// What the mapping offers for a site.
+// A candidate of the mapping for a site.
 struct TWINKLE_API CandidateReport {
     std::string kernel;   // "twinkle-pack: RMSNorm"
     std::string variant;  // empty for a plain Python package
@@ -28,7 +28,7 @@ struct TWINKLE_API SiteReport {
     std::string kernel;   // "twinkle-pack: RMSNorm"; empty where nothing fits
     std::string variant;  // empty for a plain Python package
     std::string because;  // why it was taken, kept or put back
-    // In the order of preference; none for a site that the options leave out.
+    // In order of preference; empty for a site that the options leave out.
     std::vector<CandidateReport> candidates;
     // With --verify: the error against a double-precision run of the original, of the kernelized
     // site and of the original itself, and the bound that held. For a site the largest difference

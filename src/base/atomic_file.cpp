@@ -40,7 +40,7 @@ bool is_special(const fs::path& path) {
     return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
-// Where the bytes really go: a link is kept, its target replaced.
+// The file that is really written: a link is kept, its target replaced.
 fs::path follow(const fs::path& destination) {
     std::error_code error;
     if (fs::is_symlink(destination, error)) {
@@ -62,11 +62,11 @@ AtomicFile::AtomicFile(const fs::path& destination) : destination_(follow(destin
     std::error_code error;
     const fs::path folder =
         special ? fs::temp_directory_path(error) : fs::path(destination_).remove_filename();
-    // A file that may not be written is not replaced either, although its folder would allow it.
+    // A read-only file is not replaced, although its folder would allow it.
     if (exists && ::access(destination_.c_str(), W_OK) != 0) {
         throw_write_error(destination_, errno);
     }
-    // Half of the name at most, so that a destination of 255 bytes still works.
+    // Uses at most half of the name, so that a destination of 255 bytes still works.
     const std::string stem = "." + destination_.filename().string().substr(0, 100);
     for (int attempt = 0;; ++attempt) {
         temporary_ = folder / (stem + random_suffix());
@@ -107,8 +107,8 @@ void AtomicFile::commit() {
         return;
     }
     const UniqueFd fd(::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC));
-    // The data is on the disk before the name is; which of the two files a power cut right after
-    // the rename leaves is open, and either is whole.
+    // The data reaches the disk before the name does. After a power cut right after the rename
+    // either of the two files may be left, and both are complete.
     if (!fd || ::fdatasync(fd.get()) != 0 ||
         ::rename(temporary_.c_str(), destination_.c_str()) != 0) {
         throw_write_error(destination_, errno);

@@ -43,7 +43,7 @@ std::optional<std::string> from_base64(std::string_view text) {
             bytes += static_cast<char>(group >> bits & 0xff);
         }
     }
-    // Encoding again catches wrong padding and left-over bits at once.
+    // Encoding again detects both wrong padding and left-over bits.
     return to_base64(bytes) == text ? std::optional(bytes) : std::nullopt;
 }
 

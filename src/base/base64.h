@@ -1,5 +1,5 @@
 #pragma once
-// Standard base64 with padding, as digests of kernels are written.
+// Standard base64 with padding, the encoding of kernel digests.
 
 #include <optional>
 #include <string>

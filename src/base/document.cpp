@@ -42,7 +42,7 @@ public:
     void end_array() override { open_.pop_back(); }
 
 private:
-    // Pointers in open_ stay valid: while a container is open, nothing is added beside it.
+    // Pointers in open_ stay valid: nothing is added beside a container while it is open.
     Node& add(Node::Kind kind, TextPosition at) {
         Node* node = &root_;
         if (!open_.empty() && open_.back()->kind == Node::Kind::array) {

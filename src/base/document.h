@@ -1,6 +1,6 @@
 #pragma once
-// A JSON or TOML document as one tree in which every value knows where it stands, and a reader of
-// tables that turns everything unexpected into an error with file, line and column.
+// A JSON or TOML document as one tree in which every value has its position, and a reader of tables
+// that turns everything unexpected into an error with file, line and column.
 
 #include <cstdint>
 #include <filesystem>
@@ -41,7 +41,7 @@ std::string_view kind_name(Node::Kind kind);  // "a string", "a table", …
 
 Node parse_json_document(std::string_view text, std::string_view origin, JsonLimits limits = {});
 
-// Reads the keys of one table. Every key that is asked for counts as known; finish() refuses
+// Reads the keys of one table. Keys that were asked for are known; finish() refuses
 // others.
 class TableReader {
 public:
@@ -57,7 +57,7 @@ public:
     std::vector<std::string> strings(std::string_view key);  // absent: empty
     std::string required_string(std::string_view key);
 
-    // Values of a key that was found already.
+    // Converts a value that was found already; `key` is for messages.
     std::string as_string(const Node& value, std::string_view key) const;
     const Node& as_table(const Node& value, std::string_view key) const;
     const Node& as_array(const Node& value, std::string_view key) const;

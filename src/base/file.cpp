@@ -57,7 +57,7 @@ bool is_below(const fs::path& path, const fs::path& folder) {
 }
 
 // In a Hub cache <cache>/<repository>/snapshots/<commit>/… the files are links into
-// <repository>/blobs, or, in the newer layout, on from there into <cache>/blobs.
+// <repository>/blobs or, in the newer layout, on from there into <cache>/blobs.
 std::vector<fs::path> blob_folders(const fs::path& root) {
     for (fs::path part = root; part.has_relative_path(); part = part.parent_path()) {
         if (part.filename() == "snapshots") {
@@ -75,7 +75,7 @@ std::vector<fs::path> blob_folders(const fs::path& root) {
                                      .hint = "replace the link by a copy of the file"});
 }
 
-// True if the link is to be listed as a file.
+// Whether the link is to be listed as a file.
 bool follow_link(const fs::path& link, const fs::path& root, const std::vector<fs::path>& blobs) {
     std::error_code error;
     const fs::path target = fs::canonical(link, error);
@@ -112,7 +112,7 @@ std::string read_file(UniqueFd fd, const fs::path& path, std::string_view what,
     if (static_cast<std::uint64_t>(info.st_size) > limit) {
         refuse_size();
     }
-    // One byte more than fstat said, so that the end of the file is seen by the same read.
+    // One byte more than fstat said, so that the same read reaches the end of the file.
     contents.resize(static_cast<std::size_t>(info.st_size) + 1);
     std::size_t used = 0;
     while (const std::size_t got =

@@ -16,7 +16,7 @@ namespace twinkle::base {
 // not readable: failed. `what` names the file's role in messages ("manifest", "mapping", …).
 std::string read_file(const std::filesystem::path& path, std::string_view what,
                       std::uint64_t limit = 64u << 20);
-// The same of an open file, whose name is for messages; not open: errno says why.
+// The same for an open file; `path` is for messages. A file that is not open: errno says why.
 std::string read_file(UniqueFd file, const std::filesystem::path& path, std::string_view what,
                       std::uint64_t limit);
 
@@ -28,8 +28,8 @@ std::uint64_t stream_file(UniqueFd file, const std::filesystem::path& path, std:
                           const std::function<void(std::string_view)>& sink);
 
 // Writes through a temporary file in the same folder, fsync and rename: after a crash, a full disk
-// or a refused write, the old file is still there, whole, and no temporary file is left.
-// Permissions are those of the file that is replaced, else what the umask gives; a symbolic link
+// or a refused write, the old file is still there, complete, and no temporary file is left.
+// Permissions are those of the file that is replaced, else those of the umask; a symbolic link
 // stays and its target is replaced; a device or pipe is written to.
 void write_file_atomically(const std::filesystem::path& path, std::string_view contents);
 
@@ -51,15 +51,15 @@ private:
     std::filesystem::path temporary_;
 };
 
-// From the root, without "." and ".."; symbolic links stay as they are.
+// An absolute path without "." and ".."; symbolic links stay as they are.
 std::filesystem::path absolute_path(const std::filesystem::path& path);
 
-// A path for messages: relative to the current folder where that is shorter.
+// A path for messages: relative to the current folder if that is shorter.
 std::string display_path(const std::filesystem::path& path);
 
-// Every regular file below `root` as a sorted POSIX path relative to it. Symbolic links to files
-// are followed where they stay below root or in the blob folder of the Hub cache that root lies in,
-// else refused (Error(refused)); links to folders are not followed.
+// Every regular file below `root` as a sorted POSIX path relative to it. Follows symbolic links to
+// files if they stay below root or in the blob folder of the Hub cache that root lies in, else
+// throws Error(refused); does not follow links to folders.
 std::vector<std::string> list_files(const std::filesystem::path& root);
 
 }  // namespace twinkle::base

@@ -1,7 +1,7 @@
 #pragma once
-// What the file system tells of a file without reading it: device, inode, size, times of the last
-// change of its bytes and of its inode. Whoever can write to the disk directly, or set the clock,
-// can deceive it.
+// Identifies a file's contents without reading it: device, inode, size, times of the last change of
+// its bytes and of its inode. Whoever can write to the disk directly, or set the clock, can deceive
+// it.
 
 #include <chrono>
 #include <filesystem>
@@ -15,7 +15,7 @@ struct FileIdentity {
     std::chrono::system_clock::time_point changed;  // the later of the two times
 };
 
-// Of what a symbolic link leads to. None: there is no such file.
+// Follows symbolic links. None: there is no such file.
 std::optional<FileIdentity> identity_of(const std::filesystem::path& file);
 
 }  // namespace twinkle::base

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace twinkle::base {
 namespace {
 
-// From the root to the path: "a/b"; "." for the root itself. None: the path is not below it.
+// The path relative to the root: "a/b"; "." for the root itself. None: the path is not below it.
 std::optional<std::string> steps_to(const fs::path& path, const fs::path& root) {
     std::string_view rest = path.native();
     const std::string_view start = root.native();
@@ -38,7 +38,7 @@ UniqueFd open_root(const fs::path& root) {
     return UniqueFd(::open(root.empty() ? "." : root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-// Where a call with a descriptor of a folder and a name takes place.
+// An open folder and a name in it, the arguments of an …at() call.
 struct Place {
     UniqueFd folder;
     std::string name;
@@ -59,7 +59,7 @@ Place place_of(const fs::path& path, const fs::path& root) {
             steps->substr(slash + 1)};
 }
 
-// What closing descriptors does to errno stays here.
+// Preserves the call's errno when descriptors are closed.
 template <typename Call>
 int at_place(const fs::path& path, const fs::path& root, Call&& call) {
     int result = -1;
@@ -200,7 +200,7 @@ int Folder::replace(const fs::path& temporary, const fs::path& path) const {
     return -1;
 }
 
-// A file without a name until it is whole, where the system has such: a kill leaves nothing behind.
+// Uses a nameless file until it is complete, if the system has such: a kill leaves nothing behind.
 int Folder::write_file(const fs::path& path, std::string_view contents) const {
     const fs::path temporary = random_name_beside(path);
     const UniqueFd nameless = open(path.parent_path(), O_TMPFILE | O_WRONLY, 0666);

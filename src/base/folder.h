@@ -1,7 +1,7 @@
 #pragma once
 // A folder that others may write to, such as a shared cache. No symbolic link below it is followed:
-// nothing outside is read, written or removed, whatever somebody puts there and whenever. The
-// folder itself may be a link, and so may every folder above it.
+// nothing outside is read, written or removed, whatever anybody puts there at any time. The folder
+// itself may be a link, and so may every folder above it.
 
 #include <sys/stat.h>
 
@@ -16,8 +16,8 @@
 
 namespace twinkle::base {
 
-// Paths begin with root() and hold no "." or "..". Functions named after a call of the system
-// return as it does: -1, or no descriptor, with errno. ELOOP: a link is in the way (find_link).
+// Paths begin with root() and contain no "." or "..". Functions named after system calls return
+// what these do: -1, or no descriptor, with errno. ELOOP: a link is in the way (find_link).
 class Folder {
 public:
     explicit Folder(std::filesystem::path root) : root_(std::move(root)) {}
@@ -33,12 +33,12 @@ public:
     int symlink(const std::string& target, const std::filesystem::path& path) const;
     // Sets the times to now.
     int touch(const std::filesystem::path& path) const;
-    // Gives an open file, which may have no name yet, this name.
+    // Gives this name to an open file, which may have none yet.
     int link_open(int file, const std::filesystem::path& path) const;
 
-    // The folder and those above it, the root included. 0, or -1 with errno.
+    // Makes the folder and those above it, root included. 0, or -1 with errno.
     int make_folders(const std::filesystem::path& path) const;
-    // The folder with all that is in it; no such folder is no error. 0, or -1 with errno.
+    // Removes the folder with its contents; a missing folder is no error. 0, or -1 with errno.
     int remove_all(const std::filesystem::path& path) const;
     // Replaces the file in one step: readers find the old contents or the new ones.
     int write_file(const std::filesystem::path& path, std::string_view contents) const;
@@ -51,13 +51,13 @@ public:
         std::filesystem::path path;
         mode_t kind = 0;  // S_IFREG, S_IFDIR, S_IFLNK, …
     };
-    // A folder that is not there or cannot be read has none.
+    // Empty for a folder that is missing or cannot be read.
     std::vector<Entry> entries(const std::filesystem::path& path) const;
-    // All that is below the folder, but for the folders themselves.
+    // Visits everything below the folder, except folders themselves.
     void walk(const std::filesystem::path& path,
               const std::function<void(const Entry& entry)>& each) const;
 
-    // The first step to `path` that is a link, `path` itself included.
+    // The first component of `path` that is a link, the last included.
     std::optional<std::filesystem::path> find_link(const std::filesystem::path& path) const;
 
 private:

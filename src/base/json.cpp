@@ -25,7 +25,7 @@ public:
     void end_array() override { open_.pop_back(); }
 
 private:
-    // Pointers stay valid: while a container is open, nothing is added beside it.
+    // Pointers stay valid: nothing is added beside a container while it is open.
     Json* add(Json value) {
         if (open_.empty()) {
             root_ = std::move(value);

@@ -39,8 +39,8 @@ private:
     const char** progress_;
 };
 
-// "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …" without
-// the library's own prefix, which says what `where` says already.
+// Cuts "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …" to
+// the reason; `where` already has the rest.
 std::string plain_reason(std::string_view text) {
     const std::size_t bracket = text.find("] ");
     if (bracket != std::string_view::npos) {
@@ -105,7 +105,7 @@ public:
 
     bool parse_error(std::size_t, const std::string&,
                      const nlohmann::detail::exception& error) override {
-        // The last character read is the one that could not be.
+        // The last character read is the offending one.
         fail(position_of(progress_ > text_.data() ? progress_ - 1 : progress_),
              plain_reason(error.what()));
     }
@@ -129,7 +129,7 @@ private:
         token_end_ = progress_;
     }
 
-    // Where the token starts that the parser has just read: the first character after the last
+    // The start of the token that the parser has just read: the first character after the last
     // token that is neither space nor punctuation.
     TextPosition token() {
         const char* start = token_end_;
@@ -142,7 +142,7 @@ private:
         return position_of(start);
     }
 
-    // Counts on from the last position, so that a whole document costs one pass.
+    // Counts from the last position on, so that a whole document takes one pass.
     TextPosition position_of(const char* where) {
         if (where < counted_) {
             counted_ = text_.data();

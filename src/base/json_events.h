@@ -1,6 +1,6 @@
 #pragma once
-// JSON as a stream of events with positions, for readers that report where a value stands. The same
-// strictness as parse_json, which is built on it: size, depth, duplicate keys.
+// JSON as a stream of events with positions, for readers that report where a value is. As strict as
+// parse_json, which is built on it: size, depth, duplicate keys.
 
 #include <cstddef>
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace twinkle::base {
 namespace {
 
-// A link in the place of a folder is reported as "not a folder".
+// A link in the place of a folder gives "not a folder".
 UniqueFd open_step(int folder, const std::string& name, int flags, mode_t mode) {
     UniqueFd fd(::openat(folder, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode));
     if (!fd && errno == ENOTDIR) {
@@ -60,7 +60,7 @@ UniqueFd open_below(int folder, const std::string& path, int flags, mode_t mode)
     do {
         fd = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof(how));
     } while (fd < 0 && errno == EINTR);
-    // A container's filter may answer with either; a true EPERM comes back from the steps.
+    // A container's filter may answer with either; a genuine EPERM comes back from the steps.
     if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
         return open_step_by_step(folder, path, flags, mode);
     }

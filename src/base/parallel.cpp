@@ -10,7 +10,7 @@
 namespace twinkle::base {
 namespace {
 
-// What the threads share: the next index, and the first exception.
+// State that the threads share: the next index, and the first exception.
 class Work {
 public:
     Work(std::size_t count, const std::function<void(std::size_t)>& work)

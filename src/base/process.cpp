@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
     throw Error(code, {.what = what, .where = program, .why = std::strerror(error), .hint = {}});
 }
 
-// Two ends that no other program inherits, above the numbers that the child gives away.
+// Two ends that no other program inherits, numbered above the descriptors that the child assigns.
 struct PipeEnds {
     UniqueFd reader, writer;
 
@@ -71,7 +71,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
     return result;
 }
 
-// What the child does between fork and exec: system calls only.
+// The child's plan between fork and exec, where only system calls are allowed.
 struct ChildPlan {
     char* const* arguments;
     char* const* environment;
@@ -96,7 +96,7 @@ struct ChildPlan {
             _exit(127);
         }
     }
-    // What others left open is not for this program; the descriptor of the failure closes itself.
+    // Closes descriptors that others left open at exec; the one that reports failure closes itself.
     syscall(SYS_close_range, plan.side < 0 ? 3U : 4U, ~0U, CLOSE_RANGE_CLOEXEC);
     if (put(plan.input, 0) && put(plan.out, 1) && put(plan.err, 2) && put(plan.side, 3)) {
         execvpe(plan.arguments[0], plan.arguments, plan.environment);
@@ -110,7 +110,7 @@ void set_nonblocking(int fd) {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-// While it lives, a write to a pipe that nobody reads fails, instead of ending this process.
+// During its lifetime, a write to a pipe without a reader fails instead of ending this process.
 class SigpipeBlock {
 public:
     SigpipeBlock() {
@@ -162,7 +162,7 @@ Process::Process(const ProcessSpec& spec) {
                          .failure = failure.writer.get(),
                          .die_with_parent = spec.die_with_parent,
                          .parent = getpid()};
-    // A signal that arrives in the child before exec must not run this process's handlers.
+    // A signal that reaches the child before exec must not run this process's handlers.
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
@@ -233,7 +233,7 @@ bool Process::reap(bool wait) {
     return status_.has_value();
 }
 
-// Writes what fits; closes the pipe at the end, or when the program no longer reads.
+// Writes as much as fits; closes the pipe at the end, or when the program no longer reads.
 void Process::feed(std::string_view& input) {
     const SigpipeBlock block;
     while (!input.empty()) {
@@ -249,8 +249,8 @@ void Process::feed(std::string_view& input) {
     input_.reset();
 }
 
-// One block of each pipe, so that a program that never stops writing cannot keep us here; with
-// `all`, everything that is left after its end, within a limit for the same reason.
+// Reads one block of each pipe, so that a program that never stops writing cannot block us; with
+// `all`, the rest after its end, with a limit for the same reason.
 void Process::drain(const Sink& sink, bool all) {
     std::array<char, 1 << 16> block;
     for (std::size_t i = 0; i < outputs_.size();) {
@@ -290,8 +290,8 @@ ExitStatus Process::communicate(std::string_view input, const Sink& sink) {
         if (input_) {
             waiting.push_back({.fd = input_.get(), .events = POLLOUT, .revents = 0});
         }
-        // The end of a program is seen by the end of its pipes; the short time is for those whose
-        // pipes a grandchild keeps open, or that closed them and go on.
+        // The end of its pipes signals the end of a program. The short timeout is for programs
+        // whose pipes a grandchild holds open, or that closed them and go on.
         poll(waiting.data(), waiting.size(), waiting.empty() ? 5 : 100);
         if (input_) {
             feed(input);

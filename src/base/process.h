@@ -1,7 +1,7 @@
 #pragma once
-// Running another program: its arguments, its pipes, its end. Nothing is passed through a shell, no
-// file descriptor leaks into the program, and a program that cannot be started is an Error, not an
-// exit status.
+// Runs another program: its arguments, its pipes, its end. Nothing goes through a shell, no file
+// descriptor leaks into the program, and a program that cannot be started is an Error, not an exit
+// status.
 
 #include <chrono>
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace twinkle::base {
 
-// How a program ended: by itself with a code, or by a signal.
+// The end of a program: by itself with a code, or by a signal.
 struct ExitStatus {
     int code = 0;
     int signal = 0;  // 0: it ended by itself
@@ -31,7 +31,8 @@ struct ProcessSpec {
 
     std::vector<std::string> arguments;              // the first is the program: a path, or on PATH
     std::map<std::string, std::string> environment;  // set on top of the current one
-    // Whether the program is not to have a variable of the current environment; none: it has all.
+    // Whether to withhold a variable of the current environment from the program; empty: it gets
+    // all.
     std::function<bool(std::string_view variable)> withheld{};
     Output out = Output::capture;
     Output err = Output::capture;
@@ -50,12 +51,12 @@ public:
 
     int pid() const { return pid_; }
     void kill(int signal);
-    // From now on; when it is over, the program is killed. May be called from a sink.
+    // Starts now; when it is over, the program is killed. May be called from a sink.
     void set_time_limit(std::chrono::milliseconds limit);
     bool timed_out() const { return timed_out_; }
 
-    // Feeds `input`, hands on what the program writes, and returns when it has ended, even where a
-    // grandchild keeps a pipe open. What `sink` throws passes through; the program is killed then.
+    // Feeds `input`, passes on the program's output, and returns when it has ended, even if a
+    // grandchild holds a pipe open. Exceptions of `sink` pass through after the program is killed.
     ExitStatus communicate(std::string_view input, const Sink& sink);
 
 private:

@@ -8,7 +8,7 @@
 namespace twinkle::base {
 namespace {
 
-// To the first of the lines, and everything from there on blank.
+// Moves to the first of the lines, and erases everything below.
 std::string erase(std::size_t lines) {
     const std::string up = lines > 1 ? "\x1b[" + std::to_string(lines - 1) + "A" : "";
     return lines > 0 ? "\r" + up + "\x1b[J" : "";

@@ -1,5 +1,5 @@
 #pragma once
-// A line, or a few, on a terminal that say what is going on; nothing at all where there is no
+// Progress on a terminal, in one or a few lines; shows nothing without a
 // terminal.
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace twinkle::base {
 
 class Progress {
 public:
-    // `enabled`: the caller's wish (not --quiet, not --json); a terminal is needed as well.
+    // `enabled`: whether the caller wants it (not --quiet, not --json); it also needs a terminal.
     Progress(int fd, bool enabled);
     ~Progress();
     Progress(const Progress&) = delete;
@@ -21,7 +21,7 @@ public:
     void show(std::string_view text);
     // "text  3/12". Drawn at most every 50 ms, and always at the end.
     void show(std::string_view text, std::uint64_t done, std::uint64_t total);
-    // Several lines, in the place of those that were drawn last.
+    // Several lines, replacing those drawn last.
     void show(const std::vector<std::string>& lines);
     void clear();  // before anything else is written to the terminal
 

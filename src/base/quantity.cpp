@@ -13,7 +13,7 @@ std::string human_bytes(std::uint64_t bytes) {
     }
     auto value = static_cast<double>(bytes);
     std::size_t unit = 0;
-    // 999.95 would be shown as 1000.
+    // 999.95 would be rounded to 1000.
     while (value >= 999.5 && unit + 1 < units.size()) {
         value /= 1000;
         ++unit;

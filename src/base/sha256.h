@@ -1,5 +1,5 @@
 #pragma once
-// SHA-256 in one pass over what is read anyway.
+// SHA-256, computed while data is read anyway.
 
 #include <cstdint>
 #include <filesystem>

@@ -39,7 +39,7 @@ void Table::add(std::vector<Cell> row) {
     rows_.push_back(std::move(row));
 }
 
-// 0 for a column that no row has anything in.
+// 0 for a column that is empty in all rows.
 std::vector<std::size_t> Table::natural_widths() const {
     std::vector<std::size_t> widths(columns_.size(), 0);
     for (const auto& row : rows_) {
@@ -59,7 +59,7 @@ std::size_t Table::width() const {
     return total(natural_widths());
 }
 
-// A column that wraps does not break its words as long as the others can give way.
+// A wrapping column breaks no words as long as other columns can shrink.
 std::vector<std::size_t> Table::widths_within(std::size_t width) const {
     auto widths = natural_widths();
     for (const bool whole_words : {true, false}) {

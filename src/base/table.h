@@ -1,6 +1,6 @@
 #pragma once
-// A text table that fits a width: columns that may give way do, the widest first, by showing the
-// beginning or the end of a text, or by breaking it into lines.
+// A text table that fits a width: shrinkable columns shrink, the widest first, by cutting the end
+// or the beginning of a text, or by breaking it into lines.
 
 #include <cstddef>
 #include <string>
@@ -33,7 +33,7 @@ public:
     bool empty() const { return rows_.empty(); }
     std::size_t width() const;  // columns taken when nothing gives way
 
-    // `width` 0: as wide as it needs to be. Columns without any text are left out.
+    // `width` 0: as wide as needed. Empty columns are left out.
     std::string render(std::size_t width, bool color) const;
 
 private:

@@ -11,7 +11,7 @@
 namespace twinkle::base {
 namespace {
 
-// Fixed, and never given back: a handler may read it at any time.
+// Fixed, and never freed: a handler may read it at any time.
 struct Slot {
     enum State : int { free, changing, used };
     std::atomic<int> state{free};
@@ -19,7 +19,7 @@ struct Slot {
 };
 std::array<Slot, 16> slots;
 
-// Calls only what a signal handler may.
+// Calls only async-signal-safe functions.
 void end_at_signal(int number) {
     for (const Slot& slot : slots) {
         if (slot.state.load() == Slot::used) {

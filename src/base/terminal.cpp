@@ -13,7 +13,7 @@ bool continues(char byte) {
     return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
 }
 
-// Where the code point number `count` begins.
+// The offset of code point number `count`.
 std::size_t offset_of(std::string_view text, std::size_t count) {
     std::size_t at = 0;
     for (; at < text.size(); ++at) {

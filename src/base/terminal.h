@@ -1,6 +1,6 @@
 #pragma once
-// What a terminal is and can: whether there is one, how wide it is, whether colours are wanted, and
-// how many columns a text takes.
+// Facts on the terminal: whether there is one, its width, whether colours are wanted; and how many
+// columns a text takes.
 
 #include <cstddef>
 #include <string>
@@ -12,8 +12,8 @@ enum class ColorMode { automatic, always, never };
 
 bool is_terminal(int fd);
 
-// Columns of the terminal. Without one: what an exported COLUMNS says, else 0, and nothing needs to
-// be cut to a width.
+// Columns of the terminal. Without one: an exported COLUMNS, else 0, and nothing needs to be cut to
+// a width.
 std::size_t terminal_columns(int fd);
 
 // automatic: on a terminal that is not "dumb", unless NO_COLOR is set (no-color.org).
@@ -27,7 +27,7 @@ std::string styled(std::string_view text, Style style, bool color);
 // Columns that UTF-8 text takes (one for each code point; escape codes are not expected here).
 std::size_t display_width(std::string_view text);
 
-// At most `width` columns: the end, or the beginning, gives way to an ellipsis.
+// At most `width` columns: an ellipsis replaces the end, or the beginning.
 std::string keep_head(std::string_view text, std::size_t width);
 std::string keep_tail(std::string_view text, std::size_t width);
 

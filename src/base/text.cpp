@@ -35,7 +35,7 @@ std::string lower(std::string_view text) {
     return result;
 }
 
-// Length of the well-formed UTF-8 sequence at the start of `text`; 0 where there is none.
+// Length of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none.
 std::size_t utf8_length(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned char first = byte(0);
@@ -59,7 +59,7 @@ std::size_t utf8_length(std::string_view text) {
     return overlong || surrogate || too_large ? 0 : length;
 }
 
-// Characters that steer a terminal or reorder the text around them.
+// Characters that control a terminal or reorder the text around them.
 bool is_control(std::string_view character) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
     switch (character.size()) {

@@ -1,5 +1,5 @@
 #pragma once
-// Small text helpers shared by every part.
+// Small text helpers for all parts.
 
 #include <optional>
 #include <span>
@@ -18,7 +18,7 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
-// Text from outside made fit for a terminal: control characters and escapes become \xNN.
+// Makes text from outside safe for a terminal: control characters and escapes become \xNN.
 std::string printable(std::string_view text);
 
 }  // namespace twinkle::base

@@ -1,7 +1,7 @@
 #include "base/toml.h"
 
-// The parser of toml++ leaves some malformed input to its assertions. They must be
-// errors, in release builds too, where it would go on with a state it believes impossible.
+// toml++'s parser leaves some malformed input to its assertions. These must be errors, in release
+// builds, too, where it would continue in a state that it assumes impossible.
 namespace twinkle::base {
 struct TomlAssertion {};
 [[noreturn]] inline void refuse_toml() {
@@ -24,7 +24,7 @@ struct TomlAssertion {};
 namespace twinkle::base {
 namespace {
 
-// As deep as JSON may be; the parser, and all that walks the tree, recurse.
+// The same limit as for JSON; the parser, and all code that walks the tree, recurse.
 constexpr std::size_t most_levels = 64;
 
 TextPosition position(const toml::source_region& source) {
@@ -39,7 +39,7 @@ Node convert_table(const toml::table& table) {
     for (const auto& [key, value] : table) {
         node.members.push_back({std::string(key.str()), position(key.source()), convert(value)});
     }
-    // toml++ sorts keys; the order of the document is that of precedence.
+    // toml++ sorts keys; precedence follows the order of the document.
     std::stable_sort(
         node.members.begin(), node.members.end(), [](const Member& a, const Member& b) {
             return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);

@@ -1,5 +1,5 @@
 #pragma once
-// TOML as the same tree as JSON.
+// Parses TOML into the same tree as JSON.
 
 #include <string>
 #include <string_view>
@@ -12,10 +12,10 @@ namespace twinkle::base {
 // Error(malformed).
 Node parse_toml_document(std::string_view text, std::string_view origin);
 
-// As a basic string, with its quotation marks.
+// A basic string, with its quotation marks.
 std::string toml_string(std::string_view text);
 
-// As a key: bare where TOML allows it, else as a basic string.
+// A key: bare if TOML allows it, else a basic string.
 std::string toml_key(const std::string& name);
 
 }  // namespace twinkle::base

@@ -6,8 +6,8 @@
 namespace twinkle::base {
 namespace {
 
-// Reads the document as the parser will: keys, brackets and line ends, but neither strings nor
-// comments, whatever they hold.
+// Reads keys, brackets and line ends as the parser does, and skips strings and
+// comments.
 class DepthScanner {
 public:
     DepthScanner(std::string_view text, std::size_t limit) : text_(text), limit_(limit) {}
@@ -49,7 +49,7 @@ private:
             case '}': close(); break;
             case ',': key_ = dots_ = 0; break;
             case '\n': end_line(); return;
-            // Blanks, and the mark that some editors put before the first line.
+            // Blanks, and the byte order mark that some editors write.
             default: begun_ = begun_ || (c > ' ' && static_cast<unsigned char>(c) < 0x80); return;
         }
         begun_ = true;

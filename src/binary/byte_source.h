@@ -1,6 +1,6 @@
 #pragma once
-// Bytes that are read where they are wanted. Nothing is mapped and nothing read twice into memory:
-// a library of gigabytes costs what is looked at.
+// Bytes that are read on demand. Nothing is mapped and nothing read twice into memory: a library of
+// gigabytes costs only the parts that are looked at.
 
 #include <cstdint>
 #include <filesystem>
@@ -21,7 +21,7 @@ public:
     // Returns how many bytes there were; fewer only at the end of the file.
     virtual std::size_t read(std::uint64_t offset, char* to, std::size_t size) const = 0;
 
-    // None where the file ends before.
+    // None if the file ends before.
     template <class T>
     std::optional<T> get(std::uint64_t offset) const {
         static_assert(std::is_trivially_copyable_v<T>);
@@ -31,11 +31,11 @@ public:
         }
         return value;
     }
-    // What there is of [offset, offset + size), at most `limit` bytes.
+    // The available part of [offset, offset + size), at most `limit` bytes.
     std::string bytes(std::uint64_t offset, std::uint64_t size, std::uint64_t limit) const;
 };
 
-// Throws Error(not_found | failed). Links are followed; what is no regular file has no bytes.
+// Throws Error(not_found | failed). Follows links; a path that is no regular file has no bytes.
 class FileSource : public ByteSource {
 public:
     explicit FileSource(const std::filesystem::path& path);

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t window_size = 1u << 20;
 
-// Embedded device code, unwind tables and symbol names are constant data too, but hold no literals.
+// Embedded device code, unwind tables and symbol names are constant data, too, but hold no
+// literals.
 bool holds_literals(const Section& section) {
     static constexpr std::array<std::string_view, 9> skipped{
         ".nv_fatbin", "__nv_relfatbin", ".nvFatBinSegment", ".hip_fatbin",      ".hipFatBinSegment",
@@ -19,7 +20,7 @@ bool holds_literals(const Section& section) {
            std::find(skipped.begin(), skipped.end(), section.name) == skipped.end();
 }
 
-// Reads a range through a window that overlaps the one before by the longest string.
+// Reads a range in windows, each overlapping the previous one by the longest string.
 class RangeScanner {
 public:
     RangeScanner(const ByteSource& source, std::string_view marker, std::size_t longest,
@@ -46,7 +47,7 @@ private:
     // Strings whose marker begins at `from` or later and before the end of this window's own part.
     void search(std::string_view window, std::size_t from, bool first) {
         const std::size_t end = std::min(window.size(), from + window_size);
-        // From string to string, so that one full of markers is not read once for each.
+        // Proceeds from string to string, so that one full of markers is not read once for each.
         for (std::size_t at = window.find(marker_, from); at < end;) {
             const std::size_t nul = at == 0 ? std::string_view::npos : window.rfind('\0', at);
             const std::size_t stop = window.find('\0', at);
@@ -74,7 +75,7 @@ private:
 void for_each_constant_string(const ElfLayout& layout, std::string_view marker, std::size_t longest,
                               const std::function<void(std::string_view)>& visit) {
     RangeScanner scanner(layout.source(), marker, longest, visit);
-    // A hostile file can name the same bytes in 65,000 sections; read no more than it has.
+    // A hostile file can name the same bytes in 65,000 sections; read no more than its size.
     std::uint64_t left = layout.source().size();
     const auto scan = [&](std::uint64_t offset, std::uint64_t size) {
         if (size <= left) {

@@ -9,8 +9,8 @@
 namespace twinkle::binary {
 
 // Calls `visit` for every NUL-terminated string in read-only data that contains `marker` and is no
-// longer than `longest`. Nothing in the file is trusted: what is out of bounds is skipped. Device
-// code is not searched.
+// longer than `longest`. The file is untrusted: skips whatever is out of bounds. Does not search
+// device code.
 void for_each_constant_string(const ElfLayout& layout, std::string_view marker, std::size_t longest,
                               const std::function<void(std::string_view)>& visit);
 

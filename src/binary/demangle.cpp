@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t longest_mangled = 8192;
 constexpr double longest_text = 64e6;
 
-// A reference to an earlier part repeats it. Three references to each part before make a text grow
-// the fastest.
+// A back reference repeats an earlier part. Three references to each preceding part make the text
+// grow the fastest.
 bool may_explode(std::string_view name) {
     double worst = static_cast<double>(name.size());
     std::size_t references = 0;

@@ -7,7 +7,7 @@
 namespace twinkle::binary {
 namespace {
 
-// Containers and entries that are looked at in one section, whatever they are.
+// Limit on the containers and entries of any kind that are read in one section.
 constexpr std::size_t most_entries = 1u << 17;
 constexpr std::uint32_t fatbin_magic = 0xba55ed50;
 constexpr std::uint64_t longest_padding = 4096;
@@ -175,7 +175,7 @@ DeviceCodeList read_hip_bundles(const ByteSource& source, std::uint64_t offset,
         }
         const auto count = source.get<std::uint64_t>(at + bundle_magic.size());
         if (magic != bundle_magic || !count || *count > left) {
-            // A compressed bundle does not say what is in it.
+            // A compressed bundle does not list its contents.
             list.complete = false;
             return list;
         }
@@ -223,7 +223,7 @@ DeviceCodeList read_device_code(const ElfLayout& layout) {
 std::vector<std::string> runnable_archs(const std::vector<DeviceCode>& code) {
     const bool linked = std::any_of(code.begin(), code.end(),
                                     [](const DeviceCode& one) { return !one.relocatable; });
-    // Numerically, and PTX beside the code of its architecture.
+    // Sorts numerically, with PTX after the code of its architecture.
     std::map<std::pair<std::size_t, std::string>, bool> archs;
     for (const DeviceCode& one : code) {
         if ((linked && one.relocatable) || one.kind == DeviceCodeKind::lto_ir) {

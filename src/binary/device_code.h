@@ -1,6 +1,6 @@
 #pragma once
-// GPU code embedded in a library: for which architectures, in which form. The containers are read,
-// never the code: an architecture stands in front of its code, compressed or not.
+// GPU code embedded in a library: its architectures and forms. Only the containers are read, never
+// the code: an architecture is stated before its code, compressed or not.
 
 #include <cstdint>
 #include <string>
@@ -36,8 +36,8 @@ DeviceCodeList read_fatbins(const ByteSource& source, std::uint64_t offset, std:
                             bool relocatable);
 DeviceCodeList read_hip_bundles(const ByteSource& source, std::uint64_t offset, std::uint64_t size);
 
-// What the code runs on in the spelling of metadata.json, sorted, each once: "7.5", "9.0a",
-// "10.0f", "12.0+PTX"; "gfx90a". What waits for the device linker counts only if there is nothing
+// The architectures that the code runs on, spelled as in metadata.json, sorted, each once: "7.5",
+// "9.0a", "10.0f", "12.0+PTX"; "gfx90a". Code for the device linker counts only if there is nothing
 // else, as in an object file.
 std::vector<std::string> runnable_archs(const std::vector<DeviceCode>& code);
 

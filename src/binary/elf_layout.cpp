@@ -9,7 +9,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "fields are read as they lie");
 
-// More than any real file has; what a hostile one declares beyond costs nothing.
+// More than any real file has; a hostile file cannot make us read beyond.
 constexpr std::uint64_t most_sections = 1u << 16;
 constexpr std::uint64_t most_segments = 1u << 12;
 constexpr std::uint64_t most_dynamic_entries = 1u << 16;
@@ -47,7 +47,7 @@ std::optional<ElfLayout> ElfLayout::read(const ByteSource& source) {
     layout.source_ = &source;
     layout.bits_ = ident[EI_CLASS] == ELFCLASS64 ? 64 : ident[EI_CLASS] == ELFCLASS32 ? 32 : 0;
     layout.little_endian_ = ident[EI_DATA] == ELFDATA2LSB;
-    // Both classes have type and machine at the same place.
+    // Type and machine are at the same offset in both classes.
     const auto type = source.get<std::uint16_t>(offsetof(Elf64_Ehdr, e_type));
     const auto machine = source.get<std::uint16_t>(offsetof(Elf64_Ehdr, e_machine));
     if (!type || !machine || layout.bits_ == 0) {
@@ -72,7 +72,7 @@ void ElfLayout::read_sections(const Elf64_Ehdr& header) {
     if (header.e_shoff == 0) {
         return;
     }
-    // With many sections the real numbers stand in the first one.
+    // With many sections the real numbers are in the first section header.
     const auto first = source_->get<Elf64_Shdr>(header.e_shoff);
     if (!first) {
         return;
@@ -129,7 +129,7 @@ void ElfLayout::read_dynamic(std::uint64_t offset, std::uint64_t size) {
 }
 
 std::optional<std::uint64_t> ElfLayout::dynamic_value(std::int64_t tag) const {
-    // Where a tag is there twice, the loader takes the last one.
+    // If a tag occurs twice, the loader uses the last one.
     for (auto entry = dynamic_.rbegin(); entry != dynamic_.rend(); ++entry) {
         if (entry->tag == tag) {
             return entry->value;

@@ -1,6 +1,6 @@
 #pragma once
-// The frame of an ELF file: its header, sections, segments and dynamic table, every offset checked.
-// 64-bit, little-endian files are read further; of others only the header is known.
+// The structure of an ELF file: its header, sections, segments and dynamic table, every offset
+// checked. Reads 64-bit, little-endian files further; of others only the header.
 
 #include <elf.h>
 
@@ -49,13 +49,13 @@ public:
 
     // Without those that reach beyond the file.
     const std::vector<Section>& sections() const { return sections_; }
-    // What is loaded.
+    // The loaded segments (PT_LOAD).
     const std::vector<Segment>& segments() const { return segments_; }
-    // In the order of the file, up to the end mark. What the loader goes by, not the sections.
+    // In the order of the file, up to the end mark. The loader uses this, not the sections.
     const std::vector<DynamicEntry>& dynamic() const { return dynamic_; }
     std::optional<std::uint64_t> dynamic_value(std::int64_t tag) const;
 
-    // Where the byte of an address is in the file, and how many follow it there.
+    // The offset of an address in the file, and how many bytes follow it there.
     struct Place {
         std::uint64_t offset = 0;
         std::uint64_t size = 0;

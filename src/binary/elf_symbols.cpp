@@ -49,7 +49,7 @@ private:
                              : std::string();
     }
 
-    // A list of records, each with a list of its own; offsets only ever go forward, so it ends.
+    // A list of records, each with its own list; offsets only increase, so that it ends.
     void read_needs(SymbolTable& table) {
         const auto start = place(DT_VERNEED);
         if (!start) {
@@ -96,7 +96,7 @@ private:
                 return;
             }
             const auto name = source_.get<Elf64_Verdaux>(at + definition->vd_aux);
-            // The first one is the library itself.
+            // The first definition is the library itself.
             if (name && (definition->vd_flags & VER_FLG_BASE) == 0) {
                 versions_.emplace(definition->vd_ndx & 0x7fff, text_at(*names_, name->vda_name));
             }
@@ -154,7 +154,7 @@ private:
         return result;
     }
 
-    // The dynamic table does not say it: the section does, or the hash tables.
+    // The dynamic table lacks this count: the section has it, or the hash tables.
     std::uint64_t symbol_count(const ElfLayout::Place& symbols) const {
         for (const Section& section : layout_.sections()) {
             if (section.type == SHT_DYNSYM && section.offset == symbols.offset) {
@@ -170,14 +170,14 @@ private:
         if (hashed > 0) {
             return hashed;
         }
-        // Linkers put the strings behind the symbols.
+        // Linkers place the strings after the symbols.
         const auto strings = place(DT_STRTAB);
         return strings && strings->offset > symbols.offset
                    ? (strings->offset - symbols.offset) / sizeof(Elf64_Sym)
                    : 0;
     }
 
-    // The last symbol of the last chain; 0 where no symbol is hashed.
+    // The last symbol of the last chain; 0 if no symbol is hashed.
     std::uint64_t gnu_hash_count() const {
         const auto hash = place(DT_GNU_HASH);
         const auto buckets = hash ? source_.get<std::uint32_t>(hash->offset) : std::nullopt;

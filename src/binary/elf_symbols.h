@@ -1,6 +1,6 @@
 #pragma once
-// The dynamic symbols of a library with their versions, as the loader would read them: by the
-// dynamic table, not by section headers, which may be stripped or lie.
+// The dynamic symbols of a library with their versions, read as the loader does: by the dynamic
+// table, not by section headers, which may be stripped or lie.
 
 #include <map>
 #include <memory>
@@ -22,7 +22,7 @@ struct Symbol {
     bool function = false;
 };
 
-// What one library needs of another: "libc.so.6", {"GLIBC_2.17", …}.
+// The versions that a library requires of another: "libc.so.6", {"GLIBC_2.17", …}.
 struct VersionNeed {
     std::string library;
     std::vector<std::string> versions;
@@ -37,7 +37,7 @@ struct SymbolTable {
 
 SymbolTable read_symbols(const ElfLayout& layout);
 
-// A string of the dynamic string table; empty where it reaches beyond.
+// A string of the dynamic string table; empty if out of bounds.
 std::string dynamic_string(const ElfLayout& layout, std::uint64_t offset);
 
 }  // namespace twinkle::binary

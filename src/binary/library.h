@@ -1,6 +1,6 @@
 #pragma once
-// What is in a shared library, without loading it: what it exports, what it needs and which GPUs it
-// has code for.
+// The contents of a shared library, without loading it: its exports, its requirements and the GPUs
+// that it has code for.
 
 #include <cstdint>
 #include <filesystem>
@@ -37,7 +37,7 @@ struct Library {
     bool has_initializers = false;  // code that runs as soon as it is loaded
 
     SymbolTable symbols;
-    // The newest version of each kind that other libraries must have: "GLIBC" → "2.28".
+    // The newest version of each kind that other libraries must provide: "GLIBC" → "2.28".
     std::map<std::string, std::string> newest_versions;
     std::vector<std::string> python_symbols;  // undefined ones of CPython's C API, sorted
 
@@ -45,19 +45,19 @@ struct Library {
     std::vector<SectionSize> sections;  // largest first
 };
 
-// None: no ELF file. Throws Error where the file cannot be read.
+// None: no ELF file. Throws Error if the file cannot be read.
 std::optional<Library> read_library(const std::filesystem::path& path);
 std::optional<Library> read_library(const ByteSource& source);
 
-// The kind and number of a symbol version: "GLIBC_2.17" → "GLIBC", "2.17". The mark of relative
-// relocations in a packed form stands for the glibc that brought them. None: not numbered.
+// The kind and number of a symbol version: "GLIBC_2.17" → "GLIBC", "2.17". The marker of packed
+// relative relocations (DT_RELR) counts as the glibc that introduced them. None: not numbered.
 struct SymbolVersion {
     std::string kind;
     std::string number;
 };
 std::optional<SymbolVersion> parse_symbol_version(std::string_view text);
 
-// By their numbers: 2.9 < 2.28.
+// Compares numerically: 2.9 < 2.28.
 bool is_newer(std::string_view version, std::string_view than);
 
 bool is_python_symbol(std::string_view name);

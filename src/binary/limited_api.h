@@ -1,6 +1,6 @@
 #pragma once
-// Which functions of CPython's C API are in its limited API: what a library may use that serves
-// every Python from 3.9 on.
+// The functions in the limited API of CPython: a library may use these if it is to serve every
+// Python from 3.9 on.
 
 #include <string_view>
 

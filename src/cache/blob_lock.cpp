@@ -28,7 +28,7 @@ struct Opened {
     bool created = false;
 };
 
-// The folder is made when it turns out to be missing: once for many locks.
+// Creates the folder only when it turns out to be missing: once for many locks.
 Opened open_lock_file(const Cache& cache, const fs::path& path) {
     const base::Folder& folder = cache.folder();
     for (int attempt = 0; attempt < 10; ++attempt) {
@@ -83,7 +83,7 @@ std::optional<BlobLock> BlobLock::try_lock(const Cache& cache, std::string_view 
         }
         throw_cache_error(cache, path, errno);
     }
-    // Somebody removed the file between open and flock: that lock guards no name.
+    // Another process removed the file between open and flock: that lock guards no name.
     if (!is_same_file(lock.fd.get(), cache, path)) {
         return std::nullopt;
     }

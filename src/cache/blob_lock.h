@@ -1,8 +1,8 @@
 #pragma once
-// One blob is written by one process at a time: the lock that huggingface_hub takes,
+// One process at a time writes a blob, under the lock that huggingface_hub takes,
 // .locks/<repository>/<etag>.lock, so that both tools can fill one cache at the same time and every
-// byte is downloaded once. Nothing depends on it but that: a blob is whole from the moment it has
-// its name, also where a file system pretends to lock.
+// byte is downloaded once. Correctness does not depend on it: a blob is complete from the moment it
+// has its name, even on a file system that only pretends to lock.
 
 #include <chrono>
 #include <filesystem>
@@ -16,16 +16,16 @@
 
 namespace twinkle::cache {
 
-// flock(2), or, where the file system has none, a file that is created by its holder and removed
-// again (its process and host are written in it, as filelock does).
+// flock(2) or, on a file system without it, a file that its holder creates and removes (with the
+// holder's process and host in it, as in Python's filelock).
 class BlobLock {
 public:
-    // None: somebody else has it. Error(failed): the cache cannot be written to.
+    // None: another process holds it. Error(failed): the cache cannot be written to.
     static std::optional<BlobLock> try_lock(const Cache& cache, std::string_view repo_id,
                                             std::string_view etag);
 
-    // Waits. `waiting` is called every now and then with who holds the lock ("process 4711", or
-    // nothing where it cannot be told); it ends the wait by throwing.
+    // Waits. `waiting` is called now and then with the holder ("process 4711", or nothing if it is
+    // unknown); it ends the wait by throwing.
     static BlobLock lock(const Cache& cache, std::string_view repo_id, std::string_view etag,
                          const std::function<void(const std::string& holder)>& waiting);
 
@@ -33,8 +33,8 @@ public:
     BlobLock& operator=(BlobLock&& other) noexcept;
     ~BlobLock();
 
-    // Says that the holder is alive, for other machines; to be called about once a minute while a
-    // lock is held for long. Does nothing where flock works.
+    // Tells other machines that the holder is alive; call it about once a minute while holding a
+    // lock for long. Does nothing where flock works.
     void refresh();
 
 private:
@@ -51,7 +51,7 @@ private:
     std::optional<Marker> marker_;  // none where flock works
 };
 
-// Who holds the lock, for people: "process 4711", "process 4711 on host". Empty: not known.
+// The lock's holder, for messages: "process 4711", "process 4711 on host". Empty: unknown.
 std::string lock_holder(const Cache& cache, std::string_view repo_id, std::string_view etag);
 
 }  // namespace twinkle::cache

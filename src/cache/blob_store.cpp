@@ -31,7 +31,7 @@ void make_folder(const Cache& cache, const fs::path& folder) {
     }
 }
 
-// Python tools and other processes write it too: whoever is first.
+// huggingface_hub and other processes write it, too; the first one does.
 void write_cache_tag(const Cache& cache) {
     const fs::path path = cache.root() / "CACHEDIR.TAG";
     const base::UniqueFd fd = cache.folder().open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -40,7 +40,7 @@ void write_cache_tag(const Cache& cache) {
     }
 }
 
-// From snapshots/<commit>/<path> to blobs/<etag>.
+// A relative link from snapshots/<commit>/<path> to blobs/<etag>.
 std::string link_target(const TreeFile& file) {
     std::string target = "../../";
     for (auto depth = std::count(file.path.begin(), file.path.end(), '/'); depth > 0; --depth) {
@@ -54,8 +54,8 @@ bool has_no_links(int reason) {
            reason == EXDEV || reason == EINVAL;
 }
 
-// A name for something that becomes a file of the snapshot: among the blobs, so that a kill leaves
-// nothing half-made in a snapshot, and with a name that is cleaned up.
+// A temporary name for a future file of the snapshot: among the blobs, so that a kill leaves no
+// partial file in a snapshot, and with a suffix that gets cleaned up.
 fs::path temporary_beside(const fs::path& blob) {
     return blob.string() + "." + random_hex8() + ".incomplete";
 }
@@ -73,8 +73,8 @@ void copy_contents(const Cache& cache, const fs::path& from, const fs::path& to)
                       });
 }
 
-// Without symbolic links a hard link costs no space, and a copy works everywhere. The blob stays:
-// other paths, commits and processes find it there.
+// For file systems without symbolic links: a hard link costs no space, and a copy works everywhere.
+// The blob stays for other paths, commits and processes.
 void place_copy(const Cache& cache, const fs::path& blob, const fs::path& path) {
     const base::Folder& folder = cache.folder();
     const fs::path temporary = temporary_beside(blob);

@@ -1,8 +1,8 @@
 #pragma once
 // Writing into the cache: folders, refs, links. Blobs arrive through partial_file.h.
 //
-// Nothing here waits for the disk: what a process wrote survives its end, however that comes. After
-// a power cut a blob may be torn; `verify` finds that, since the name of a blob is its hash.
+// Nothing here waits for the disk: written data survives any end of the process. After a power cut
+// a blob may be torn; `verify` finds that, since the name of a blob is its hash.
 
 #include <cstdint>
 #include <string_view>
@@ -12,25 +12,25 @@
 
 namespace twinkle::cache {
 
-// The folders of a repository, and CACHEDIR.TAG so that backups skip the cache. A cache that cannot
-// be written to: Error(failed) that names it.
+// Creates the folders of a repository, and CACHEDIR.TAG so that backups skip the cache. Throws
+// Error(failed), naming the cache, if it cannot be written to.
 void prepare_repository(const Cache& cache, std::string_view repo_id);
 
-// Is the whole blob there, double links followed?
+// Whether the complete blob exists, links to shared blobs followed.
 bool has_blob(const Cache& cache, std::string_view repo_id, std::string_view etag,
               std::uint64_t size);
 
-// A whole blob becomes a file of the snapshot: a relative symbolic link, or, where there are none,
-// a hard link or a copy. What the snapshot had under that path is replaced in one step. False: the
-// blob is gone.
+// Makes a complete blob a file of the snapshot: by a relative symbolic link or, where there are
+// none, a hard link or a copy. Replaces in one step what the snapshot had under that path. False:
+// the blob is gone.
 bool link_into_snapshot(const Cache& cache, std::string_view repo_id, std::string_view commit,
                         const TreeFile& file);
 
-// refs/<ref> = commit. Does nothing where it says so already; whole at every moment.
+// Sets refs/<ref> = commit, atomically. Does nothing if it is so already.
 void write_ref(const Cache& cache, std::string_view repo_id, std::string_view ref,
                std::string_view commit);
 
-// Remembers that the commit has no such file. A cache that cannot be written to is no error.
+// Records that the commit has no such file. Ignores a cache that cannot be written to.
 void mark_missing(const Cache& cache, std::string_view repo_id, std::string_view commit,
                   std::string_view path);
 

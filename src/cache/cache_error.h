@@ -1,5 +1,5 @@
 #pragma once
-// What is said where the cache cannot be written to.
+// Errors for a cache that cannot be written to.
 
 #include <filesystem>
 
@@ -7,8 +7,8 @@
 
 namespace twinkle::cache {
 
-// `reason` is an errno. Error(failed) that names the cache and how to choose another one;
-// Error(refused) that names the link where one is in the way.
+// `reason` is an errno. Throws Error(failed) that names the cache and how to choose another one, or
+// Error(refused) that names a symbolic link in the way.
 [[noreturn]] void throw_cache_error(const Cache& cache, const std::filesystem::path& path,
                                     int reason);
 

@@ -22,7 +22,7 @@ struct ContentHash {
     bool operator==(const ContentHash&) const = default;
 };
 
-// By its length: 64 digits are a SHA-256, 40 a git blob id. The name of a blob tells its hash so.
+// By length: 64 digits are a SHA-256, 40 a git blob id. So a blob's name implies its hash.
 HashKind kind_of_etag(std::string_view etag);
 
 class ContentHasher {
@@ -36,11 +36,11 @@ private:
 };
 
 std::string hash_bytes(std::string_view bytes, HashKind kind);
-// Missing: Error(not_found); unreadable: Error(failed). `each` is told of every piece that was read
-// and ends the work by throwing.
+// Missing: Error(not_found); unreadable: Error(failed). `each` is called for every piece that was
+// read and ends the work by throwing.
 std::string hash_file_as(const std::filesystem::path& path, HashKind kind,
                          const std::function<void(std::size_t bytes)>& each = {});
-// The same of an open file, whose name is for messages.
+// The same for an open file; `path` is for messages.
 std::string hash_open_file(base::UniqueFd file, const std::filesystem::path& path, HashKind kind,
                            const std::function<void(std::size_t bytes)>& each = {});
 

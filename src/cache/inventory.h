@@ -1,6 +1,6 @@
 #pragma once
-// Everything that is in the cache of one repository, read once: what list, verify, prune and clean
-// decide by.
+// The contents of one repository in the cache, read once: the basis of list, verify, prune and
+// clean.
 
 #include <sys/types.h>
 
@@ -39,16 +39,16 @@ struct Inventory {
     std::vector<std::filesystem::path> temporary;  // of writers that were killed
 };
 
-// The blobs that files of the snapshots show, through links of either kind.
+// The blobs that snapshot files link to, by links of either kind.
 std::set<std::string> shown_blobs(const Inventory& inventory);
 
 Inventory take_inventory(const Cache& cache, const std::string& repo_id);
 
-// Symbolic links in the place of folders of the cache's kernels, sorted. What they lead to is
-// nothing of the cache: it is not read, and nothing of it is removed.
+// Symbolic links in the place of folders of the cache's kernels, sorted. Their targets do not
+// belong to the cache: they are not read, and nothing in them is removed.
 std::vector<std::filesystem::path> linked_folders(const Cache& cache);
 
-// The kernels in the cache, sorted. A cache that is not there has none.
+// The kernels in the cache, sorted. A missing cache has none.
 std::vector<std::string> cached_repositories(const Cache& cache);
 
 // "torch210-…" in "build/torch210-…/x.so"; empty for files outside of build/.

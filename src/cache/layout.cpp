@@ -58,7 +58,7 @@ std::optional<std::string> non_empty(const target::Machine& machine, const std::
     return value && !value->empty() ? std::move(value) : std::nullopt;
 }
 
-// `~`, `$NAME` and `${NAME}` as the Python tools replace them; what is not set stays as it is.
+// Expands `~`, `$NAME` and `${NAME}` as huggingface_hub does; unset variables stay as they are.
 fs::path expanded(const target::Machine& machine, const std::string& text) {
     std::string result;
     std::size_t at = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Where everything lies in the cache that twinkle shares with the Python tools:
+// The layout of the cache that twinkle shares with the Python tools (`kernels`, huggingface_hub):
 //
 //     CACHEDIR.TAG
 //     .locks/kernels--org--name/<etag>.lock
@@ -23,17 +23,17 @@ namespace twinkle::cache {
 // KERNELS_CACHE, else HF_HUB_CACHE, else $HF_HOME/hub, else the default below the home folder.
 std::filesystem::path cache_folder(const target::Machine& machine);
 
-// "kernels--org--name". Throws Error(malformed) for what cannot be the name of a repository.
+// "kernels--org--name". Throws Error(malformed) for a text that is no name of a repository.
 std::string repository_folder(std::string_view repo_id);
-// The way back; none for the folders of models, of locks, of shared blobs, ….
+// The inverse; none for the folders of models, of locks, of shared blobs, ….
 std::optional<std::string> repository_of(std::string_view folder_name);
 
-// "org/name" as the Hub allows it: harmless as the name of a folder, too.
+// "org/name" as the Hub allows it, which is also safe as the name of a folder.
 bool is_repository_id(std::string_view text);
 bool is_commit(std::string_view text);  // 40 or 64 hex digits in lower case
 bool is_etag(std::string_view text);    // the same: git blob id or SHA-256
-// Below its folder and spelled in one way only: no empty, "." or ".." part, no leading slash, no
-// control character. Refs ("refs/pr/1") and paths in a repository both are.
+// Stays below its folder and has one spelling only: no empty, "." or ".." part, no leading slash,
+// no control character. Holds for refs ("refs/pr/1") and for paths in a repository.
 bool is_safe_path(std::string_view path);
 
 struct CacheOptions {
@@ -41,19 +41,19 @@ struct CacheOptions {
     bool flock = true;     // false: as on a file system without flock(2)
 };
 
-// Paths only; nothing is read. All functions throw Error(malformed) for names that would lead
-// outside of the folder they belong to.
+// Computes paths only; reads nothing. All functions throw Error(malformed) for names that would
+// lead outside of the folder they belong to.
 class Cache {
 public:
     explicit Cache(std::filesystem::path root, CacheOptions options = {});
 
     const std::filesystem::path& root() const { return folder_.root(); }
-    // All that reads or writes the cache goes through it.
+    // All reads and writes of the cache go through it.
     const base::Folder& folder() const { return folder_; }
     const CacheOptions& options() const { return options_; }
 
-    // Where a relative link leads to, from the root on, without looking at what is there. None: it
-    // is no link, or one that leaves the cache.
+    // The target of a relative link, as a path from the root; looks only at the link itself. None:
+    // it is no link, or it leaves the cache.
     std::optional<std::filesystem::path> link_target(const std::filesystem::path& link) const;
 
     std::filesystem::path repository(std::string_view repo_id) const;

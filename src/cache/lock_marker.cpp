@@ -29,12 +29,12 @@ namespace {
 constexpr std::uint64_t largest_marker = 1024;
 // A marker without a process in it: its writer died, or is just about to write.
 constexpr time_t nameless_is_stale = 10;
-// Another machine cannot be asked whether its process still runs. Ours renew their markers.
+// A process on another machine cannot be checked. Our processes renew their markers.
 constexpr time_t foreign_is_stale = 15 * 60;
 constexpr ino_t first_pid_namespace = 0xEFFFFFFC;
 
-// The name that filelock writes: processes of two containers of one host are told apart by the
-// namespace that their numbers belong to.
+// The host name in the format of Python's filelock. Processes of two containers of one host are
+// told apart by their PID namespace.
 std::string host_name() {
     std::array<char, 256> name{};
     ::gethostname(name.data(), name.size() - 1);
@@ -92,9 +92,9 @@ bool is_stale(const std::string& text, const struct stat& info) {
     return age > foreign_is_stale;
 }
 
-// Two that find the same stale marker must not both think that they removed it, and the second
-// must not remove what the first has put there: the marker is moved aside, looked at once more, and
-// put back if it was another one.
+// Two processes that find the same stale marker must not both believe that they removed it, and the
+// second must not remove the new marker of the first. So the marker is moved aside, checked again,
+// and put back if it was another one.
 void break_stale(const base::Folder& folder, const fs::path& path) {
     struct stat judged{};
     const auto text = read_marker(folder, path);

@@ -1,6 +1,6 @@
 #pragma once
-// What the cache holds, what of it is damaged, and what can go. Only kernels are looked at: models
-// and datasets in the same cache are never touched.
+// The cache's contents, its damage, and what can be removed. Looks at kernels only: models and
+// datasets in the same cache are never touched.
 
 #include <atomic>
 #include <cstdint>
@@ -31,7 +31,7 @@ struct CachedRepository {
     std::uint64_t partial_size = 0;
 };
 
-// By repository. A cache that is not there is empty.
+// By repository. A missing cache is empty.
 std::vector<CachedRepository> list(const Cache& cache);
 
 struct DamagedBlob {
@@ -52,7 +52,7 @@ struct VerifyReport {
     std::uint64_t blobs = 0;
     std::uint64_t bytes = 0;
     std::vector<DamagedBlob> damaged;  // by repository and etag
-    // Links in the place of folders: what is behind them was not looked at, and stays.
+    // Links in the place of folders: their targets were not looked at, and stay.
     std::vector<std::filesystem::path> links;
 };
 
@@ -62,10 +62,11 @@ VerifyReport verify(const Cache& cache, const std::vector<std::string>& reposito
                     unsigned threads, const std::atomic<bool>& stop,
                     const std::function<void(const VerifyProgress&)>& progress = {});
 
-// Takes damaged blobs out of the cache, with the links to them, so that a fetch gets them again.
+// Removes damaged blobs from the cache, with the links to them, so that a fetch gets them again.
 void remove_damaged(const Cache& cache, const std::vector<DamagedBlob>& damaged);
 
-// What goes, and how many bytes that frees. Made by plan_…, shown by --dry-run, done by remove().
+// The files to remove, and how many bytes that frees. Made by plan_…, shown by --dry-run, carried
+// out by remove().
 struct Removal {
     std::vector<std::filesystem::path> files;          // links, blobs, refs, trees, partial files
     std::vector<std::filesystem::path> folders;        // with all that is in them
@@ -85,13 +86,13 @@ struct Keep {
     std::optional<std::vector<std::string>> variants;  // none: all of them
 };
 
-// Everything but what is in `keep`: other revisions, other variants, and blobs nobody shows. Files
-// outside of build/ stay with a revision that is kept.
+// Everything except `keep`: other revisions, other variants, and unreferenced blobs. Files outside
+// of build/ stay with a revision that is kept.
 Removal plan_prune(const Cache& cache, const std::vector<Keep>& keep);
-// Left-overs only: partial files, blobs that no snapshot shows, temporary files.
+// Only leftovers: partial files, blobs that no snapshot links to, temporary files.
 Removal plan_clean(const Cache& cache);
 
-// Blobs that are being written by a running process stay. Returns the bytes that were freed.
+// Keeps blobs that a running process is writing. Returns the bytes that were freed.
 std::uint64_t remove(const Cache& cache, const Removal& removal);
 
 }  // namespace twinkle::cache

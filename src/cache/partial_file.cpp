@@ -20,7 +20,7 @@ namespace twinkle::cache {
 namespace {
 
 constexpr std::string_view suffix = ".incomplete";
-// A kill loses at most this much of each segment; writing it down each time would cost a call.
+// A kill loses at most this much of each segment; recording more often would cost a call each time.
 constexpr std::uint64_t record_every = 1u << 20;
 
 // The etag in "<etag>.incomplete" and "<etag>.<8 hex>.incomplete"; empty for other names.
@@ -50,7 +50,7 @@ PartialFiles list_partial_files(const Cache& cache, std::string_view repo_id) {
     return files;
 }
 
-// What a left-over holds.
+// The contents of a leftover.
 struct PartialFile::Found {
     base::UniqueFd fd;
     std::uint64_t bytes = 0;
@@ -79,7 +79,7 @@ PartialFile::~PartialFile() {
     for (std::size_t i = 0; i < segments_.size() && has_record(); ++i) {
         if (recorded_[i] != segments_[i].written) {
             const std::string bytes = record_entry(segments_[i].written);
-            // What cannot be recorded is fetched once more.
+            // A failure to record only means that this part is fetched again.
             [[maybe_unused]] const ssize_t done = ::pwrite(
                 fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(record_offset(size_, i)));
         }
@@ -117,7 +117,7 @@ PartialFile::Found PartialFile::examine(const fs::path& path) const {
         }
         return found;
     }
-    // Tools that write in any order leave holes; what is before the first one counts.
+    // Tools that write in any order leave holes; only the part before the first hole counts.
     const off_t hole = ::lseek(found.fd.get(), 0, SEEK_HOLE);
     found.bytes = hole < 0 ? length : std::min(length, static_cast<std::uint64_t>(hole));
     return found;
@@ -137,7 +137,7 @@ bool PartialFile::adopt(const std::vector<fs::path>& candidates) {
     if (best.bytes == 0) {
         return false;
     }
-    // A new name claims the file: where locks do not hold, two cannot both take it.
+    // The new name claims the file: where locks do not work, two processes cannot both take it.
     fs::path claimed = blob_.string() + "." + random_hex8() + std::string(suffix);
     if (cache_.folder().rename(best_path, claimed) != 0) {
         return false;
@@ -258,8 +258,8 @@ std::uint64_t PartialFile::front() const {
     return size_;
 }
 
-// A new file, not a shorter one: where locks do not hold, another process may have the old one open
-// or may have made it the blob.
+// Starts a new file instead of truncating: where locks do not work, another process may have the
+// old one open or may have made it the blob.
 void PartialFile::restart() {
     discard();
     divide(0);
@@ -271,8 +271,8 @@ void PartialFile::finish() {
         throw_cache_error(cache_, blob_, errno);
     }
     if (cache_.folder().rename(path_, blob_) != 0) {
-        // Where locks do not hold, another process may have claimed the name; the bytes are ours
-        // still.
+        // Where locks do not work, another process may have claimed the name; the bytes in the open
+        // file are still ours.
         if (errno != ENOENT ||
             (cache_.folder().link_open(fd_.get(), blob_) != 0 && errno != EEXIST)) {
             throw_cache_error(cache_, blob_, errno);

@@ -1,6 +1,6 @@
 #pragma once
-// A blob while it arrives: blobs/<etag>.<8 hex>.incomplete. What a killed process left behind is
-// adopted by the next one, so nothing that arrived is asked for again.
+// A blob while it arrives: blobs/<etag>.<8 hex>.incomplete. The next process adopts what a killed
+// one has left, so that nothing is downloaded twice.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,8 +14,8 @@
 
 namespace twinkle::cache {
 
-// The partial files of a repository by etag, read once for many blobs. Those of Python tools count
-// too.
+// The partial files of a repository by etag, read once for many blobs. Includes those of
+// huggingface_hub.
 using PartialFiles = std::map<std::string, std::vector<std::filesystem::path>, std::less<>>;
 PartialFiles list_partial_files(const Cache& cache, std::string_view repo_id);
 
@@ -29,13 +29,14 @@ struct Segment {
     bool complete() const { return next() == end; }
 };
 
-// Segments are filled at the same time. How far each one is, is kept behind the last byte of the
-// file itself: no second file, and a kill at any moment leaves a record that never promises more
-// than was written. A file of one segment needs no record: its length says all.
+// Segments are filled at the same time. Their progress is recorded behind the last byte of the file
+// itself: no second file, and a kill at any moment leaves a record that never claims more than was
+// written. A file of one segment needs no record: its length tells.
 class PartialFile {
 public:
-    // The caller holds the lock of the blob. Takes the left-over of `candidates` that has most.
-    // `segment` bytes a segment; 0: one segment. What is adopted may be divided otherwise.
+    // The caller holds the lock of the blob. Adopts the leftover of `candidates` that has most.
+    // `segment` is the bytes per segment; 0: one segment. An adopted file may be divided
+    // differently.
     PartialFile(const Cache& cache, std::string_view repo_id, std::string_view etag,
                 std::uint64_t size, std::uint64_t segment,
                 const std::vector<std::filesystem::path>& candidates = {});
@@ -47,18 +48,18 @@ public:
     std::uint64_t size() const { return size_; }
     std::uint64_t resumed() const { return resumed_; }  // bytes that were there already
     std::uint64_t written() const;                      // bytes that are there now
-    // From the first byte of the file to the first that is missing.
+    // The length of the contiguous part from the first byte.
     std::uint64_t front() const;
 
-    // Where the segment ends so far. More than it is long is the caller's error.
+    // Appends at the current end of the segment. Writing beyond the segment is the caller's error.
     void append(std::size_t segment, std::string_view bytes);
     // Fills the buffer from bytes below front(); may be called while another thread appends.
     void read(std::uint64_t offset, char* buffer, std::size_t size) const;
-    // Begins a new file of one segment.
+    // Starts a new file of one segment.
     void restart();
 
-    // The caller has checked size and hash: from now on it is the blob, and left-overs of the same
-    // etag are gone.
+    // The caller has checked size and hash: makes the file the blob, and removes leftovers of the
+    // same etag.
     void finish();
     void discard();
 

@@ -1,5 +1,5 @@
 #pragma once
-// How far the segments of a partial file are, kept behind its last byte.
+// The progress of a partial file's segments, recorded behind its last byte.
 
 #include <cstdint>
 #include <optional>
@@ -14,11 +14,11 @@ struct PartialRecord {
 };
 
 std::string record_bytes(const PartialRecord& record);
-// Of one segment, and where it stands in the file.
+// The record's entry for one segment, and its offset in the file.
 std::string record_entry(std::uint64_t written);
 std::uint64_t record_offset(std::uint64_t file_size, std::size_t segment);
 
-// None: what stands there is no record of a file of that size.
+// None: there is no valid record for a file of that size.
 std::optional<PartialRecord> read_record(int fd, std::uint64_t file_size, std::uint64_t length);
 
 }  // namespace twinkle::cache

@@ -49,7 +49,7 @@ bool stays(const Kept& kept, const std::string& commit, const std::string& path)
     return !found->second || variant.empty() || found->second->contains(std::string(variant));
 }
 
-// What goes from one repository.
+// Collects the removals in one repository.
 class Plan {
 public:
     Plan(const Cache& cache, Inventory inventory, Removal& removal)
@@ -85,7 +85,7 @@ public:
         }
     }
 
-    // `needed`: etags whose partial file is still worth something.
+    // `needed`: etags whose partial file is still worth keeping.
     void drop_leftovers(const std::set<std::string>& needed) {
         for (const auto& [etag, paths] : inventory_.partial) {
             if (needed.contains(etag)) {
@@ -106,7 +106,7 @@ public:
         }
     }
 
-    // Nothing of it is kept: its empty folders go too.
+    // Nothing of it is kept: its empty folders go, too.
     void drop_folders() {
         for (const char* name : {"trees", ".no_exist"}) {
             if (folder_.is_folder(repository_ / name)) {

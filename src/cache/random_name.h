@@ -1,5 +1,5 @@
 #pragma once
-// The 8 hex digits that keep the temporary files of several processes apart.
+// The 8 hex digits that keep temporary files of several processes apart.
 
 #include <string>
 

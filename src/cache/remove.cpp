@@ -90,7 +90,7 @@ std::uint64_t remove(const Cache& cache, const Removal& removal) {
     for (const auto& [file, blob] : blobs) {
         const auto [found, added] = shown.try_emplace(blob.repo_id);
         if (added) {
-            // By now: a fetch may have linked to a blob since the plan was made.
+            // Looks again: a fetch may have linked to a blob since the plan was made.
             found->second = shown_blobs(take_inventory(cache, blob.repo_id));
         }
         if (!blob.whole || !found->second.contains(blob.etag)) {

@@ -24,13 +24,13 @@ fs::path beside(const fs::path& target, const char* suffix) {
     return target.string() + suffix;
 }
 
-// "kernels--org--name/blobs/<etag>": a line of the list that is believed.
+// Accepts a line of the list only in the form "kernels--org--name/blobs/<etag>".
 bool is_blob_path(const std::string& line) {
     const auto parts = base::split(line, '/');
     return parts.size() == 3 && is_safe_path(line) && parts[1] == "blobs";
 }
 
-// Of whatever name: it is only read.
+// Accepts any name: the file is only read.
 std::optional<fs::path> shared_file(const Cache& cache, const fs::path& blob) {
     const auto target = cache.link_target(blob);
     const auto parts =

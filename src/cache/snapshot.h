@@ -1,5 +1,5 @@
 #pragma once
-// Looking things up in the cache without the network.
+// Lookups in the cache, without the network.
 
 #include <filesystem>
 #include <optional>
@@ -17,19 +17,20 @@ struct Snapshot {
     std::filesystem::path folder;
 };
 
-// The commit that a branch or tag had when it was last asked for; a whole commit is itself.
+// The commit that a branch or tag had when it was last looked up on the Hub; a full commit is
+// itself.
 std::optional<std::string> find_commit(const Cache& cache, std::string_view repo_id,
                                        std::string_view ref_or_commit);
 
-// The same, if a folder of the commit is there, be it complete or not.
+// The same, if the commit has a folder, complete or not.
 std::optional<Snapshot> find_snapshot(const Cache& cache, std::string_view repo_id,
                                       std::string_view ref_or_commit);
 
-// Is a folder of the commit there?
+// Whether the commit has a folder.
 bool has_snapshot(const Cache& cache, std::string_view repo_id, std::string_view commit);
 
-// The blob that a file of a snapshot links to. None: it is no link, or one that leads anywhere
-// else than into the blobs of its repository, as no tool makes them.
+// The blob that a file of a snapshot links to. None: it is no link, or it leads elsewhere than into
+// the blobs of its repository, which no tool creates.
 std::optional<std::string> linked_etag(const Cache& cache, std::string_view repo_id,
                                        const std::filesystem::path& link);
 
@@ -40,12 +41,12 @@ struct CachedRef {
 };
 std::vector<CachedRef> list_refs(const Cache& cache, std::string_view repo_id);
 
-// Is the file in the snapshot, or does its link lead to a blob that is there? With a size: and has
-// it that size?
+// Whether the file is in the snapshot, or its link leads to an existing blob. With `size`: and has
+// that size.
 bool has_file(const Cache& cache, std::string_view repo_id, std::string_view commit,
               std::string_view path, std::optional<std::uint64_t> size = std::nullopt);
 
-// Was the Hub asked for the file before, and had none? The answer holds for ever.
+// Whether the Hub has answered before that there is no such file. That answer never expires.
 bool is_known_missing(const Cache& cache, std::string_view repo_id, std::string_view commit,
                       std::string_view path);
 

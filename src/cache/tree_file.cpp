@@ -107,7 +107,7 @@ void write_tree(const Cache& cache, std::string_view repo_id, std::string_view c
         }
     }
     const base::Json document = {{"format_version", format_version}, {"files", entries}};
-    // Where that fails, the next one asks the Hub again.
+    // If it fails, the next process asks the Hub again.
     cache.folder().make_folders(path.parent_path());
     cache.folder().write_file(path,
                               document.dump(1, ' ', true, base::Json::error_handler_t::replace));

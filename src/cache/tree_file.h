@@ -1,6 +1,6 @@
 #pragma once
-// The files of one commit as the Hub lists them, and their copy in the cache (trees/<commit>.json):
-// a commit never changes, so its list is asked for once.
+// The files of one commit as the Hub lists them, and their copy in the cache (trees/<commit>.json).
+// A commit never changes, so its list is requested once.
 
 #include <cstdint>
 #include <optional>
@@ -22,18 +22,18 @@ struct TreeFile {
     std::optional<std::string> xet_hash;
 
     ContentHash hash() const;
-    // The name of its blob in the cache, and what the Hub answers as its ETag.
+    // The name of its blob in the cache, and its ETag from the Hub.
     const std::string& etag() const { return lfs_sha256 ? *lfs_sha256 : blob_id; }
 
     bool operator==(const TreeFile&) const = default;
 };
 
-// Every file of the commit, by path. None: not there, or not readable as a list (it is asked for
+// Every file of the commit, by path. None: the list is missing or cannot be read (it is requested
 // again then).
 std::optional<std::vector<TreeFile>> read_tree(const Cache& cache, std::string_view repo_id,
                                                std::string_view commit);
 
-// `files` must be the whole commit. A cache that cannot be written to is no error.
+// `files` must be the whole commit. Ignores a cache that cannot be written to.
 void write_tree(const Cache& cache, std::string_view repo_id, std::string_view commit,
                 std::span<const TreeFile> files);
 

@@ -24,7 +24,7 @@ namespace {
 
 constexpr auto progress_interval = std::chrono::milliseconds(100);
 
-// One thing to hash. Damaged until shown otherwise.
+// One file to hash. Counts as damaged until shown otherwise.
 struct Check {
     DamagedBlob blob;
     std::uint64_t size = 0;
@@ -41,8 +41,8 @@ void add_blobs(const Cache& cache, const Inventory& inventory, std::vector<Check
     }
 }
 
-// Files without a link have no name that tells their hash: the list of the commit does, where it
-// is in the cache.
+// The name of a file that is no link does not tell its hash: the commit's list does, if it is
+// cached.
 void add_copies(const Cache& cache, const Inventory& inventory, std::vector<Check>& checks) {
     for (const auto& [commit, files] : inventory.snapshots) {
         const bool copies = std::any_of(files.begin(), files.end(), [](const SnapshotFile& file) {
@@ -77,7 +77,7 @@ void add_copies(const Cache& cache, const Inventory& inventory, std::vector<Chec
     }
 }
 
-// Links whose blob is gone, and those that lead anywhere else than into the blobs.
+// Adds links whose blob is gone, and those that lead elsewhere than into the blobs.
 void add_flawed(const Cache& cache, const Inventory& inventory, std::vector<DamagedBlob>& damaged) {
     for (const auto& [commit, files] : inventory.snapshots) {
         for (const SnapshotFile& file : files) {
@@ -203,7 +203,7 @@ VerifyReport verify(const Cache& cache, const std::vector<std::string>& reposito
         add_copies(cache, inventories.back(), checks);
         add_flawed(cache, inventories.back(), report.damaged);
     }
-    // The largest first: a thread that gets it last would work alone.
+    // The largest go first: a thread that gets one last would work alone.
     std::stable_sort(checks.begin(), checks.end(),
                      [](const Check& a, const Check& b) { return a.size > b.size; });
     std::uint64_t total = 0;
@@ -242,7 +242,7 @@ void remove_damaged(const Cache& cache, const std::vector<DamagedBlob>& damaged)
         if (is_etag(blob.etag)) {
             lock = BlobLock::try_lock(cache, blob.repo_id, blob.etag);
             struct stat info{};
-            // Somebody writes it anew, or has done so since it was looked at.
+            // Another process is writing it anew, or has done so since the check.
             if (!lock || (stat_blob(cache, blob.file, info) && hash_of(cache, blob) == blob.etag)) {
                 continue;
             }

@@ -32,9 +32,10 @@ using std::chrono::milliseconds;
 constexpr std::size_t longest_line = 1 << 20;
 constexpr int exit_threw = 3;
 constexpr long pidfd_open = 434;  // on every processor; the headers may not have it
-// The child's last line. Its exit code says nothing: foreign code may call exit(0).
+// The child's last line. Its exit code proves nothing: foreign code may call exit(0).
 constexpr std::string_view finished_line = "\x04";
-// In front of what an exception said that ended the work, and of what could not be confined.
+// Prefixes for the message of the exception that ended the work, and for what could not be
+// confined.
 constexpr std::string_view exception_mark = "\x05";
 constexpr std::string_view unconfined_mark = "\x06";
 
@@ -67,8 +68,8 @@ std::string exception_text() {
     }
 }
 
-// An exception that leaves the initializer of a library cannot be caught: the loader has no way to
-// pass it on.
+// Reports an exception that leaves a library's initializer and aborts: it cannot be caught, because
+// the loader cannot propagate it.
 void tell_and_abort() {
     if (std::current_exception()) {
         send_line(result_descriptor, std::string(exception_mark) + exception_text());
@@ -88,14 +89,14 @@ void limit_memory(std::uint64_t additional) {
     ::setrlimit(RLIMIT_CORE, &no_core);
 }
 
-// A library that was checked, in memory that nobody can change (runtime/kernels/verified_files.h).
+// Whether it is a checked library in immutable memory (runtime/kernels/verified_files.h).
 bool is_sealed(int descriptor) {
     const int seals = ::fcntl(descriptor, F_GET_SEALS);
     return seals >= 0 && (seals & F_SEAL_WRITE) != 0;
 }
 
-// What the parent has open is not for foreign code. The numbers stay in use: the loader knows
-// libraries that were opened through /proc/self/fd by them.
+// Closes the parent's descriptors to foreign code. Their numbers stay taken, because the loader
+// knows libraries that were opened through /proc/self/fd by them.
 void cut_descriptors(const Limits& limits, int result) {
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     std::vector<int> open;
@@ -135,7 +136,7 @@ void restore_signals() {
     std::set_terminate(tell_and_abort);
     int code = 0;
     try {
-        // Before the filter, which keeps it as it is.
+        // Set before the filter, which forbids changing it.
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != parent) {
             ::_exit(exit_threw);
@@ -170,7 +171,7 @@ std::string seconds(milliseconds time) {
     return std::to_string(time.count() / 1000) + " s";
 }
 
-// A child that has not been waited for; killed, with all of its group, where it goes away before.
+// A child that is not yet waited for; its destructor kills it with its process group.
 class Child {
 public:
     explicit Child(pid_t pid)
@@ -184,7 +185,7 @@ public:
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
 
-    // To wait for its end by poll(); -1 where the system has no such thing.
+    // A handle for waiting by poll(); -1 if the system has none.
     int handle() const { return handle_.get(); }
     void kill() const {
         ::kill(pid_, SIGKILL);
@@ -208,7 +209,7 @@ private:
     base::UniqueFd handle_;
 };
 
-// Listens until the child has ended; kills it where it breaks a limit.
+// Reads until the child has ended; kills it if it breaks a limit.
 class Listener {
 public:
     Listener(const Limits& limits, const std::function<void(std::string_view)>& receive)
@@ -256,7 +257,7 @@ void Listener::take(std::string_view line) {
     }
 }
 
-// Why the child is to be killed for what it wrote.
+// Why the child must be killed for what it wrote.
 std::string Listener::read(int descriptor, bool& open) {
     try {
         switch (reader_.read(descriptor)) {
@@ -299,7 +300,7 @@ std::string Listener::listen(const Child& child, int descriptor) {
         if (std::string late = overdue(); !late.empty()) {
             return late;
         }
-        // Without a handle the end of a child whose pipe something else holds is looked for.
+        // Without a handle, polls for the end of a child whose pipe another process holds open.
         const milliseconds longest(child.handle() >= 0 && open ? 3600000 : 50);
         ::poll(waiting, 2,
                static_cast<int>(std::clamp(time_left(), milliseconds(0), longest).count()));
@@ -307,7 +308,8 @@ std::string Listener::listen(const Child& child, int descriptor) {
             broke = read(descriptor, open);
         }
     }
-    // What it had written. The pipe need not be at its end: something else may hold it.
+    // Reads what it had written. The pipe may have no end of file: another process may hold it
+    // open.
     ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
     while (open && broke.empty()) {
         pollfd ready{descriptor, POLLIN, 0};

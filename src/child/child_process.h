@@ -1,7 +1,7 @@
 #pragma once
-// Foreign code in a child process: one that crashes, hangs, eats memory, floods its parent or
-// reaches for other files, processes or the network harms the child alone. What it says is not to
-// be believed: the child's own code and the foreign code can both write to the pipe.
+// Runs foreign code in a child process: if it crashes, hangs, eats memory, floods its parent or
+// reaches for other files, processes or the network, it harms only the child. Its messages are
+// untrusted: the child's own code and the foreign code can both write to the pipe.
 
 #include <chrono>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace twinkle::child {
 
-// Read anew after every line that comes: whoever receives them may change the limits of time.
+// Read again after every line that arrives: the receiver may change the time limits.
 struct Limits {
     std::chrono::milliseconds silence{60000};  // it is killed if it says nothing for so long …
     std::chrono::milliseconds total{600000};   // … or has not ended after so long; 0: any
@@ -35,8 +35,8 @@ struct Outcome {
 using Send = std::function<void(std::string_view line)>;
 
 // Forks. `work` runs in the child and may send lines, which `receive` gets here as they come; lines
-// are limited in length. The process must have no thread that `work` needs. Throws Error(failed)
-// where no child can be started.
+// are limited in length. The process must have no thread that `work` needs. Throws Error(failed) if
+// no child can be started.
 Outcome run(const Limits& limits, const std::function<void(const Send& send)>& work,
             const std::function<void(std::string_view line)>& receive);
 

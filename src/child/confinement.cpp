@@ -26,7 +26,7 @@ bool is_library(const fs::path& file) {
     return name.ends_with(".so") || name.find(".so.") != std::string::npos;
 }
 
-// The folders that libraries of this process were loaded from: LibTorch, what it needs, twinkle.
+// The folders from which this process has loaded libraries: LibTorch, its dependencies, twinkle.
 std::set<fs::path> loaded_folders() {
     std::set<fs::path> folders;
     std::ifstream maps("/proc/self/maps");
@@ -45,8 +45,8 @@ std::set<fs::path> loaded_folders() {
     return folders;
 }
 
-// LibTorch opens more of its own folder later. Of any other folder, which may hold what is nobody's
-// business, its libraries.
+// LibTorch opens more files of its own folder later, so all of that is readable. Other folders may
+// hold private files: only their libraries are.
 void add_loaded(std::vector<fs::path>& files) {
     for (const auto& folder : loaded_folders()) {
         std::error_code error;
@@ -56,7 +56,7 @@ void add_loaded(std::vector<fs::path>& files) {
             continue;
         }
         files.push_back(folder);
-        // Beside site-packages/torch/lib, its libraries of CUDA lie in site-packages/nvidia.
+        // The CUDA libraries for site-packages/torch/lib are in site-packages/nvidia.
         files.push_back(folder.parent_path().parent_path() / "nvidia");
     }
 }
@@ -97,7 +97,8 @@ void add_gpu(SystemFiles& files) {
     files.devices.emplace_back("/proc/self/task");  // it gives names to its threads
 }
 
-// An administrator's rights go around what is left; those to read are limited by Landlock.
+// Drops capabilities, which bypass the remaining limits; keeps the one to read, which Landlock
+// limits.
 void drop_capabilities() {
     __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
     __user_cap_data_struct data[2]{};

@@ -12,7 +12,7 @@
 namespace twinkle::child {
 namespace {
 
-// As <linux/landlock.h> has them; the header of the system may be older than its kernel.
+// Constants of <linux/landlock.h>; the system's header may be older than its kernel.
 #ifdef SYS_landlock_create_ruleset
 constexpr long create_ruleset = SYS_landlock_create_ruleset;
 constexpr long add_rule = SYS_landlock_add_rule;
@@ -41,7 +41,7 @@ constexpr std::uint64_t read_folder = 1U << 3;
 constexpr std::uint64_t empty_file = 1U << 14;  // as opening with O_TRUNC does
 constexpr std::uint64_t control_device = 1U << 15;
 
-// Every right that this version knows, so that each is denied where no rule gives it.
+// Every right that this version knows: each is denied unless a rule grants it.
 std::uint64_t rights(int version) {
     const int count = version >= 5   ? 16  // ioctl on devices
                       : version >= 3 ? 15  // truncate

@@ -1,5 +1,5 @@
 #pragma once
-// The lines that come out of a pipe, within limits.
+// Reads lines from a pipe, within limits.
 
 #include <cstddef>
 #include <functional>
@@ -16,7 +16,7 @@ public:
                const std::function<void(std::string_view)>& receive)
         : longest_(longest), most_(most), receive_(receive) {}
 
-    // Reads once; hands on every whole line.
+    // Reads once; passes on every complete line.
     State read(int descriptor);
 
 private:

@@ -55,10 +55,10 @@ constexpr std::uint32_t refused_calls[] = {
     SYS_semtimedop,
     SYS_mq_open,
     SYS_mq_unlink,
-    // New programs and processes; threads are `clone`, looked at below.
+    // New programs and processes; threads use `clone`, which is filtered below.
     SYS_execve,
     SYS_execveat,
-    // What would get around this filter or Landlock.
+    // Calls that could bypass this filter or Landlock.
     425 /* io_uring_setup */,
     426 /* io_uring_enter */,
     427 /* io_uring_register */,
@@ -86,7 +86,7 @@ constexpr std::uint32_t refused_calls[] = {
     432 /* fsmount */,
     433 /* fspick */,
     442 /* mount_setattr */,
-    // Properties of files, which Landlock leaves alone.
+    // Properties of files, which Landlock does not cover.
     SYS_fchmod,
     SYS_fchmodat,
     452 /* fchmodat2 */,
@@ -140,8 +140,8 @@ constexpr std::uint32_t socket_calls[] = {SYS_socket, SYS_bind,    SYS_listen,
                                           SYS_accept, SYS_accept4, SYS_socketpair};
 constexpr std::uint32_t connecting_calls[] = {SYS_connect, SYS_sendto, SYS_sendmsg, SYS_sendmmsg};
 
-// A file's owner gets a signal when there is something to read, and a terminal's reader gets what
-// is put there for it: either may be another process.
+// A file's owner gets a signal when there is something to read, and a terminal's reader gets
+// injected input: either may be another process.
 constexpr std::initializer_list<std::uint32_t> signals_by_file{F_SETOWN, F_SETSIG, F_SETOWN_EX};
 constexpr std::initializer_list<std::uint32_t> signals_by_device{FIOSETOWN, SIOCSPGRP, TIOCSTI,
                                                                  TIOCLINUX};
@@ -186,7 +186,8 @@ public:
     bool apply() {
         const sock_fprog program{.len = static_cast<unsigned short>(code_.size()),
                                  .filter = code_.data()};
-        // Without slowing the process down by what it is no remedy for.
+        // SPEC_ALLOW: the mitigation that it turns off would slow the process down and does not
+        // help here.
         return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
                          &program) == 0;
     }
@@ -233,7 +234,7 @@ private:
         end(SYS_clone, begin);
     }
 
-    // Signals and limits for this process alone.
+    // Allows signals and limits for this process only.
     void own_process_only() {
         const auto own = static_cast<std::uint32_t>(::getpid());
         constexpr std::uint32_t calls[] = {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo,
@@ -253,7 +254,7 @@ private:
         end(SYS_prlimit64, begin);
     }
 
-    // What ends this process with its parent, and keeps others from reading it, stays.
+    // Protects the settings that end this process with its parent and keep others from reading it.
     void own_controls() {
         const std::size_t begin = start();
         load(argument(0));

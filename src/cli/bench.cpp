@@ -1,4 +1,4 @@
-// twinkle bench: a model as it is against the same model with kernels.
+// twinkle bench: compares a model as it is with the same model with kernels.
 
 #include <charconv>
 #include <cmath>
@@ -46,7 +46,7 @@ std::optional<Number> given_number(const Arguments& arguments, const std::string
     return number;
 }
 
-// The drawing, if one is wanted.
+// Returns the path of the drawing, if one is asked for.
 std::optional<fs::path> add_files(protocol::Request& request, const Arguments& arguments) {
     request.model = existing_file(*arguments.text("MODEL"), "model");
     const auto inputs = arguments.text("inputs");
@@ -97,7 +97,7 @@ int run_bench(const Arguments& arguments, Console& console) {
         say_warnings(report, console);
         console.result(bench_tables(report, console.result_columns(), console.result_color()));
     }
-    // Last: should it fail, what took so long to measure is not lost.
+    // Comes last: if it fails, the long measurement is not lost.
     if (svg) {
         draw(report, request.model, *svg);
         console.note("wrote " + base::display_path(*svg));

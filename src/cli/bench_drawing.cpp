@@ -106,7 +106,7 @@ double draw_models(Svg& svg, const Json& report, double y) {
     return top + count * row + 70;
 }
 
-// Those that were measured, the slowest first if there are too many; `left_out` of them are not
+// The measured sites, only the slowest if there are too many; `left_out` of them are not
 // drawn.
 std::vector<Site> sites_to_draw(const Json& report, std::size_t& left_out) {
     std::vector<Site> sites;
@@ -140,7 +140,7 @@ void draw_site(Svg& svg, const TimeAxis& axis, const Site& site, double y) {
                                 drawn_time(site.original.median),
                                 drawn_time(site.kernelized.median)));
     svg.text(plot_left - 12, y + 4, base::keep_tail(site.name, name_length), "", Anchor::end);
-    // One a little above the other: both are seen where they are equal.
+    // One is slightly above the other, so that both are visible if they are equal.
     const double above = y - 4;
     const double below = y + 4;
     svg.line(axis.at(site.original.median), above, axis.at(site.kernelized.median), below, "link");

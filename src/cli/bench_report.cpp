@@ -14,7 +14,7 @@ using base::Json;
 using base::Style;
 using base::Table;
 
-// "353 us ±2%": the median, and half the distance of the quartiles.
+// "353 us ±2%": the median, and half the interquartile range.
 std::string spread_text(const Json& times) {
     const auto median = number_of(times, "median");
     const auto lower = number_of(times, "lower_quartile");
@@ -52,7 +52,7 @@ Table site_times(const Json& report, Notes* notes, const std::string& implied) {
         const auto status = shown_text(site, "status");
         const auto kernel = shown_text(site, "kernel");
         const auto calls = number_of(site, "calls").value_or(0);
-        // What took a site is told by its kernel; a reason is of interest where none did.
+        // A replaced site is explained by its kernel; only others need a reason.
         const auto because = status == "replaced" ? "" : shown_text(site, "because");
         table.add({{shown_site(site)},
                    {status, status_style(status)},

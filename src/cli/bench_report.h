@@ -21,7 +21,7 @@ const base::Json& speedup_between(const base::Json& report, const std::string& o
 // "AMD EPYC 9B14; 2 threads on 2 cores; LibTorch 2.13.0 (AVX512); a run is forward".
 std::string machine_text(const base::Json& report);
 
-// The field, where it is an object; else an empty one.
+// The field if it is an object; else an empty one.
 const base::Json& object_of(const base::Json& object, const char* key);
 
 }  // namespace twinkle::cli

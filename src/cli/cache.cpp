@@ -1,4 +1,4 @@
-// twinkle cache: the cache that twinkle shares with the Python tools.
+// twinkle cache: the cache that twinkle shares with `kernels` and huggingface_hub.
 
 #include "base/file.h"
 #include "base/quantity.h"
@@ -35,7 +35,7 @@ Json repository_json(const cache::CachedRepository& repository) {
 const char* const link_remedy =
     "a symbolic link in the place of a folder is not followed: remove it, and fetch again";
 
-// What prune and clean leave alone, and list does not count.
+// Warns of links, which prune and clean leave alone and list does not count.
 void warn_of_links(const operations::Context& context, Console& console) {
     for (const auto& link : cache::linked_folders(context.cache())) {
         console.warn(base::display_path(link) + ": " + link_remedy);
@@ -151,7 +151,7 @@ int remove(operations::Context& context, const cache::Removal& removal, bool dry
     return 0;
 }
 
-// The projects to keep: those that are named, else the one here.
+// The projects to keep: the named ones, else the current one.
 std::vector<std::filesystem::path> projects(operations::Context& context,
                                             const std::vector<std::string>& named) {
     std::vector<std::filesystem::path> folders(named.begin(), named.end());

@@ -15,7 +15,7 @@ namespace {
 
 using base::Json;
 
-// Those that were not taken, or "" where there is no other than the site's own kernel.
+// The candidates that were not taken, or "" if the site has only its own kernel.
 std::string others_of(const Json& site) {
     const auto& candidates = list_of(site, "candidates");
     if (candidates.size() < 2) {

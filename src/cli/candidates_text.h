@@ -1,5 +1,5 @@
 #pragma once
-// What else the mapping offers for the sites of a report, and why it was not taken: with -v.
+// The mapping's other candidates for the sites of a report, and why they were not taken: with -v.
 
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace twinkle::cli {
 
-// One line for sites of one class or function with equal candidates; those with one alone are left
-// out. "RMSNorm (17 sites): not acme/norm: RMSNorm (it is for cuda)".
+// One line for sites of one class or function with equal candidates; omits sites with only one.
+// "RMSNorm (17 sites): not acme/norm: RMSNorm (it is for cuda)".
 std::string candidates_text(const base::Json& report, std::size_t columns);
 
 }  // namespace twinkle::cli

@@ -74,8 +74,8 @@ std::optional<kernel::Audience> audience(const Arguments& arguments) {
                  : std::optional(*text == "hub" ? kernel::Audience::hub : kernel::Audience::here);
 }
 
-// At how many places of a model a kernel fits: several layers may stand for one class, and each is
-// told of once for every reason that keeps some.
+// Counts the places of a model where a kernel fits: several layers may be bound to one class, and
+// each is reported once for every reason that keeps some.
 class FitCount {
 public:
     void add(const LayerFit& fit) {
@@ -98,7 +98,7 @@ private:
     std::map<std::string, std::pair<std::size_t, std::size_t>> places_;  // by class or function
 };
 
-// Layers and functions that do not fit what they are bound to, as violations of their own.
+// Adds layers and functions that do not fit their binding as violations of their own.
 Json add_model_fits(const std::string& kernel, const std::string& model, bool allow_io,
                     operations::CheckReport& report, Console& console) {
     Json fits = Json::array();

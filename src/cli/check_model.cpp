@@ -22,8 +22,8 @@ namespace {
 
 using base::Json;
 
-// Layers are source: which of the builds they are read from matters little, so that a kernel for
-// another machine can be checked here.
+// Layers are source, so that almost any of the builds will do, and a kernel for another machine can
+// be checked here.
 fs::path build_of(const fs::path& kernel) {
     if (operations::project_package(kernel) && !fs::is_directory(kernel / "build")) {
         throw Error(ErrorCode::not_found,
@@ -73,7 +73,7 @@ struct Known {
     std::vector<project::FunctionBinding> functions;
 };
 
-// What the project and the installed presets bind.
+// The bindings of the project and the installed presets.
 Known known_bindings(Console& console) {
     const auto presets = target::installation(target::this_machine()).presets;
     Known known{project::all_preset_layers(presets), {}};
@@ -92,8 +92,8 @@ Known known_bindings(Console& console) {
     return known;
 }
 
-// The bindings of functions that name what this kernel has: a function or layer of its package, or
-// an operator.
+// The bindings of functions that name a function or layer of this kernel's package, or one of its
+// operators.
 std::vector<MappedFunction> functions_of(const kernel::Build& build, const MappedKernel& kernel,
                                          const std::vector<project::FunctionBinding>& bindings) {
     const auto offered = kernel::read_functions(build.sources).functions;

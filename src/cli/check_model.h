@@ -1,5 +1,5 @@
 #pragma once
-// check --model: the layers and functions of a kernel against the classes and functions of a model
+// check --model: tries the layers and functions of a kernel on the classes and functions of a model
 // that they are bound to, by the manifest, by a preset or by their name. The worker compiles them
 // as kernelize would; nothing of the kernel runs.
 
@@ -12,8 +12,9 @@
 
 namespace twinkle::cli {
 
-// One layer and one class of the model, or a function and one of the model's. A layer that no class
-// is bound to has one entry without a class; a class whose sites differ has one for each reason.
+// One layer and one class of the model, or one function and the model's function. A layer to which
+// no class is bound has one entry without a class; a class whose sites differ has one for each
+// reason.
 struct LayerFit {
     bool is_function = false;  // and so is what it stands for, called at `sites`
     std::string layer;
@@ -27,7 +28,7 @@ struct LayerFit {
     std::vector<std::string> lost;  // attributes that the layer reads and the model has lost
 };
 
-// `allow_io` as --allow-io. `kernel` is a build, a repository (its build for this machine, else its
+// `allow_io`: as --allow-io. `kernel`: a build, a repository (its build for this machine, else its
 // first) or a package.
 std::vector<LayerFit> check_model(const std::filesystem::path& kernel,
                                   const std::filesystem::path& model, bool allow_io,

@@ -1,6 +1,6 @@
 #pragma once
-// What a subcommand is, in one declaration: from it come the parser, help, man page and
-// completions. A file per subcommand defines one `Command xxx_command()`; command.cpp lists them.
+// A subcommand as one declaration, from which parser, help, man page and completions are made. A
+// file per subcommand defines one `Command xxx_command()`; command.cpp lists them.
 
 #include <map>
 #include <optional>
@@ -12,7 +12,7 @@ namespace twinkle::cli {
 
 class Console;
 
-// What a value is, for completions.
+// The kind of a value, for completions.
 enum class ValueKind { text, file, folder, choice };
 
 struct Option {
@@ -47,11 +47,11 @@ struct Example {
     std::string line;
 };
 
-// What the user typed, by the keys of the declaration. A key that is not declared is a mistake in
-// twinkle and throws std::logic_error.
+// The parsed arguments, by the keys of the declaration. Throws std::logic_error for a key that is
+// not declared, which is a bug in twinkle.
 class Arguments {
 public:
-    // What an option that was given without a value has.
+    // The value of an option that was given without one.
     static constexpr const char* given = "true";
 
     void declare(const std::string& key) { values_.try_emplace(key); }

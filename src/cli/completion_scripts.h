@@ -1,6 +1,6 @@
 #pragma once
-// The completion scripts of three shells, from the declarations. They are complete in themselves:
-// no shell package is needed, and twinkle is not run to complete a word.
+// The completion scripts of three shells, made from the declarations. They are self-contained: they
+// need no shell package, and do not run twinkle to complete a word.
 
 #include <string>
 #include <vector>

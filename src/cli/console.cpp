@@ -13,7 +13,7 @@
 namespace twinkle::cli {
 namespace {
 
-// Text from files and kernels made fit for a terminal, with its line breaks.
+// Makes text from files and kernels safe for a terminal, but keeps line breaks.
 std::string printable_lines(std::string_view text) {
     auto lines = base::split(text, '\n');
     for (auto& line : lines) {
@@ -64,7 +64,7 @@ void Console::result(const base::Table& table) {
 }
 
 void Console::say(int verbosity, std::string_view text) {
-    // A script that asked for JSON reads stderr too; it gets words only when it asked for them.
+    // A script that asks for JSON reads stderr, too; it gets plain text only with -v.
     const bool wanted = verbosity == 0
                             ? !globals_.quiet && (!globals_.json || globals_.verbosity > 0)
                             : globals_.verbosity >= verbosity;

@@ -1,6 +1,6 @@
 #pragma once
-// Where a command's words go: the result to stdout, everything said to a person to stderr, errors
-// in one voice. With --json both are JSON objects and nothing else.
+// The output of a command: the result to stdout, messages for a person to stderr, errors in one
+// format. With --json both are JSON objects and nothing else.
 
 #include <filesystem>
 #include <optional>
@@ -32,14 +32,14 @@ public:
     const Globals& globals() const { return globals_; }
     bool json() const { return globals_.json; }
 
-    // stdout. Throws Error(failed) when it cannot be written; ends quietly when nobody reads it.
+    // To stdout. Throws Error(failed) if it cannot be written; ends quietly if nobody reads it.
     void result(std::string_view text);
     void result(std::string_view command, base::Json document);  // adds schema, and warnings if any
     void result(const base::Table& table);                       // as wide as the terminal is
     bool result_color() const { return result_color_; }
     std::size_t result_columns() const { return base::terminal_columns(1); }
 
-    // stderr
+    // To stderr.
     void note(std::string_view text) { say(0, text); }    // unless --quiet
     void detail(std::string_view text) { say(1, text); }  // -v
     void trace(std::string_view text) { say(2, text); }   // -vv

@@ -42,7 +42,7 @@ bool is_table(const Json& value) {
                        [](const Json& item) { return item.is_object(); });
 }
 
-// A column for every key of any row; a name, where there is one, comes first.
+// A column for every key in any row; a name, if there is one, comes first.
 std::string table_text(const Json& rows, std::size_t columns, bool color) {
     std::vector<std::string> keys;
     const auto add = [&](const std::string& key) {

@@ -1,6 +1,6 @@
 #pragma once
-// A download on a terminal: the files that are arriving, a line each, and below them how far the
-// whole is, how fast, and how long it will take.
+// A download on a terminal: a line for each arriving file, and below them progress, speed and
+// remaining time of the whole.
 
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// twinkle add, twinkle remove: one place in the manifest changes, then the project is locked.
+// twinkle add, twinkle remove: change one place in the manifest, then lock the project.
 
 #include "base/file.h"
 #include "cli/command.h"

@@ -39,7 +39,7 @@ Json gpus_json(const std::optional<target::CudaDriver>& cuda,
     return gpus;
 }
 
-// Whether there is a token, never which.
+// Says whether there is a token, never which.
 Json hub_json(const target::Machine& machine, bool offline) {
     const auto settings = hub::settings_from(machine);
     return {{"cache", cache::cache_folder(machine).string()},
@@ -77,7 +77,7 @@ Json facts(bool offline) {
             {"presets", places.presets.string()}};
 }
 
-// The facts line by line: nested objects give way to "cpu model: …".
+// The facts line by line, with nested objects flattened to "cpu model: …".
 std::string text(const Json& facts, Console& console) {
     Json flat = Json::object();
     for (const auto& [key, value] : facts.items()) {

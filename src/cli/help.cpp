@@ -23,7 +23,7 @@ std::string heading(const char* text, bool color) {
     return "\n" + base::styled(text, Style::bold, color) + "\n";
 }
 
-// Two columns; the right one wraps below itself, or starts on a line of its own.
+// Two columns; the right one wraps within itself, or starts on its own line.
 std::string list(const std::vector<Entry>& entries, std::size_t columns, bool color) {
     std::size_t widest = 0;
     for (const auto& entry : entries) {

@@ -1,5 +1,5 @@
 #pragma once
-// What every command around the Hub begins with: its context, its words on the terminal, and
+// The start of every command that uses the Hub: its context, its output on the terminal, and a
 // Ctrl-C that leaves a resumable state.
 
 #include <functional>
@@ -32,7 +32,7 @@ private:
     DownloadProgress downloads_;
 };
 
-// Everything that belongs together, in the order in which it must live.
+// Owns these objects, in the order of their lifetimes.
 class HubSession {
 public:
     explicit HubSession(Console& console, std::optional<std::string> lockfile = std::nullopt);
@@ -45,7 +45,7 @@ private:
     operations::Context context_;
 };
 
-// Options that several commands have, worded once.
+// Options of several commands, worded once.
 Option target_option(bool repeatable);
 Option lockfile_option();
 Option trust_option();
@@ -53,9 +53,9 @@ Option signature_option();
 Option trusted_root_option();
 project::SignatureOptions signature_options(const Arguments& arguments);
 
-// For tables. "v1 (3f2c9a01b2c3)"; a commit alone for itself.
+// For tables: "v1 (3f2c9a01b2c3)"; for a commit just the commit.
 std::string state_text(const std::string& ref, const std::string& commit);
-// "org/name@1"; a whole commit behind the "@" is cut to twelve digits.
+// "org/name@1"; a full commit after the "@" is cut to twelve digits.
 std::string kernel_text(const std::string& kernel);
 
 }  // namespace twinkle::cli

@@ -82,10 +82,10 @@ std::string provenance_text(const kernel::Provenance& provenance) {
     return text;
 }
 
-// Line by line, without what is not there.
+// Line by line, without absent facts.
 std::string info_text(const operations::KernelInfo& info, Console& console) {
     Json shown = Json::object();
-    // Numbers keep the order of reading: the keys of a JSON object are sorted.
+    // Numbered, because the keys of a JSON object are sorted and these keep the order of reading.
     const auto add = [&](const std::string& name, Json value) {
         const bool nothing = value.is_null() || (value.is_string() && value.empty()) ||
                              (value.is_string() && value.get<std::string>().empty()) ||

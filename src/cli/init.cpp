@@ -1,4 +1,4 @@
-// twinkle init: a first manifest, with what a model holds.
+// twinkle init: a first manifest, with the contents of a model.
 
 #include <filesystem>
 
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One entry for each class that some layer may take.
+// One entry for each class that some layer may replace.
 std::vector<project::ClassFound> classes_in(const base::Json& inspection) {
     std::vector<project::ClassFound> classes;
     const auto bindings = inspection.find("bindings");

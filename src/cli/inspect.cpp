@@ -1,4 +1,4 @@
-// twinkle inspect: what is in a kernel, a library or a model.
+// twinkle inspect: the contents of a kernel, a library or a model.
 
 #include <filesystem>
 
@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 enum class Subject { kernel, library, model, spec };
 
-// A folder is a kernel, an ELF file a library, any other file a model; what is not there and has
-// the form of one is a kernel of the Hub.
+// A folder is a kernel, an ELF file a library, any other file a model; a path that does not exist
+// but looks like org/name is a kernel of the Hub.
 Subject subject_of(const std::string& text) {
     std::error_code error;
     if (fs::is_directory(text, error)) {

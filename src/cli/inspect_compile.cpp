@@ -87,7 +87,7 @@ void compile_sources(operations::KernelView& view, Console& console) {
         nothing_compiled(view, details.what + (details.why.empty() ? "" : ": " + details.why));
         return;
     }
-    // What the worker does not speak of it has not compiled.
+    // Layers and functions that the worker does not mention were not compiled.
     each_verdict(view, [](Verdict& verdict) {
         if (verdict.types.empty() && verdict.usable != kernel::Usability::not_compiled) {
             kernel::note_not_compiled(verdict, "it was not tried");

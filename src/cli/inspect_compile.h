@@ -1,6 +1,6 @@
 #pragma once
-// twinkle inspect says that a layer or function is usable only where it compiles: the worker
-// compiles each against the operators' schemas.
+// twinkle inspect calls a layer or function usable only if it compiles: the worker compiles each
+// against the operators' schemas.
 
 #include "cli/console.h"
 #include "operations/inspect_kernel.h"

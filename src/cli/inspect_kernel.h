@@ -10,7 +10,7 @@
 
 namespace twinkle::cli {
 
-// Symbols are listed only if they are asked for: there may be a hundred thousand.
+// Lists symbols only on request: there may be a hundred thousand.
 base::Json kernel_json(const operations::KernelView& view, bool symbols);
 base::Json library_json(const std::string& path, const binary::Library& library, bool symbols);
 

@@ -1,6 +1,6 @@
 #pragma once
-// inspect --load: a kernel's libraries loaded in a child of the worker, for what only loading
-// tells.
+// inspect --load: loads a kernel's libraries in a child of the worker, for facts that only loading
+// shows.
 
 #include <filesystem>
 
@@ -9,12 +9,12 @@
 
 namespace twinkle::cli {
 
-// Of a library or a build: {"ok", "why", "operators": [{"name", "schema", "keys", "mutates",
-// "aliases", "found_statically"}], "problems", "output"}. What the library does wrong,
-// a crash too, is in the result; Error only where there is no runtime or no such file.
+// For a library or a build: {"ok", "why", "operators": [{"name", "schema", "keys", "mutates",
+// "aliases", "found_statically"}], "problems", "output"}. The library's failures, crashes included,
+// are in the result; throws Error only if there is no runtime or no such file.
 base::Json load_kernel_apart(const std::filesystem::path& kernel, Console& console);
 
-// The same for a person.
+// The same as text.
 std::string load_report(const base::Json& loaded, std::size_t columns, bool color);
 
 }  // namespace twinkle::cli

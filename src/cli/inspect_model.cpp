@@ -15,8 +15,8 @@ namespace {
 
 using base::Json;
 
-// The mapping of the project, or of the bundled kernels. A model can be inspected where the
-// project's kernels are not there: then nothing is said of them.
+// The mapping of the project, or of the bundled kernels. A model can be inspected without the
+// project's kernels: then nothing is said of them.
 std::optional<project::Resolution> mapping_here(const std::optional<std::filesystem::path>& start,
                                                 Console& console) {
     project::ResolveOptions options;
@@ -35,7 +35,7 @@ std::optional<project::Resolution> mapping_here(const std::optional<std::filesys
     }
 }
 
-// The list under a key; whatever else is there gives way to an empty one.
+// The list under a key; replaces any other value by an empty list.
 Json& list_in(Json& object, const char* key) {
     auto& list = object[key];
     if (!list.is_array()) {
@@ -50,7 +50,7 @@ bool names(const auto& layer, const std::string& class_name) {
     });
 }
 
-// Classes that no binding has, but a preset that is installed and not used names.
+// Adds classes without a binding that an installed but unused preset names.
 void add_preset_bindings(Json& result, const std::vector<MappedLayer>& used) {
     const auto presets = target::installation(target::this_machine()).presets;
     const auto known = project::all_preset_layers(presets);

@@ -1,6 +1,6 @@
 #pragma once
 // twinkle inspect, for a model: the worker reads it, and the project's mapping says which of its
-// classes kernels take.
+// classes kernels can replace.
 
 #include <filesystem>
 #include <optional>
@@ -16,11 +16,11 @@ struct ModelInspection {
     std::filesystem::path model;         // a file that is there
     std::optional<std::string> graph{};  // only the graph of this class, instance or function
     std::vector<std::string> kernels{};  // folders with kernels, before TWINKLE_KERNELS
-    // Where a project is looked for, which need not be there; none: as --project says.
+    // Where to look for a project, which need not exist; none: as --project says.
     std::optional<std::filesystem::path> start{};
 };
 
-// What `inspect --json` says, without printing it.
+// The result of `inspect --json`, without printing it.
 base::Json inspection_of(const ModelInspection& inspection, Console& console);
 
 void inspect_model(const ModelInspection& inspection, Console& console);

@@ -9,7 +9,7 @@
 namespace twinkle::cli {
 namespace {
 
-// A signal handler can reach nothing but globals; they stay in this file.
+// A signal handler can access only globals; they stay in this file.
 std::atomic<int> target{0};
 std::atomic<int> interrupts_seen{0};
 std::atomic<bool> say_json{false};

@@ -1,18 +1,18 @@
 #pragma once
 // Ctrl-C. Without a worker twinkle ends at once with status 130; with one, the signal goes to the
-// worker, which cleans up, and a second one kills it. A download is asked to stop, so that what has
-// arrived is kept in good order; a second interrupt ends it at once.
+// worker, which cleans up, and a second one kills it. A download is asked to stop, so that its
+// files stay consistent; a second interrupt ends it at once.
 
 #include <atomic>
 
 namespace twinkle::cli {
 
-// `json`: the last words are a JSON error object.
+// `json`: the last output is a JSON error object.
 void install_interrupt_handler(bool json);
 
 bool interrupted();
 
-// While it lives, an interrupt is passed on to this program instead of ending twinkle.
+// During its lifetime, interrupts are passed on to this program instead of ending twinkle.
 class InterruptTarget {
 public:
     explicit InterruptTarget(int pid);
@@ -21,7 +21,7 @@ public:
     InterruptTarget& operator=(const InterruptTarget&) = delete;
 };
 
-// While it lives, an interrupt sets a flag that the work looks at.
+// During its lifetime, an interrupt sets a flag that the work checks.
 class InterruptFlag {
 public:
     InterruptFlag();
@@ -32,7 +32,8 @@ public:
     const std::atomic<bool>& stop() const;
 };
 
-// While it lives, an interrupt waits: around the writing of a file, so that no temporary is left.
+// Delays interrupts during its lifetime: used while a file is written, so that no temporary is
+// left.
 class InterruptDelay {
 public:
     InterruptDelay();

@@ -1,5 +1,5 @@
 #pragma once
-// Fields of JSON. Those of the worker's reports may be missing or of another kind.
+// Fields of JSON objects. Those of the worker's reports may be missing or of another type.
 
 #include <cstdint>
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace twinkle::cli {
 
-// A string; empty where there is none.
+// A string; empty if there is none.
 std::string text_of(const base::Json& object, const char* key);
-// The same, fit for a terminal.
+// The same, safe for a terminal.
 std::string shown_text(const base::Json& object, const char* key);
 
-// A count; 0 where there is none.
+// A count; 0 if there is none.
 std::uint64_t count_in(const base::Json& object, const char* key);
-// An array; an empty one where there is none.
+// An array; an empty one if there is none.
 const base::Json& list_of(const base::Json& object, const char* key);
-// The texts of an array, fit for a terminal: "a, b".
+// The strings of an array, safe for a terminal: "a, b".
 std::string joined_texts(const base::Json& texts);
 
-// For reports of our own: null for an empty text.
+// For our own reports: null for an empty text.
 base::Json text_or_null(const std::string& text);
 
 }  // namespace twinkle::cli

@@ -74,7 +74,7 @@ void add_choices(protocol::Request& request, const Arguments& arguments) {
     }
 }
 
-// Of a model that no kernel took anything of.
+// Gives advice for a model in which nothing was replaced.
 void say_what_would_help(const protocol::Request& request, const Mapping& mapping,
                          const base::Json& report, const std::string& model, Console& console) {
     if (report.value("replaced", std::size_t(0)) != 0) {

@@ -1,6 +1,6 @@
 #pragma once
-// Options that commands on models share, and the values of --mode, --device and --fallback as the
-// worker expects them.
+// Options that commands on models share, and the values of --mode, --device and --fallback in the
+// form that the worker expects.
 
 #include <string>
 #include <vector>
@@ -21,7 +21,7 @@ Option only_option();
 Option exclude_option();
 Option allow_io_option();
 
-// --only, --exclude, --mode, --device and --allow-io into a request.
+// Adds --only, --exclude, --mode, --device and --allow-io to a request.
 void add_choice_of_sites(protocol::Request& request, const Arguments& arguments);
 
 void say_warnings(const base::Json& report, Console& console);
@@ -32,7 +32,7 @@ std::string normalized_mode(const std::string& text);
 // "true", "all", "false", or names separated by commas, checked.
 std::vector<std::string> fallback_words(const std::string& text);
 
-// The device of a model: cpu, cuda, cuda:1, … Throws Error(malformed).
+// A model's device: cpu, cuda, cuda:1, … Throws Error(malformed).
 std::string checked_device(const std::string& text);
 // bfloat16, float16 or float32. Throws Error(malformed).
 std::string checked_dtype(const std::string& text);

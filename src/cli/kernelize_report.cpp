@@ -144,7 +144,7 @@ std::string dtype_text(const Json& report, const Json& constants) {
     return text;
 }
 
-// What ties the model to a device and a dtype, or no longer does.
+// The constants that tie the model to a device and a dtype, or no longer do.
 std::string portability(const Json& report, std::size_t columns) {
     std::string text;
     const Json none = Json::object();

@@ -1,4 +1,4 @@
-// twinkle lock: commits and hashes for what the manifest asks for.
+// twinkle lock: resolves the manifest to commits and hashes.
 
 #include "base/file.h"
 #include "base/quantity.h"

@@ -1,5 +1,5 @@
 #pragma once
-// What a lock changed, as lock, add and remove show it.
+// The changes in a lock, as lock, add and remove show them.
 
 #include "cli/console.h"
 #include "operations/lock_project.h"

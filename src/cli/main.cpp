@@ -1,4 +1,4 @@
-// The command line: finds the command, runs it, and prints whatever goes wrong in one voice.
+// The command line: finds the command, runs it, and prints all errors in one format.
 
 #include <csignal>
 #include <exception>
@@ -15,7 +15,7 @@
 namespace twinkle::cli {
 namespace {
 
-// Every exception as an Error. Called from a catch block.
+// Converts any exception to an Error. Called from a catch block.
 Error current_error() {
     try {
         throw;
@@ -88,8 +88,8 @@ int run(int argc, char** argv) {
 }  // namespace twinkle::cli
 
 int main(int argc, char** argv) {
-    // A pipe that nobody reads and a file that may not grow are errors of the write; how the caller
-    // treats its children is not inherited.
+    // Signals: a write to a closed pipe, or beyond a file size limit, returns an error; the
+    // caller's handling of children is not inherited.
     twinkle::child::hide_from_other_processes();  // it may hold a token
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);

@@ -1,5 +1,5 @@
-// twinkle man (hidden): the manual pages, and the files under man/ and completions/ that the
-// repository carries.
+// twinkle man (hidden): the manual pages, and the generated files in the repository's man/ and
+// completions/.
 
 #include <filesystem>
 
@@ -12,7 +12,7 @@
 namespace twinkle::cli {
 namespace {
 
-// Names and contents of every generated file, relative to the repository.
+// Names and contents of all generated files, relative to the repository.
 std::vector<std::pair<std::string, std::string>> generated_files(const std::vector<Command>& all) {
     std::vector<std::pair<std::string, std::string>> files = {
         {"completions/twinkle.bash", bash_completion(all)},

@@ -6,7 +6,7 @@
 namespace twinkle::cli {
 namespace {
 
-// Text in lines of source that stay short, in which nothing is a roff request, an escape, or a
+// Text in short source lines, without anything that roff reads as a request, an escape or a
 // typographic dash.
 std::string roff(std::string_view text) {
     std::string result;

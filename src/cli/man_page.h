@@ -1,5 +1,5 @@
 #pragma once
-// Manual pages in roff, from the declarations.
+// Manual pages in roff, made from the declarations.
 
 #include <string>
 #include <vector>

@@ -13,7 +13,7 @@
 namespace twinkle::cli {
 namespace {
 
-// A mapping says which machine it is for; --target beside it may not say another.
+// A mapping names its machine; a --target given with it must agree.
 void require_target(const Mapping& mapping, const std::string& file, const target::Target& target) {
     const auto wanted = target.to_map();
     for (const MappedKernel& kernel : mapping.kernels) {
@@ -63,7 +63,7 @@ Mapping read_or_resolve_mapping(protocol::Request& request, const Arguments& arg
     return std::move(resolution.mapping);
 }
 
-// A model for a machine goes to a device that is there.
+// A model for a target machine can only use a device that the target has.
 void require_device(const std::string& device, const std::string& of_target) {
     const auto kind = target::parse_device(device.substr(0, device.find(':')));
     if (kind != "cpu" && kind != of_target) {
@@ -75,7 +75,7 @@ void require_device(const std::string& device, const std::string& of_target) {
     }
 }
 
-// The device that a machine is chosen for: that of its backend.
+// The default device of a target machine: that of its backend.
 std::string device_of(const Mapping& mapping) {
     const auto named = mapping.target.find("backend");
     const auto backend =

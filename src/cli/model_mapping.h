@@ -1,5 +1,5 @@
 #pragma once
-// The mapping that a model is kernelized with: that of --map, or of resolving now.
+// The mapping for kernelizing a model: the one of --map, or one resolved now.
 
 #include <optional>
 #include <string>
@@ -12,9 +12,10 @@
 
 namespace twinkle::cli {
 
-// Into a request: the mapping, the folders of its kernels, and what resolving warned of, for the
-// report. With a target the mapping for that machine, and its device where none is named. Returns
-// the mapping. Throws Error(out_of_date) where the project's lock does not fit its manifest.
+// Adds to a request: the mapping, the folders of its kernels, and the warnings of resolving, for
+// the report. With a target it is the mapping for that machine, and the device is the target's if
+// none is named. Returns the mapping. Throws Error(out_of_date) if the project's lock does not fit
+// its manifest.
 Mapping add_mapping(protocol::Request& request, const Arguments& arguments, Console& console,
                     const std::optional<std::string>& target = std::nullopt);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the worker found in a model, for a person.
+// The worker's findings in a model, as text.
 
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace twinkle::cli {
 
-// With `details`, attributes and methods of every class too.
+// With `details`, attributes and methods of every class, too.
 std::string model_report(const base::Json& inspection, std::size_t columns, bool color,
                          bool details);
 

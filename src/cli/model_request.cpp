@@ -12,14 +12,14 @@ namespace twinkle::cli {
 namespace fs = std::filesystem;
 namespace {
 
-// "float16[…", "int64[…": what no file in the current folder is called.
+// "float16[…", "int64[…": no file is named like that.
 bool looks_like_specification(const std::string& text) {
     const auto bracket = text.find('[');
     return bracket != std::string::npos && bracket > 0 &&
            text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == bracket;
 }
 
-// The name that was meant, or how such a file is made.
+// Suggests the name that was meant, or how to make such a file.
 std::string hint_for_missing(const fs::path& path, const std::string& role) {
     const fs::path folder = base::absolute_path(path).parent_path();
     std::error_code error;

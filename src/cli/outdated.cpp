@@ -1,4 +1,4 @@
-// twinkle outdated: what has moved on since it was locked.
+// twinkle outdated: kernels with newer versions than the lock has.
 
 #include "operations/outdated.h"
 #include "cli/command.h"

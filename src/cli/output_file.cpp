@@ -18,13 +18,13 @@ bool is_one_of(const std::string& text, const std::vector<std::string>& words) {
     return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-// What projects and kernels call their own files: nothing else goes there, even where none is.
+// Names of files that belong to projects and kernels: output never goes there, even if none exists.
 bool is_reserved(const fs::path& file) {
     return is_one_of(file.filename().string(), {"twinkle.toml", "pyproject.toml", "twinkle.lock",
                                                 "kernels.lock", "metadata.json"});
 }
 
-// By its suffix: whoever gave it one has said what the file is for.
+// A suffix of another kind of file shows that the file is meant for something else.
 bool has_other_suffix(const fs::path& file, OutputKind kind) {
     const std::string suffix = file.extension().string();
     const bool source = is_one_of(suffix, {".toml", ".lock", ".py", ".so"});
@@ -33,8 +33,8 @@ bool has_other_suffix(const fs::path& file, OutputKind kind) {
     return source || (kind == OutputKind::tensors ? text : tensors);
 }
 
-// By how it begins: what twinkle and torch.save write is an archive, or JSON or a drawing; what is
-// something else was made by somebody else. An empty file is nobody's.
+// Checks how it begins: twinkle and torch.save write archives, JSON or drawings; anything else was
+// made by others. An empty file may be replaced.
 bool has_other_content(const fs::path& file, OutputKind kind) {
     std::string begin(512, '\0');
     std::ifstream stream(file, std::ios::binary);

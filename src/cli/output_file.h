@@ -1,6 +1,6 @@
 #pragma once
-// The files that commands write where a user says: none may take the place of what is read, or of
-// another kind of file. Checked before any work begins.
+// Output files whose path the user gives: none may replace an input, or another kind of file.
+// Checked before any work begins.
 
 #include <filesystem>
 #include <string>
@@ -13,12 +13,12 @@ enum class OutputKind {
     text,     // a mapping, a report, a drawing
 };
 
-// Throws Error(malformed) where a file at `path` would replace a manifest, a lock, what is a
-// kernel's own, one of `sources`, which are read, or an existing file of the other kind.
+// Throws Error(malformed) if a file at `path` would replace a manifest, a lock, a kernel's own
+// file, one of `sources`, which are read, or an existing file of the other kind.
 void check_output(const std::string& path, OutputKind kind,
                   const std::vector<std::filesystem::path>& sources);
 
-// As check_output; and its folder must be there and writable. The path, absolute.
+// The same, and the folder must exist and be writable. Returns the absolute path.
 std::filesystem::path output_file(const std::string& path, OutputKind kind,
                                   const std::vector<std::filesystem::path>& sources);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* help_hint = "twinkle --help lists the commands and options";
 
-// CLI11's objects for the options and arguments of one declaration, to read them after parsing.
+// CLI11's objects for the options and arguments of a declaration, to be read after parsing.
 struct Bound {
     std::string key;
     CLI::Option* option;
@@ -157,7 +157,7 @@ void check_values(const std::vector<Argument>& arguments, const Arguments& given
     }
 }
 
-// CLI11's exceptions, in our words.
+// Rewords CLI11's exceptions.
 [[noreturn]] void rethrow(const CLI::ParseError& error, const CLI::App& app, const Command* command,
                           const std::vector<Command>& commands) {
     if (const auto rest = app.remaining(true); !rest.empty()) {
@@ -175,7 +175,7 @@ void check_values(const std::vector<Argument>& arguments, const Arguments& given
         wrong_usage("no command is given", nullptr, {});
     }
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-        // "--output: 1 required …", the only place where CLI11 says which option it was
+        // "--output: 1 required …", the only place where CLI11 names the option
         const std::string_view text = error.what();
         const std::string name(text.substr(0, text.find(':')));
         const bool missing = text.find("missing") != std::string_view::npos;
@@ -224,8 +224,8 @@ Parsed parse(int argc, const char* const* argv, const std::vector<Command>& comm
         find_command();
     } catch (const CLI::ParseError& error) {
         find_command();
-        // Whoever asks for help has not finished the command line yet; but a command that is not
-        // there has none.
+        // --help works on an unfinished command line, but not for a command that does not
+        // exist.
         const auto rest = app.remaining(true);
         const bool unknown =
             parsed.command == nullptr && !rest.empty() && !rest.front().starts_with('-');

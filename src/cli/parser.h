@@ -1,5 +1,5 @@
 #pragma once
-// From argv to a command and its arguments. The only file that sees CLI11.
+// Parses argv into a command and its arguments. The only file that sees CLI11.
 
 #include <optional>
 #include <vector>
@@ -21,7 +21,7 @@ struct Parsed {
 // Throws Error(malformed) for wrong usage, with the nearest command or option.
 Parsed parse(int argc, const char* const* argv, const std::vector<Command>& commands);
 
-// What can be known about the output before (or without) a successful parse: --json and --color.
+// The output options --json and --color, known before (or without) a successful parse.
 Globals output_options(int argc, const char* const* argv);
 
 }  // namespace twinkle::cli

@@ -84,7 +84,7 @@ std::string Notes::render(std::size_t columns) const {
 
 namespace {
 
-// "twinkle-pack: " where every kernel begins with it: it need not be said in every line.
+// "twinkle-pack: " if every kernel begins with it: the lines need not repeat it.
 std::string common_kernel(const Json& report) {
     std::string common;
     for (const auto& site : sites_of(report)) {

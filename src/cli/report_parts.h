@@ -1,6 +1,6 @@
 #pragma once
-// What the tables of kernelize and bench are made of. Reports come from the worker: a field may be
-// missing or of another kind.
+// Building blocks of the tables of kernelize and bench. Reports come from the worker: a field may
+// be missing or of another type.
 
 #include <cstddef>
 #include <functional>
@@ -20,7 +20,7 @@ inline const base::Json& sites_of(const base::Json& report) {
     return list_of(report, "sites");
 }
 
-// "1.2e-7": two digits, and no more of the exponent than there is. Nothing: "".
+// "1.2e-7": two digits and the shortest exponent. Nothing: "".
 std::string error_text(const std::optional<double>& value);
 std::string time_text(const std::optional<double>& microseconds);  // "353 us", "1.81 ms"
 
@@ -29,7 +29,7 @@ std::string short_name(const std::string& name);      // the last component of a
 std::string shown_site(const base::Json& site);       // its name; the root is "(the model)"
 std::size_t count_of(const base::Json& report, const std::string& status);  // sites
 
-// Reasons that many sites share are said once, below the table.
+// Reasons shared by many sites, listed once below the table.
 class Notes {
 public:
     std::string number(const std::string& text);  // "[2]"
@@ -39,13 +39,13 @@ private:
     std::vector<std::string> texts_;
 };
 
-// A table of the sites. With notes, reasons are numbers in them and kernels lack the prefix
-// `implied`, which all of them have.
+// A table of the sites. With notes, reasons are numbers in them, and the prefix `implied`, common
+// to all kernels, is cut.
 using SiteTable =
     std::function<base::Table(const base::Json& report, Notes* notes, const std::string& implied)>;
 
-// That table, with notes where it is too wide for the terminal otherwise, and below it
-// "7 replaced, 0 kept, 0 put back; mode inference; …".
+// The table, with notes if it is too wide for the terminal otherwise, and below it "7 replaced, 0
+// kept, 0 put back; mode inference; …".
 std::string sites_text(const base::Json& report, const SiteTable& table_of, std::size_t columns,
                        bool color);
 

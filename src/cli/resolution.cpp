@@ -22,7 +22,7 @@ bool may_be_file(const std::string& target) {
     return target != "here" && target.find('=') == std::string::npos;
 }
 
-// Those that this --target could be one of.
+// The project's targets that this --target could name.
 std::map<std::string, target::TargetSpec> named_targets(const Console& console,
                                                         const std::string& text) {
     if (!may_be_file(text)) {
@@ -31,7 +31,7 @@ std::map<std::string, target::TargetSpec> named_targets(const Console& console,
     try {
         return project_targets(console);
     } catch (const Error&) {
-        // A file needs no manifest; only a name does.
+        // Only a name needs the manifest, a file does not.
         if (!std::filesystem::exists(text)) {
             throw;
         }

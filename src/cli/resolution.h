@@ -1,6 +1,6 @@
 #pragma once
-// Resolving as resolve and kernelize do it: for the project that the user named or stands in, with
-// everything worth saying said.
+// Resolving, as resolve and kernelize do it: for the project that the user names or is in, with all
+// warnings printed.
 
 #include <filesystem>
 #include <optional>
@@ -24,7 +24,7 @@ project::Resolution resolve_now(Console& console, const ResolveChoices& choices)
 // The file that --target names; none: it is a target's name in the project, or key=value.
 std::optional<std::filesystem::path> target_file(const Console& console, const std::string& text);
 
-// What --target says beside a mapping that is resolved already: names are the project's.
+// The --target given with a resolved mapping: names are the project's.
 target::Target named_target(const Console& console, const std::string& text);
 
 }  // namespace twinkle::cli

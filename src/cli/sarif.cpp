@@ -9,7 +9,7 @@ namespace {
 
 using base::Json;
 
-// What RFC 3986 wants in a path of a URI.
+// Percent-encodes a path as RFC 3986 requires.
 std::string uri(const std::string& path) {
     static const char digits[] = "0123456789ABCDEF";
     std::string text;
@@ -33,7 +33,7 @@ Json rule_json(const kernel::Rule& rule) {
             {"help", {{"text", rule.remedy}}}};
 }
 
-// The folder that was checked, relative to the current one; empty where it is not below it.
+// The folder that was checked, relative to the current one; empty if it is not below it.
 fs::path below_here(const fs::path& checked) {
     std::error_code error;
     const fs::path relative = fs::relative(checked, error);

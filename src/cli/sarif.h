@@ -8,8 +8,8 @@
 
 namespace twinkle::cli {
 
-// Files are named relative to the current folder, where `checked` is below it: that is where a
-// repository's root is in CI.
+// Names files relative to the current folder if `checked` is below it: that is the root of the
+// repository in CI.
 base::Json sarif(const operations::CheckReport& report, const std::filesystem::path& checked);
 
 }  // namespace twinkle::cli

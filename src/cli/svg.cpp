@@ -36,7 +36,7 @@ std::string xml_text(std::string_view text) {
             default: result += c;
         }
     }
-    // Valid UTF-8, but no characters of XML: U+FFFE and U+FFFF.
+    // U+FFFE and U+FFFF are valid UTF-8, but not allowed in XML.
     for (const std::string_view outside : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"}) {
         for (auto at = result.find(outside); at != std::string::npos; at = result.find(outside)) {
             result.replace(at, outside.size(), "\xEF\xBF\xBD");

@@ -1,13 +1,14 @@
 #pragma once
-// A drawing as SVG text: self-contained, without scripts, readable on light and dark ground. Looks
-// are classes of the style sheet in svg.cpp.
+// A drawing as SVG text: self-contained, without scripts, readable on light and dark backgrounds.
+// `look` is a class of the style sheet in svg.cpp.
 
 #include <string>
 #include <string_view>
 
 namespace twinkle::cli {
 
-// Text from outside as XML: what XML cannot hold, control characters among them, becomes visible.
+// Escapes text from outside for XML: characters that XML cannot hold, such as controls, become
+// visible.
 std::string xml_text(std::string_view text);
 
 class Svg {
@@ -21,13 +22,13 @@ public:
     void box(double x, double y, double width, double height, std::string_view look);
     void line(double x1, double y1, double x2, double y2, std::string_view look);
     void dot(double x, double y, double radius, std::string_view look);
-    // What is drawn until end_group() shows `title` where the mouse rests on it.
+    // Everything drawn until end_group() shows `title` as its tooltip.
     void begin_group(std::string_view title);
     void end_group();
 
     double width() const { return width_; }
 
-    // The document; title and description are for those who cannot see it.
+    // The document; title and description are for users who cannot see it.
     std::string document(double height, std::string_view title, std::string_view description) const;
 
 private:

@@ -9,7 +9,7 @@
 namespace twinkle::cli {
 namespace {
 
-// What is less (zero among it) or more is drawn as these.
+// Shorter times (zero included) and longer ones are drawn at these limits.
 constexpr double shortest_time = 1e-3;
 constexpr double longest_time = 1e12;  // 12 days
 constexpr std::array<double, 3> round_numbers = {1, 2, 5};
@@ -74,7 +74,7 @@ TimeAxis TimeAxis::logarithmic(double least, double most, double left, double ri
     }
     axis.from_ = axis.place(*first);
     axis.to_ = axis.place(*last);
-    // As many as there is room for: all, or only the powers of ten.
+    // Ticks for which there is room: all, or only the powers of ten.
     const bool all = last - first <= 9;
     for (auto time = first; time <= last; ++time) {
         if (all || (time - times.begin()) % 3 == 0) {

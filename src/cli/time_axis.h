@@ -1,5 +1,5 @@
 #pragma once
-// An axis of times: where a time lies, and which are written along it.
+// An axis of times: positions of times, and the ticks along it.
 
 #include <string>
 #include <vector>
@@ -15,8 +15,8 @@ public:
 
     // From zero to at least `most` microseconds.
     static TimeAxis linear(double most, double left, double right);
-    // From a round time at or below `least` to one at or above `most`; equal ratios are equally
-    // far.
+    // From a round time at or below `least` to one at or above `most`; equal ratios have equal
+    // distances.
     static TimeAxis logarithmic(double least, double most, double left, double right);
 
     double at(double us) const;

@@ -14,12 +14,12 @@ Option tolerance_option();
 Option tune_option();
 Option budget_option();
 
-// Into a request: inputs mean verification, but of a model for another machine. Throws
+// Adds them to a request: inputs turn verification on, except for another machine. Throws
 // Error(malformed).
 void add_verification(protocol::Request& request, const Arguments& arguments);
 
-// The last lines of a report: on which shapes the model was compared with its original, or that it
-// was not, and how it would be.
+// The last lines of a report: the shapes on which the model was compared with its original, or that
+// it was not, and how to do so.
 std::string verification_text(const protocol::Request& request, const base::Json& report,
                               std::size_t columns);
 

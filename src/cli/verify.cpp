@@ -84,7 +84,7 @@ void print_table(const std::vector<operations::VerifiedBuild>& builds, Console& 
     console.result(table);
 }
 
-// What is wrong, as an error: nothing that was verified may be used then.
+// Throws an error for the problems: no verified kernel may be used then.
 void fail_on_problems(const std::vector<operations::VerifiedBuild>& builds) {
     std::string why, where;
     std::size_t damaged = 0;

@@ -41,7 +41,7 @@ void print_table(const std::vector<VariantChoice>& choices, Console& console) {
     console.result(table);
 }
 
-// A folder is one version, without a number and not in any repository.
+// A folder is one version, without a number or a repository.
 operations::VersionListing folder_listing(const std::string& path, const target::Target& target) {
     return {path, std::nullopt, "", "", kernel::list_variants(path, target)};
 }

@@ -14,15 +14,15 @@ namespace {
 
 using base::ProcessSpec;
 
-// LibTorch's folder first, so that the worker gets the LibTorch that it was built for.
+// Puts LibTorch's folder first, so that the worker gets the LibTorch that it was built for.
 std::string library_path(const std::filesystem::path& torch_lib) {
     const char* before = std::getenv("LD_LIBRARY_PATH");
     const bool more = before != nullptr && *before != '\0';
     return torch_lib.string() + (more ? ":" + std::string(before) : "");
 }
 
-// Kernels are code of others: what they can read, they can send away. Whether a variable is one
-// that programs keep secrets in is told by its name.
+// Whether a variable may hold a secret, by its name. Kernels are foreign code, which can send away
+// whatever it can read.
 bool is_secret(std::string_view variable) {
     std::string name(variable);
     std::transform(name.begin(), name.end(), name.begin(),

@@ -1,6 +1,6 @@
 #pragma once
-// The other side of the worker's pipe: starts the worker of the right LibTorch, shows what it does,
-// and turns its end, whatever it is, into a result or one Error.
+// The client's end of the worker's pipe: starts the worker of the right LibTorch, shows its
+// progress, and turns its end, whatever it is, into a result or one Error.
 
 #include <filesystem>
 
@@ -15,7 +15,7 @@ struct WorkerProgram {
     std::filesystem::path torch_lib;  // the folder of LibTorch's libraries
 };
 
-// Sends the request and waits. What the worker reports as an error is thrown as it is; a worker
+// Sends the request and waits. Errors that the worker reports are rethrown unchanged; a worker
 // that dies while it loads a kernel is Error(refused) naming the kernel, any other death
 // Error(failed).
 base::Json run_worker(const WorkerProgram& worker, const protocol::Request& request,

@@ -42,7 +42,7 @@ Error error_of_worker(const base::Json& error) {
     return protocol::error_of(error, believed, ErrorCode::failed);
 }
 
-// Hands every whole line in `buffer` + `bytes` to `take`; what is left stays in `buffer`.
+// Passes every complete line in `buffer` + `bytes` to `take`; the rest stays in `buffer`.
 template <typename Take>
 void lines(std::string& buffer, std::string_view bytes, Take&& take) {
     for (auto end = bytes.find('\n'); end != std::string_view::npos; end = bytes.find('\n')) {
@@ -130,7 +130,7 @@ void WorkerConversation::not_the_protocol(const std::string& why) const {
     blame("wrote what is not its protocol", why);
 }
 
-// The worker runs nothing foreign but kernels: if it went wrong while it loaded one, that was it.
+// Kernels are the only foreign code in the worker: a failure while one is loaded is blamed on it.
 void WorkerConversation::blame(const std::string& happened, const std::string& why) const {
     const auto reason = last_words_.empty() ? why : why + "; its last words: " + last_words_;
     if (stage_ == "load-kernel") {

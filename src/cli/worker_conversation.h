@@ -1,6 +1,6 @@
 #pragma once
-// What a worker says, line by line. Foreign kernels run in the worker, so nothing that comes out of
-// it is believed to be well-formed or short.
+// The worker's output, line by line. Foreign kernels run in the worker, so its output may be
+// malformed or endless.
 
 #include <optional>
 #include <string>
@@ -16,11 +16,11 @@ class WorkerConversation {
 public:
     explicit WorkerConversation(Console& console) : console_(console) {}
 
-    // Bytes as they come. Throws Error when they are not the protocol.
+    // Takes bytes as they arrive. Throws Error if they violate the protocol.
     void receive(base::Channel channel, std::string_view bytes);
     bool finished() const { return result_ || error_; }
 
-    // After the worker's end: its result, or the Error that its end means.
+    // Call after the worker's end: its result, or the Error that its end means.
     base::Json conclude(const base::ExitStatus& status);
 
 private:

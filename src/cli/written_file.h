@@ -1,5 +1,5 @@
 #pragma once
-// What a worker says that it has written, held against what is there.
+// Checks the file that a worker says it has written against the one on disk.
 
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace twinkle::cli {
 
-// Takes "written" out of the result. Throws Error(failed) where the request names an output, and
-// the file there is not the one that the worker has written.
+// Takes "written" out of the result. Throws Error(failed) if the request names an output, and the
+// file there is not the one that the worker has written.
 void require_written(base::Json& result, const protocol::Request& request);
 
 }  // namespace twinkle::cli

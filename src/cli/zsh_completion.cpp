@@ -4,7 +4,7 @@
 namespace twinkle::cli {
 namespace {
 
-// Inside single quotes, with the characters that _arguments and _describe give a meaning.
+// Escapes text for single quotes, and the characters that are special to _arguments and _describe.
 std::string zsh_text(std::string_view text) {
     std::string result;
     for (const char c : text) {
@@ -38,7 +38,7 @@ std::string value(const Option& option, bool long_form) {
            zsh_text(option.value) + ":" + zsh_action(option.kind, option.choices);
 }
 
-// One specification a spelling; the spellings of an option exclude each other.
+// One specification per spelling; the spellings of an option exclude each other.
 std::string specifications(const std::vector<Option>& options, const std::string& margin) {
     std::string text;
     for (const auto& option : options) {

@@ -1,4 +1,4 @@
-// twinkle/hub.h over the operations.
+// Implements twinkle/hub.h over the operations.
 
 #include <algorithm>
 #include <atomic>
@@ -96,7 +96,7 @@ std::vector<std::string> targets_of(const KernelRequest& request) {
 struct Client::State {
     explicit State(ClientOptions given) : options(std::move(given)), listener(options) {}
 
-    // A context of its own for each call: its connections end with it.
+    // Each call has its own context: its connections end with it.
     operations::Context context(const fs::path& project = {}, const std::string& agent = {}) {
         stop = false;
         operations::ContextOptions internal;
@@ -139,7 +139,7 @@ Client& Client::operator=(Client&&) noexcept = default;
 
 namespace {
 
-// The kernel that was asked for comes first, then what it depends on.
+// The requested kernel comes first, then its dependencies.
 std::vector<FetchedKernel> kernels_of(const operations::FetchReport& report,
                                       const std::string& first) {
     std::vector<FetchedKernel> kernels;

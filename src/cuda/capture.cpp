@@ -8,7 +8,7 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 
 namespace {
 
-// Newer allocators are told of captures apart from pools.
+// Newer allocators have separate calls for captures and pools.
 template <class Allocator>
 void mark_capture(Allocator& of, c10::DeviceIndex device, bool begins) {
     if constexpr (requires { of.markCaptureBegin(device); }) {
@@ -20,12 +20,12 @@ void mark_capture(Allocator& of, c10::DeviceIndex device, bool begins) {
     }
 }
 
-// A capture of this thread on a stream, ended whatever happens.
+// A capture on a stream by this thread; always ended.
 class StreamCapture {
 public:
     explicit StreamCapture(const c10::cuda::CUDAStream& stream) : stream_(stream) {
         mark_capture(*allocator::get(), stream_.device_index(), true);
-        // Other threads go on with what a capture forbids this one.
+        // Other threads may go on doing what a capture forbids this one.
         const cudaError_t error =
             cudaStreamBeginCapture(stream_.stream(), cudaStreamCaptureModeThreadLocal);
         if (error != cudaSuccess) {
@@ -40,7 +40,8 @@ public:
             if (graph) {
                 (void)cudaGraphDestroy(graph);
             }
-            // What ended it is known from the exception; the next call would say it again.
+            // The exception already reports what ended it; clears the error, which the next call
+            // would repeat.
             (void)cudaGetLastError();
         }
     }

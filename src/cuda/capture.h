@@ -1,5 +1,5 @@
 #pragma once
-// One CUDA graph with the memory that it works in.
+// One CUDA graph with its memory.
 
 #include "cuda/own_event.h"
 #include "runtime/replay/graph_backend.h"
@@ -9,7 +9,7 @@
 
 namespace twinkle::cuda {
 
-// A private pool of LibTorch's allocator, for as long as it lives. Tensors in it may live longer.
+// A private pool of LibTorch's allocator. Tensors in it may outlive it.
 class PrivatePool {
 public:
     explicit PrivatePool(c10::DeviceIndex device);
@@ -26,7 +26,7 @@ private:
     int used_ = 0;  // how often it was begun to be used, which is how often it has to be released
 };
 
-// What is allocated on this stream comes from that pool.
+// Directs allocations on this stream to the pool.
 class PoolScope {
 public:
     PoolScope(PrivatePool& pool, const c10::Stream& stream);
@@ -44,8 +44,8 @@ public:
     ~CudaRun() override;  // waits for the last replay
 
     PrivatePool& memory() { return memory_; }
-    // With the side stream as the current one. Where it throws, no stream is being captured any
-    // more.
+    // Runs with the side stream as the current one. After an exception no stream is being
+    // captured.
     void capture(const std::function<c10::IValue()>& run);
     void replay() override;
     std::size_t bytes() const override { return bytes_; }

@@ -1,7 +1,7 @@
-// CUDA graphs, captured by CUDA's own calls and LibTorch's allocator: what at::cuda::CUDAGraph
-// leaves behind when a capture fails differs between versions (a pool that is never freed, an
-// allocator that still serves it, a generator that refuses to draw), and here every failure is to
-// leave nothing.
+// CUDA graphs, captured by CUDA's own calls and LibTorch's allocator instead of
+// at::cuda::CUDAGraph: what that leaves behind after a failed capture differs between versions (a
+// pool that is never freed, an allocator that still serves it, a generator that refuses to draw),
+// and here a failure must leave nothing behind.
 #include "runtime/replay/graph_backend.h"
 
 #include "cuda/capture.h"
@@ -43,7 +43,7 @@ public:
         const c10::DeviceGuard guard(device_);
         std::size_t free = 0, total = 0;
         C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
-        // And what LibTorch has taken and nobody uses; the first of each is the sum.
+        // Adds LibTorch's reserved but unused memory; the first of each statistic is the sum.
         const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device_.index());
         return free + static_cast<std::size_t>(stats.reserved_bytes[0].current -
                                                stats.allocated_bytes[0].current);
@@ -52,8 +52,8 @@ public:
 
 private:
     CUDAStream current() const { return c10::cuda::getCurrentCUDAStream(device_.index()); }
-    // A thread's first product on a stream makes cuBLAS a workspace that stays: not in the memory
-    // of one captured run, which could then never be given back.
+    // A thread's first product on a stream allocates a cuBLAS workspace that stays. It must not be
+    // in the memory of one captured run, which could then never be freed.
     void initialize_libraries() const;
 
     at::Device device_;

@@ -1,6 +1,6 @@
 #pragma once
-// A point on a stream, for places that must not throw: c10::Event's functions do. What a device
-// that has failed refuses here, it refuses to whoever uses it next.
+// A CUDA event for code that must not throw, as c10::Event's functions do. Errors ignored here come
+// back at the next use of a failed device.
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDAException.h>
@@ -20,11 +20,11 @@ public:
 
     // On a stream of the same device.
     void record(cudaStream_t stream) noexcept { (void)cudaEventRecord(event_, stream); }
-    // What comes on this stream waits; nothing does before the first record().
+    // Makes later work on this stream wait; does nothing before the first record().
     void block(cudaStream_t stream) const {
         C10_CUDA_CHECK(cudaStreamWaitEvent(stream, event_, 0));
     }
-    // The host waits, in whatever capture the thread's streams may be.
+    // The host waits, even if the thread's streams are being captured.
     void synchronize() const noexcept {
         cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
         (void)cudaThreadExchangeStreamCaptureMode(&mode);

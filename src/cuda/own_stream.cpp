@@ -33,7 +33,7 @@ c10::Stream taken(c10::Device device) {
     }
     const c10::DeviceGuard guard(device);
     cudaStream_t stream = nullptr;
-    // Not one that waits for the default stream: what others launch there would end a capture.
+    // Must not wait for the default stream: launches by others on that would end a capture.
     C10_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     return c10::cuda::getStreamFromExternal(stream, device.index()).unwrap();
 }

@@ -1,14 +1,14 @@
 #pragma once
-// A stream that nothing else runs on. LibTorch's own are handed out in turn to whoever asks, and
-// cuBLAS keeps one workspace for a stream: runs that were captured on the same one must not
+// A stream that nothing else runs on. LibTorch's own streams are handed out in turn to all
+// callers, and cuBLAS keeps one workspace per stream: runs captured on the same one must not
 // overlap.
 
 #include <c10/core/Stream.h>
 
 namespace twinkle::cuda {
 
-// Taken from those that were given back, else made; never destroyed, as what libraries hold for it
-// is not.
+// Reuses returned streams, else creates one; never destroys any, because libraries do not free
+// their state for it.
 class OwnStream {
 public:
     explicit OwnStream(c10::Device device);

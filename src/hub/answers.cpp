@@ -83,7 +83,7 @@ std::vector<Ref> refs_of(const Json& document, const char* key, const std::strin
         }
         Ref ref{text_of(item, "name", url), text_of(item, "ref", url),
                 commit_of(item, "targetCommit", url)};
-        // A name that nobody could ask for does not make the others useless.
+        // Skips a name that cannot be requested; the others stay usable.
         if (is_revision(ref.name) && is_revision(ref.ref)) {
             refs.push_back(std::move(ref));
         }

@@ -1,6 +1,6 @@
 #pragma once
-// The JSON of the Hub, checked. `url` is for messages only. All throw Error(unreachable) for what
-// no Hub says.
+// Parses the Hub's JSON, and checks it. `url` is for messages only. All throw Error(unreachable)
+// for answers that no Hub gives.
 
 #include <set>
 #include <string>
@@ -14,16 +14,16 @@ Refs read_refs(std::string_view body, const std::string& url);
 std::string read_commit(std::string_view body, const std::string& url);
 bool read_trust(std::string_view body, const std::string& url);
 
-// The pages of one listing: what they hold together is checked together.
+// The pages of one listing, checked as a whole.
 class TreePages {
 public:
     explicit TreePages(std::string folder) : folder_(std::move(folder)) {}
 
     void add(std::string_view body, const std::string& url);
-    // The page that `link` names, if there is another. Of the same origin, not seen before, and
+    // The next page according to `link`, if there is one: of the same origin, not seen before, and
     // within bounds.
     std::optional<std::string> next(const Headers& headers, const std::string& url);
-    // Sorted; no file is a folder too.
+    // Sorted; no path is both a file and a folder.
     Tree take(const std::string& url);
 
 private:

@@ -23,7 +23,7 @@ Request api_request(std::string url) {
     return request;
 }
 
-// One question; what is not `done` is thrown out of run().
+// One query; an outcome that is not `done` is thrown out of run().
 Transfer question(const Settings& settings, Request request, Subject subject, std::size_t limit,
                   std::function<void(const Outcome&, std::string&)> on_answer) {
     const std::string url = request.url;
@@ -54,8 +54,8 @@ Transfer page_question(Http& http, const Settings& settings, const std::string& 
         });
 }
 
-// Nothing is started before all questions are known to be proper ones: their answers go to
-// variables of the caller.
+// Validates all queries before any starts: their answers go to variables of the
+// caller.
 void run_all(Http& http, std::vector<Transfer>& questions) {
     for (Transfer& transfer : questions) {
         http.start(std::move(transfer));
@@ -63,7 +63,7 @@ void run_all(Http& http, std::vector<Transfer>& questions) {
     http.run();
 }
 
-// The bytes that were asked for are the only ones that are handed on.
+// Accepts only the bytes that were asked for.
 void check_file(const FileRequest& wanted, const std::string& url, std::string_view body) {
     const auto hash = wanted.file.hash();
     const bool size_fits = body.size() == wanted.file.size;

@@ -1,6 +1,6 @@
 #pragma once
-// The Hub's API for kernel repositories. All answers are checked before they are believed: sizes,
-// names, hashes, paths, pages.
+// The Hub's API for kernel repositories. All answers are checked before use: sizes, names, hashes,
+// paths, pages.
 
 #include <cstdint>
 #include <optional>
@@ -49,9 +49,9 @@ struct FileRequest {
 };
 
 // Errors of all calls: not_found (repository, revision, folder or file; private ones look the same
-// without a token), unreachable (network, token, gated, disabled, offline), malformed (a name that
-// cannot be one), verification (a file with another hash), interrupted. The plural forms ask at
-// once and answer in the order of the questions; the first error counts.
+// without a token), unreachable (network, token, gated, disabled, offline), malformed (an
+// impossible name), verification (a file with another hash), interrupted. The plural forms send all
+// queries at once and answer in their order; the first error counts.
 class Hub {
 public:
     explicit Hub(Settings settings, HttpOptions options = {});
@@ -63,7 +63,7 @@ public:
     Refs refs(const std::string& repo_id);
     std::vector<Refs> refs(std::span<const std::string> repo_ids);
 
-    // The commit that a branch, tag or commit stands for.
+    // The commit to which a branch, tag or commit resolves.
     std::string commit(const std::string& repo_id, const std::string& revision = "main");
     std::vector<std::string> commits(std::span<const Revision> revisions);
 
@@ -71,7 +71,7 @@ public:
                                       const std::string& folder = "", bool recursive = true);
     std::vector<Tree> trees(std::span<const TreeRequest> requests);
 
-    // A small file, whole, its size and hash checked.
+    // A small file, whole, with size and hash checked.
     std::string read_file(const std::string& repo_id, const std::string& commit,
                           const cache::TreeFile& file, std::size_t limit = 1u << 20);
     std::vector<std::string> read_files(const std::string& repo_id, const std::string& commit,
@@ -85,22 +85,22 @@ public:
     // The request that downloads a file: uncompressed, counted as a download.
     Request file_request(const std::string& repo_id, const std::string& revision,
                          const std::string& path) const;
-    // For an outcome of such a request that is not `done`: what to tell the user.
+    // The error for the user, for an outcome of such a request that is not `done`.
     Error file_error(const std::string& repo_id, const std::string& revision,
                      const std::string& path, const Outcome& outcome) const;
 
-    // Does the Hub vouch for this publisher? Users and unknown names: no.
+    // Whether the Hub vouches for this publisher. Users and unknown names: no.
     bool is_trusted_publisher(const std::string& org);
     std::vector<bool> are_trusted_publishers(std::span<const std::string> orgs);
 
-    // Where kernel-status.toml at `revision` sends whoever asks for this repository. One hop: the
-    // destination is not asked again.
+    // Where kernel-status.toml at `revision` redirects this repository. One hop: the destination is
+    // not queried in turn.
     std::optional<Redirect> redirect(const std::string& repo_id,
                                      const std::string& revision = "main");
 
     std::vector<std::optional<Redirect>> redirects(std::span<const Revision> revisions);
 
-    // Throws Error(unreachable) when offline. Every call above does it first.
+    // Throws Error(unreachable) when offline. Every call above starts with it.
     void require_online(const std::string& repo_id) const;
 
 private:

@@ -12,8 +12,8 @@ namespace {
 constexpr std::uint64_t shortest_segment = 32u << 20;
 constexpr std::uint64_t longest_segment = 256u << 20;
 constexpr std::uint64_t wanted_segments = 256;
-// Several streams are worth it where one is slow: where each connection gets its share of a far
-// server. A near server fills the line with two, so that one is never waited for.
+// Several streams pay off where one is slow, because each connection gets its share of a distant
+// server's bandwidth. Two fill the line to a near server, so that one is never waited for.
 constexpr unsigned few_streams = 2;
 constexpr unsigned many_streams = 8;
 constexpr double fast = 300e6;  // bytes a second
@@ -110,7 +110,7 @@ void BlobDownload::fetch(std::size_t segment) {
     }
     set_range(*stream, transfer.request);
     stream->ranged = transfer.request.range.has_value();
-    // A transfer may outlive this where an error ends everything.
+    // A transfer may outlive this object if an error ends everything.
     const std::weak_ptr<BlobDownload> weak = weak_from_this();
     transfer.on_head = [weak, stream](const Head& head) {
         const auto self = weak.lock();
@@ -158,7 +158,7 @@ Flow BlobDownload::on_head(Stream& stream, const Head& head) {
     return Flow::more;
 }
 
-// The server does not know ranges: the answer is the whole file, and the only one that is wanted.
+// The server does not support ranges: its answer is the whole file, and the only one needed.
 void BlobDownload::take_whole(Stream& stream) {
     stop_streams(&stream);
     start_over();
@@ -205,7 +205,7 @@ Flow BlobDownload::on_data(const Stream& stream, std::string_view bytes) {
     } else {
         context_.hasher.advance(hash_task_, partial_->front());
     }
-    // As soon as it is known that one stream is slow, not when its segment ends.
+    // Adds streams as soon as one proves slow, not when its segment ends.
     if (probed_ && now - widened_ > measured_for) {
         widened_ = now;
         fetch_more();
@@ -250,7 +250,7 @@ void BlobDownload::on_incomplete(const StreamPtr& stream, const Outcome& outcome
     const cache::Segment& segment = partial_->segments()[stream->segment];
     const bool refused = outcome.kind == Outcome::Kind::refused;
     if (refused && stream->direct) {
-        // The address was good for a while only; the Hub knows the next.
+        // The direct URL has expired; the Hub gives the next.
         direct_url_.clear();
         probed_ = false;
         ++direct_refused_;

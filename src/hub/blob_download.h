@@ -19,7 +19,7 @@
 
 namespace twinkle::hub {
 
-// What all blobs of a download share.
+// State that all blobs of a download share.
 struct DownloadContext {
     Hub& hub;
     const cache::Cache& cache;
@@ -27,14 +27,14 @@ struct DownloadContext {
     const std::atomic<bool>& stop;
     DownloadResult& result;
     FileHasher& hasher;
-    // Runs the function soon in the thread of the download.
+    // Schedules the function on the download's thread.
     std::function<void(std::function<void()>)> post;
     std::function<void()> tick;  // called often while bytes arrive
 };
 
-// Error(interrupted), as the user is told.
+// Throws Error(interrupted), worded for the user.
 [[noreturn]] void throw_interrupted();
-// The blob is there: all its files show it. False: it is gone again.
+// The blob exists: links all its files to it. False: it is gone again.
 bool link_places(const DownloadContext& context, const WantedBlob& blob);
 
 class BlobDownload : public std::enable_shared_from_this<BlobDownload> {
@@ -48,13 +48,13 @@ public:
     BlobDownload(const BlobDownload&) = delete;
     BlobDownload& operator=(const BlobDownload&) = delete;
 
-    // Takes up what is left of an earlier attempt and asks for the rest.
+    // Adopts an earlier attempt's partial file and requests the rest.
     void start(const std::vector<std::filesystem::path>& leftovers);
 
 private:
     using Time = std::chrono::steady_clock::time_point;
 
-    // One request and its repetitions.
+    // One request and its retries.
     struct Stream {
         std::size_t segment = 0;
         unsigned generation = 0;  // another than that of the blob: its bytes are not wanted

@@ -1,4 +1,4 @@
-// How a download ends: the hash, a second attempt, the blob in its place.
+// How a download ends: the hash, a second attempt, moving the blob into place.
 
 #include "base/text.h"
 #include "cache/blob_store.h"
@@ -10,7 +10,7 @@
 namespace twinkle::hub {
 namespace {
 
-// Hashed at once, between two pieces: a thread would cost more.
+// Hashed on the spot, between two packets: a thread would cost more.
 constexpr std::uint64_t small = 1u << 20;
 
 }  // namespace
@@ -29,10 +29,10 @@ bool link_places(const DownloadContext& context, const WantedBlob& blob) {
     });
 }
 
-// What is there already is read once.
+// Reads once what is there already.
 void BlobDownload::begin_hash() {
     if (blob_.size > small) {
-        // The thread of the hasher must not be the one that destroys this.
+        // The hasher's thread must not be the one that destroys this object.
         const auto report = [weak = weak_from_this(), generation = generation_,
                              post = context_.post](const std::string& hex,
                                                    std::exception_ptr error) {
@@ -91,7 +91,7 @@ std::string BlobDownload::where() const {
     return base::printable(name_.repo_id + "@" + name_.commit + "/" + name_.path);
 }
 
-// Once: what was resumed may have been at fault, or a proxy on the way. Twice is an answer.
+// Retries once: the cause may be resumed bytes, or a proxy. A second failure is final.
 void BlobDownload::begin_again() {
     const Flaw flaw = *std::exchange(flaw_, std::nullopt);
     stop_streams(nullptr);

@@ -1,6 +1,6 @@
 // libcurl is opened at its first use instead of being linked: it brings thirty libraries with it,
 // and loading them would take longer than most commands run. The functions of libcurl that twinkle
-// calls are defined here, under their own names, and pass every call on.
+// calls are defined here, under their own names, and forward every call.
 
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
@@ -19,7 +19,7 @@
 namespace {
 
 void* open_library() {
-    // What Debian and Ubuntu call it; with GnuTLS where there is no other.
+    // The names in Debian and Ubuntu; the GnuTLS build only if there is no other.
     for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"}) {
         if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
             return library;
@@ -33,7 +33,7 @@ void* open_library() {
                  .hint = "install it (Debian, Ubuntu: apt-get install libcurl4)"});
 }
 
-// Throws Error(failed) where libcurl is not there, or older than the function.
+// Throws Error(failed) if there is no libcurl, or it is older than the function.
 void* find(const char* name) {
     static void* const library = open_library();
     void* function = dlsym(library, name);

@@ -21,25 +21,26 @@ namespace {
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-// Each has a lock and a file open. More than the Hub answers at once, so that it never waits; but
-// who has just begun does not know how fast it is, and what it takes, other processes cannot.
+// Each holds a lock and an open file. There are more than the Hub serves at once, so that it never
+// idles; but at the start the speed is unknown, and files held here are not open to other
+// processes.
 constexpr std::size_t first_active = 24;
 constexpr std::size_t most_active = 64;
-// More would only make each of them slower.
+// More would only slow each of them down.
 constexpr std::size_t most_large = 4;
-// How often blobs that others write are looked at: seldom while nothing changes, since many
-// processes may be waiting. A lock is tried less often than its blob is looked for: it is only free
-// where its holder has failed.
+// Intervals for polling blobs that others write: longer while nothing changes, since many processes
+// may be waiting. A lock is tried less often than its blob is looked for: it is free without a blob
+// only if its holder has failed.
 constexpr auto shortest_poll = milliseconds(50);
 constexpr auto longest_poll = milliseconds(400);
 constexpr auto lock_interval = milliseconds(500);
 constexpr std::size_t polled_at_once = 1024;
-// Worth a look for left-overs that appeared after the start.
+// From this size on it pays to look for partial files that appeared after the start.
 constexpr std::uint64_t worth_resuming = 1u << 20;
 constexpr auto worth_mentioning = std::chrono::seconds(1);
 constexpr int most_rounds = 3;
 
-// Functions for the thread of the download, from others.
+// Functions that other threads schedule on the download's thread.
 class Mailbox {
 public:
     void put(std::function<void()> function) {
@@ -67,7 +68,7 @@ private:
     std::vector<std::function<void()>> functions_;
 };
 
-// Which blob is next, who may write it, and who else does.
+// Decides which blob is next, who may write it, and who else does.
 class Queue {
 public:
     Queue(Hub& hub, const cache::Cache& cache, DownloadObserver& observer,
@@ -95,7 +96,7 @@ public:
             if (context_.stop) {
                 throw_interrupted();
             }
-            // Nothing is on the wire: hashes are missing, or others have the locks.
+            // No transfer is running: hashes are pending, or others hold the locks.
             mailbox_->empty(shortest_poll);
             poll();
         }
@@ -123,7 +124,7 @@ private:
                (!large || active_large_ < most_large);
     }
 
-    // A blob that is complete at once ends within start(): the loop goes on, not deeper.
+    // A blob that is complete at once ends within start(): the loop continues instead of recursing.
     void fill() {
         if (filling_) {
             return;
@@ -141,7 +142,7 @@ private:
         filling_ = false;
     }
 
-    // False: somebody else writes it.
+    // False: another process writes it.
     bool start(const WantedBlob& blob) {
         auto lock = cache::BlobLock::try_lock(context_.cache, blob.repo_id, blob.etag);
         if (!lock) {
@@ -183,7 +184,7 @@ private:
         return true;
     }
 
-    // Looks for blobs that others have finished, or left.
+    // Looks for blobs that others have finished, or abandoned.
     void poll() {
         const auto now = SteadyClock::now();
         if (now - polled_ < poll_interval_) {
@@ -203,7 +204,7 @@ private:
         fill();
     }
 
-    // True: it need not be waited for any more.
+    // True: nothing to wait for any more.
     bool settle(Waiting& entry, SteadyClock::time_point now) {
         if (take_from_cache(entry.blob)) {
             return true;
@@ -240,7 +241,7 @@ private:
 void link_present(const cache::Cache& cache, const std::vector<WantedBlob>& blobs) {
     for (const WantedBlob& blob : blobs) {
         for (const auto& place : blob.places) {
-            // Gone meanwhile: the next round fetches it.
+            // If it is gone by now, the next round fetches it.
             cache::link_into_snapshot(cache, blob.repo_id, place.commit, place.file);
         }
     }
@@ -251,7 +252,7 @@ void link_present(const cache::Cache& cache, const std::vector<WantedBlob>& blob
 DownloadResult download(Hub& hub, const cache::Cache& cache, std::span<const DownloadItem> items,
                         DownloadObserver& observer, const std::atomic<bool>& stop) {
     DownloadResult result;
-    // More than one round only where somebody takes blobs away at the same time.
+    // A second round is needed only if someone removes blobs at the same time.
     for (int round = 0; round < most_rounds; ++round) {
         DownloadPlan plan = plan_download(cache, items);
         if (round == 0) {

@@ -1,6 +1,6 @@
 #pragma once
-// From the Hub into the cache: many files at once, large ones in ranges, resumed where an earlier
-// process stopped, the hash checked while they arrive.
+// Downloads from the Hub into the cache: many files at once, large ones in ranges, resumed where an
+// earlier process stopped, hashed while they arrive.
 
 #include <atomic>
 #include <cstdint>
@@ -27,19 +27,19 @@ struct DownloadFile {
     std::uint64_t size = 0;
 };
 
-// Called from the thread that called download(). What it throws ends the download.
+// Called on the thread that called download(). An exception ends the download.
 class DownloadObserver {
 public:
     virtual ~DownloadObserver() = default;
-    // Once, before the first request: what is not in the cache.
+    // Once, before the first request: the files that are not in the cache.
     virtual void planned(std::uint64_t /*files*/, std::uint64_t /*bytes*/) {}
-    // `done` bytes were there already, from an earlier attempt.
+    // `done` bytes are there already, from an earlier attempt.
     virtual void file_started(const DownloadFile& /*file*/, std::uint64_t /*done*/) {}
-    // After every piece; less than before where a file must be begun again.
+    // After every packet; less than before if a file must be started over.
     virtual void file_progress(const DownloadFile& /*file*/, std::uint64_t /*done*/) {}
     // `from_cache`: another process has downloaded it meanwhile.
     virtual void file_done(const DownloadFile& /*file*/, bool /*from_cache*/) {}
-    // Another process downloads it: "process 4711", or nothing where it cannot be told. Once a
+    // Another process downloads it: "process 4711", or nothing if that is unknown. Once per
     // file.
     virtual void file_waiting(const DownloadFile& /*file*/, const std::string& /*holder*/) {}
 };
@@ -51,11 +51,11 @@ struct DownloadResult {
     std::uint64_t bytes_resumed = 0;     // of earlier attempts, not received again
 };
 
-// Afterwards every file of every item is in its snapshot. What is in the cache costs no request,
-// everything else one request, or one per range of a large file. Errors: those of Hub;
-// verification (wrong bytes twice: the second time from the start), failed (the cache cannot be
-// written to, the disk is full), interrupted. Whatever the error, nothing wrong is visible in a
-// snapshot, and what arrived is resumed by the next call.
+// Afterwards every file of every item is in its snapshot. Files in the cache cost no request,
+// others one request, or one per range of a large file. Errors: those of Hub; verification (wrong
+// bytes twice: the second time from the start), failed (the cache cannot be written to, the disk is
+// full), interrupted. Whatever the error, nothing wrong is visible in a snapshot, and the next call
+// resumes what has arrived.
 DownloadResult download(Hub& hub, const cache::Cache& cache, std::span<const DownloadItem> items,
                         DownloadObserver& observer, const std::atomic<bool>& stop);
 

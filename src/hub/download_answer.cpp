@@ -22,7 +22,7 @@ std::optional<Flaw> identity_flaw(const Head& head, const std::string& expected_
     if (!etag) {
         etag = head.hub_headers.get("etag");
     }
-    // Mirrors may have ETags of their own making.
+    // Mirrors may make up their own ETags.
     const std::string plain = etag ? plain_etag(*etag) : "";
     if (cache::is_etag(plain) && plain != expected_etag) {
         return Flaw{"the ETag " + expected_etag, "the ETag " + plain};

@@ -1,5 +1,5 @@
 #pragma once
-// Is an answer the one to the question, as far as its head tells?
+// Whether an answer is the one to the request, as far as its headers tell.
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace twinkle::hub {
 
-// What is wrong with what the Hub sends, in words that go into "expected …, got …".
+// A mismatch in an answer, worded for "expected …, got …".
 struct Flaw {
     std::string expected;
     std::string got;
@@ -18,12 +18,12 @@ struct Flaw {
 
 std::string bytes_text(std::uint64_t count);
 
-// Is it the file that the tree of the commit has? Headers that a mirror leaves out or makes up are
-// no flaw: the hash decides.
+// Whether it is the file in the commit's tree. Headers that a mirror omits or makes up are
+// accepted: the hash decides.
 std::optional<Flaw> identity_flaw(const Head& head, const std::string& expected_commit,
                                   const std::string& expected_etag);
 
-// Is it the whole file, or the range that the segment needs next?
+// Whether it is the whole file, or the range that the segment needs next.
 std::optional<Flaw> size_flaw(const Head& head, bool ranged, const cache::Segment& segment,
                               std::uint64_t size);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a download has to do: files of equal content in one repository are one blob, and what the
-// cache has is left out.
+// The work of a download: files of equal content in one repository are one blob, and blobs in the
+// cache are left out.
 
 #include <cstdint>
 #include <span>
@@ -14,7 +14,7 @@
 
 namespace twinkle::hub {
 
-// A blob and the files of snapshots that show it.
+// A blob and the snapshot files that link to it.
 struct WantedBlob {
     struct Place {
         std::string commit;
@@ -37,7 +37,7 @@ struct DownloadPlan {
     std::uint64_t present = 0;        // files whose bytes are in the cache
 };
 
-// Throws Error(malformed) where a list of files contradicts itself.
+// Throws Error(malformed) if a list of files contradicts itself.
 DownloadPlan plan_download(const cache::Cache& cache, std::span<const DownloadItem> items);
 
 }  // namespace twinkle::hub

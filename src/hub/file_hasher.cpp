@@ -51,7 +51,7 @@ FileHasher::Handle FileHasher::add(const cache::PartialFile& file, cache::HashKi
 void FileHasher::advance(const Handle& task, std::uint64_t front) {
     {
         const std::lock_guard lock(mutex_);
-        // Not worth a wake-up for every packet.
+        // Does not wake a thread for every packet.
         const bool little = front - task->front < piece && front < task->file.size();
         if (little || front == task->front) {
             return;

@@ -1,6 +1,6 @@
 #pragma once
-// Hashes large files while they arrive, in threads of its own: what was written is read back from
-// the page cache, so nothing is buffered and the network does not wait.
+// Hashes large files while they arrive, in its own threads: it reads written bytes back from the
+// page cache, so that nothing is buffered and the network does not wait.
 
 #include <condition_variable>
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace twinkle::hub {
 
 class FileHasher {
 public:
-    // `finished` is called in a thread of the hasher: with the hash, or with the error that ended
-    // the reading.
+    // `finished` is called on a hasher thread: with the hash, or with the error that ended the
+    // reading.
     using Finished = std::function<void(const std::string& hex, std::exception_ptr error)>;
 
     FileHasher() = default;
@@ -32,9 +32,9 @@ public:
     using Handle = std::shared_ptr<Task>;
     // The file must live until the task has finished or was dropped.
     Handle add(const cache::PartialFile& file, cache::HashKind kind, Finished finished);
-    // Bytes before `front` are there.
+    // Bytes before `front` are written.
     void advance(const Handle& task, std::uint64_t front);
-    // Returns when no thread looks at the file any more; `finished` is not called after that.
+    // Returns when no thread reads the file any more; `finished` is not called after that.
     void drop(const Handle& task);
 
 private:

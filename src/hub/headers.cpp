@@ -26,7 +26,7 @@ std::string_view trimmed(std::string_view text) {
                : text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-// Takes what stands before `separator`, outside of quotes, off the front of `text`.
+// Cuts off the front of `text` up to `separator`, outside of quotes.
 std::string_view take_until(std::string_view& text, char separator) {
     bool quoted = false;
     std::size_t end = 0;
@@ -105,7 +105,7 @@ std::optional<std::chrono::seconds> retry_after(std::string_view value,
     if (const auto seconds = number_of(value)) {
         return std::chrono::seconds(std::min<std::uint64_t>(*seconds, longest_wait.count()));
     }
-    // A date has letters; anything else would be guessed at.
+    // A date has letters; anything else would have to be guessed.
     const std::string text(value);
     if (text.empty() || text.size() > 64 || text.find(':') == std::string::npos) {
         return std::nullopt;
@@ -114,7 +114,7 @@ std::optional<std::chrono::seconds> retry_after(std::string_view value,
     if (date == -1) {
         return std::nullopt;
     }
-    // In seconds: a date in the far future does not fit into the clock's own unit.
+    // In seconds: a date in the far future overflows the clock's own unit.
     const auto wait = std::chrono::seconds(date) -
                       std::chrono::floor<std::chrono::seconds>(now.time_since_epoch());
     return std::clamp(wait, std::chrono::seconds(0), longest_wait);

@@ -1,6 +1,6 @@
 #pragma once
-// The headers of an answer, and the few formats in them that twinkle reads. All of it is hostile:
-// what cannot be read counts as absent.
+// The headers of an answer, and the few formats in them that twinkle reads. All are hostile: an
+// unreadable one counts as absent.
 
 #include <chrono>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace twinkle::hub {
 class Headers {
 public:
     void add(std::string_view name, std::string_view value);
-    // The first of that name, in any case.
+    // The first header of that name, case-insensitively.
     std::optional<std::string_view> get(std::string_view name) const;
     std::size_t size() const { return fields_.size(); }
 
@@ -26,7 +26,7 @@ private:
 // The target of rel="next" in a Link header.
 std::optional<std::string> next_link(std::string_view link);
 
-// Retry-After: seconds, or a date that is held against `now`.
+// Retry-After: seconds, or a date relative to `now`.
 std::optional<std::chrono::seconds> retry_after(std::string_view value,
                                                 std::chrono::system_clock::time_point now);
 

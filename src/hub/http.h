@@ -1,7 +1,7 @@
 #pragma once
 // HTTP for the Hub: libcurl's multi interface behind one class. Connections are reused, HTTP/2 is
-// spoken where it is offered, many transfers run at once. Everything happens in the thread that
-// calls send() or run(); only post() may be called from others.
+// used where it is offered, many transfers run at once. Everything happens on the thread that calls
+// send() or run(); only post() may be called from others.
 //
 // The token goes to the endpoint's origin and nowhere else: redirects are followed here, not by
 // curl, and another origin gets neither it nor any header of the request but Range and
@@ -45,7 +45,7 @@ struct Request {
     bool download = false;    // patience and buffers as for a large file
 };
 
-// An answer up to its first byte.
+// The part of an answer before its body.
 struct Head {
     int status = 0;
     std::string url;  // that answered, after redirects; may carry a signature: show redacted_url
@@ -99,20 +99,20 @@ using TransferId = std::uint64_t;
 
 struct Transfer {
     Request request;
-    // Before the first byte of an answer with status 2xx, once per attempt: after a retry a body
-    // starts again where the request of that attempt says. Stop: the body is not wanted.
+    // Before the first byte of an answer with status 2xx, once per attempt: after a retry the body
+    // starts at the range of that attempt's request. Stop: the body is not wanted.
     std::function<Flow(const Head&)> on_head;
     std::function<Flow(std::string_view)> on_data;
     // Once, at the end. May start further transfers.
     std::function<void(const Outcome&)> on_done;
-    // Before another attempt: may change the request, say its range to what is still missing.
-    // False: not again. Without it, a transfer is tried again only as long as on_data has got
+    // Before a retry: may change the request, for instance its range to what is still missing.
+    // False: no retry. Without it, a transfer is retried only as long as on_data has received
     // nothing.
     std::function<bool(Request&)> on_retry;
     bool urgent = false;  // before what waits already
 };
 
-// A transfer whose answer is small: `on_done` gets all of it, or what a refusal says. More than
+// A transfer with a small answer: `on_done` gets all of it, or the text of a refusal. More than
 // `limit` bytes, decompressed, are a failure.
 Transfer small_transfer(Request request, std::size_t limit,
                         std::function<void(const Outcome&, std::string& body)> on_done);
@@ -140,21 +140,22 @@ public:
     Http(const Http&) = delete;
     Http& operator=(const Http&) = delete;
 
-    // One small answer of any status. Throws Error(unreachable) where there is none or it is larger
+    // One small answer of any status. Throws Error(unreachable) if there is none or it is larger
     // than `limit`, Error(interrupted) at the stop flag.
     Response send(Request request, std::size_t limit = 8u << 20);
 
-    // Many at once. start() only queues; run() works until all are done. What a callback throws
-    // ends all transfers (without on_done) and comes out of run().
+    // Many at once. start() only queues; run() works until all are done. An exception in a callback
+    // ends all transfers (without on_done) and leaves run().
     TransferId start(Transfer transfer);
     void run();
     void resume(TransferId id);
     void cancel(TransferId id);
 
-    // From any thread: called soon by the thread in run(). run() does not wait for it.
+    // Callable from any thread: the thread in run() soon calls the function. run() does not wait
+    // for it.
     void post(std::function<void()> function);
 
-    // Attempts that reached the network so far.
+    // The number of attempts that have reached the network.
     std::uint64_t requests() const;
 
     // Error(unreachable) or Error(interrupted) for an outcome without an answer: what failed, the

@@ -82,7 +82,7 @@ void Http::Engine::post(std::function<void()> function) {
     curl_multi_wakeup(multi_);
 }
 
-// What happens while transfers run, in this order, until none is left.
+// The loop: these steps in this order, until no transfer is left.
 void Http::Engine::run() {
     if (running_) {
         throw std::logic_error("Http::run() within a callback of itself");
@@ -184,7 +184,7 @@ void Http::Engine::begin(Job& job, Host& host) {
     job.attempts += job.hops == 0 ? 1 : 0;
 }
 
-// Cancelled and resumed ones: curl does not like either within its callbacks.
+// Applies cancels and resumes here: curl allows neither within its callbacks.
 void Http::Engine::apply_requests() {
     std::vector<TransferId> resumed, cancelled;
     resumed.swap(resumed_);
@@ -219,7 +219,7 @@ bool Http::Engine::handle_ended() {
     return any;
 }
 
-// curl's own measure of speed is an average over seconds; this one is exact.
+// Measures exactly; curl's own speed is an average over seconds.
 bool Http::Engine::end_silent() {
     const Time now = std::chrono::steady_clock::now();
     const auto unseen = now - silence_checked_;
@@ -227,7 +227,7 @@ bool Http::Engine::end_silent() {
         return false;
     }
     silence_checked_ = now;
-    // A callback that took long, or a machine that was asleep, is not the host's fault.
+    // A slow callback, or a suspended machine, is not the host's fault.
     if (unseen > 10 * longest_sleep) {
         for (auto& [id, job] : jobs_) {
             if (job->exchange) {
@@ -241,7 +241,7 @@ bool Http::Engine::end_silent() {
     if (found == nullptr && (found = find_slow(now)) == nullptr) {
         return false;
     }
-    // The others in the next round: what a callback does may end them.
+    // The others follow in the next round: a callback may end them.
     silence_checked_ = now - longest_sleep;
     ended(*found, CURLE_OPERATION_TIMEDOUT);
     return true;
@@ -254,7 +254,7 @@ Http::Engine::Job* Http::Engine::find_silent(Time now) {
     return found == jobs_.end() ? nullptr : found->second.get();
 }
 
-// The rate is that of all transfers together: a slow network is shared by many of them.
+// Uses the rate of all transfers together, because many share a slow network.
 Http::Engine::Job* Http::Engine::find_slow(Time now) {
     const auto seconds = settings_.low_speed_time;
     for (const auto& [id, job] : jobs_) {
@@ -276,7 +276,7 @@ Http::Engine::Job* Http::Engine::find_slow(Time now) {
         !idle && bytes / static_cast<std::uint64_t>(seconds.count()) < settings_.low_speed_limit;
     for (const auto& [id, job] : jobs_) {
         const auto since = job->exchange ? job->exchange->running_since() : std::nullopt;
-        // The window has begun when somebody looked, a moment after the transfer.
+        // The window started when it was first checked, a moment after the transfer.
         if (slow && since && *since <= window_start_ + milliseconds(seconds) / 10) {
             job->exchange->give_up(
                 Failure::slow,

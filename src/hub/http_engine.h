@@ -1,5 +1,6 @@
 #pragma once
-// Many transfers at once: who may start, what is followed, what is tried again and when.
+// Runs many transfers at once: which may start, which redirects are followed, what is retried and
+// when.
 
 #include <curl/curl.h>
 
@@ -38,7 +39,7 @@ private:
         Time closed_until{};  // it has asked to be left alone
     };
 
-    // A transfer is in the queue of its host, on the wire (exchange) or waiting for another attempt
+    // A transfer is in its host's queue, on the wire (exchange) or waiting for a retry
     // (due).
     struct Job {
         TransferId id = 0;
@@ -68,7 +69,7 @@ private:
     Job* find_slow(Time now);
     std::uint64_t body_bytes() const;
     void ended(Job& job, CURLcode code);
-    // The first two are true if that was the end of the transfer, the last if it is tried again.
+    // The first two return true if the transfer has ended, the last if it will be retried.
     bool judge(Job& job, Outcome& outcome);
     bool redirect(Job& job, Outcome& outcome);
     bool again(Job& job, const Outcome& outcome);
@@ -97,7 +98,7 @@ private:
     std::uint64_t requests_ = 0;
     int on_wire_ = 0;
     Time silence_checked_{};
-    // The least rate: what had come when the window began.
+    // State of the least rate: bytes received when the window began.
     Time window_start_{};
     std::uint64_t window_bytes_ = 0;
     std::uint64_t ended_bytes_ = 0;  // of transfers that have ended

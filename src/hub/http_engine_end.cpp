@@ -1,4 +1,4 @@
-// How transfers end: done, refused, failed; or go on, elsewhere or again.
+// How transfers end (done, refused, failed) or continue (redirected, retried).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,12 +61,12 @@ bool Http::Engine::judge(Job& job, Outcome& outcome) {
     }
     bool transient = is_transient(outcome.failure);
     if (status >= 300) {
-        // A refusal counts, even if the text that goes with it is cut.
+        // A refusal counts even if its text is truncated.
         outcome.kind = Outcome::Kind::refused;
         outcome.failure = Failure::none;
         outcome.reason.clear();
-        // At another host, the right to a file may have ended while it waited: the Hub gives
-        // another.
+        // At another host, the signed URL may have expired while the transfer waited: the Hub gives
+        // a new one.
         transient = is_transient(status) || (status == 403 && job.left_hub && job.failures < 2);
     }
     return !transient || !again(job, outcome);
@@ -112,7 +112,7 @@ bool Http::Engine::again(Job& job, const Outcome& outcome) {
     if (++job.failures == 1) {
         job.first_failure = now;
     }
-    // Who was never there will not be there in two seconds.
+    // A host that has never answered will not answer in two seconds.
     const bool unknown =
         !host.answered && outcome.failure != Failure::none && outcome.failure != Failure::broken;
     if (job.failures >= (unknown ? std::min(2, policy.attempts) : policy.attempts)) {
@@ -129,7 +129,7 @@ bool Http::Engine::again(Job& job, const Outcome& outcome) {
     if (outcome.head.status == 429) {
         host.closed_until = std::max(host.closed_until, now + *delay);
     }
-    // From the start: where it was redirected to may be valid for a moment only.
+    // Restarts at the original URL: the redirect's target may be valid only briefly.
     due_.emplace(now + *delay, job.id);
     job.url = job.transfer.request.url;
     job.origin = origin_of(job.url).value_or(job.origin);

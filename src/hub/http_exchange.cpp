@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t largest_head = 256 << 10;
 constexpr std::size_t most_headers = 1000;
 constexpr std::size_t kept_body = 64 << 10;
-// 100, 102 and 103 before the answer: a server has reason for a few.
+// Limit on 100, 102 and 103 before the answer: a server has reason for a few.
 constexpr int most_interim_answers = 16;
 
 bool is_success(int status) {
@@ -106,7 +106,7 @@ void Exchange::set_up_headers(const Request& request) {
 void Exchange::set_up_patience(const Request& request) {
     CURL* const easy = easy_.get();
     set(easy, CURLOPT_CONNECTTIMEOUT, static_cast<long>(settings_.etag_timeout.count()));
-    // Silence and slowness are for the engine to see; a small answer has to end, too.
+    // The engine watches for silence and slowness; a small answer needs a total limit, too.
     if (!request.download) {
         set(easy, CURLOPT_TIMEOUT, 6 * static_cast<long>(settings_.etag_timeout.count()));
     }
@@ -120,7 +120,7 @@ void Exchange::set_up_connection() {
     set(easy, CURLOPT_PROTOCOLS, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 #if LIBCURL_VERSION_NUM >= 0x075700
-    // An interrupt does not wait for an answer of the name server.
+    // Ctrl-C must not wait for the name server.
     set(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
     set(easy, CURLOPT_FOLLOWLOCATION, 0L);
@@ -137,10 +137,10 @@ void Exchange::set_up_connection() {
         set(easy, CURLOPT_CAPATH, settings_.ca_folder.c_str());
         set(easy, CURLOPT_PROXY_CAPATH, settings_.ca_folder.c_str());
     }
-    // Set even where there is none: curl would read the process's environment.
+    // Set even if there is none: otherwise curl would read the process's environment.
     const bool tls = head_.url.starts_with("https:");
-    // A second request waits for what the first TLS handshake offers: HTTP/2 takes both. Without
-    // TLS there is nothing to wait for.
+    // A second request waits to see whether the first TLS handshake offers HTTP/2, which carries
+    // both. Without TLS there is nothing to wait for.
     set(easy, CURLOPT_PIPEWAIT, tls ? 1L : 0L);
     set(easy, CURLOPT_PROXY, (tls ? settings_.proxies.https : settings_.proxies.http).c_str());
     set(easy, CURLOPT_NOPROXY, settings_.proxies.none.c_str());
@@ -225,7 +225,7 @@ std::size_t Exchange::take_body(std::string_view bytes) {
     if (!is_success(head_.status)) {
         const auto room = kept_body - std::min(kept_body, body_.size());
         body_.append(bytes.substr(0, room));
-        // A longer one is not worth its connection.
+        // Draining a longer body costs more than the connection is worth.
         enough_ = room < bytes.size();
         return enough_ ? 0 : bytes.size();
     }

@@ -1,5 +1,5 @@
 #pragma once
-// One request on the wire and what comes back: curl's easy interface. No retries, no redirects.
+// One request on the wire and its answer: curl's easy interface. No retries, no redirects.
 
 #include <curl/curl.h>
 
@@ -29,17 +29,17 @@ public:
     CURL* easy() const { return easy_.get(); }
     Easy take_easy() { return std::move(easy_); }
 
-    // curl has ended it: fills what is known only then.
+    // Called once curl has ended it: fills in what only then is known.
     void finish(CURLcode code);
 
     using Time = std::chrono::steady_clock::time_point;
 
-    // Has nothing come for longer than the settings allow?
+    // Whether nothing has arrived for longer than the settings allow.
     bool is_silent(Time now) const;
-    // Do the headers of the answer take longer than they may?
+    // Whether the headers of the answer take longer than the settings allow.
     bool is_slow_head(Time now) const;
     std::chrono::seconds longest_head() const;
-    // Since when bytes of it could have come: it is connected, and not paused. None: they cannot.
+    // When bytes could first arrive: it is connected, and not paused. None: they cannot.
     std::optional<Time> running_since() const;
     void pardon(std::chrono::steady_clock::duration time) {
         last_sign_ += time;
@@ -51,7 +51,7 @@ public:
         reason_ = std::move(reason);
     }
 
-    // Of the answer, once finished or seen by a callback:
+    // About the answer, once finished or seen by a callback:
     const Head& head() const { return head_; }
     const std::string& body() const { return body_; }  // of answers that are not 2xx
     std::uint64_t received() const { return received_; }

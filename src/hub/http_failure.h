@@ -1,5 +1,5 @@
 #pragma once
-// What curl reports, in plain words.
+// Translates curl's errors into plain words.
 
 #include <curl/curl.h>
 
@@ -14,13 +14,13 @@ struct CurlReport {
     std::string reason;
 };
 
-// After a transfer of `easy` has ended with `code`.
+// For use after a transfer of `easy` has ended with `code`.
 CurlReport report_of(CURL* easy, CURLcode code, const Settings& settings, bool download);
 
-// Will another attempt be of any use?
+// Whether a retry can help.
 bool is_transient(Failure failure);
 
-// What to do about it.
+// Advice for the user.
 std::string hint_for(Failure failure, const Settings& settings);
 
 }  // namespace twinkle::hub

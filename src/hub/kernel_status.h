@@ -11,7 +11,7 @@ struct Redirect {
     std::string revision = "main";
 };
 
-// Throws Error(malformed) for a file that says something else.
+// Throws Error(malformed) for any other content.
 Redirect read_kernel_status(std::string_view text, std::string_view origin);
 
 }  // namespace twinkle::hub

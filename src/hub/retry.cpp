@@ -35,7 +35,7 @@ std::optional<milliseconds> retry_delay(const RetryPolicy& policy, int failures,
     if (const auto value = headers.get("retry-after")) {
         asked = retry_after(*value, clock.date());
     }
-    // The header is on every answer; it is the reason only of a 429.
+    // Every answer has the header; it is the reason only for a 429.
     if (const auto value = headers.get("ratelimit"); !asked && value && status == 429) {
         asked = exhausted_for(*value);
     }
@@ -47,7 +47,7 @@ std::optional<milliseconds> retry_delay(const RetryPolicy& policy, int failures,
         delay *= 2;
     }
     delay = std::min(delay, policy.longest_delay);
-    // Whoever was turned away at the same moment should not come back at the same moment.
+    // Jitter: clients that were turned away at the same moment must not return at the same moment.
     const double jitter = clock.random();
     if (asked) {
         return *asked + milliseconds(static_cast<int>(jitter * 1000));

@@ -1,5 +1,5 @@
 #pragma once
-// When a request is tried again, and how long that waits.
+// When a request is retried, and after what delay.
 
 #include <chrono>
 #include <optional>
@@ -8,13 +8,13 @@
 
 namespace twinkle::hub {
 
-// Time as the retries see it; tests do not wait.
+// The clock of the retries; tests need not wait.
 class Clock {
 public:
     virtual ~Clock() = default;
     virtual std::chrono::steady_clock::time_point now() const;
     virtual std::chrono::system_clock::time_point date() const;
-    // Nothing happens before `duration` is over. True: the clock has moved on by itself and nobody
+    // Nothing happens before `duration` is over. True: the clock has advanced by itself and nobody
     // needs to wait.
     virtual bool skip(std::chrono::milliseconds duration);
     // From [0, 1).
@@ -29,10 +29,10 @@ struct RetryPolicy {
     std::chrono::milliseconds total{300'000};            // since the first failure in a row
 };
 
-// 408, 429 and 5xx, but those that say that it will never work (501, 505).
+// 408, 429 and 5xx, except those that are permanent (501, 505).
 bool is_transient(int status);
 
-// After the given number of failures in a row (from 1). None: the server asks for more patience
+// The delay after this many consecutive failures (from 1). None: the server demands more patience
 // than there is.
 std::optional<std::chrono::milliseconds> retry_delay(const RetryPolicy& policy, int failures,
                                                      int status, const Headers& headers,

@@ -9,7 +9,7 @@
 
 namespace twinkle::hub {
 
-// Pages of its own: they can be left out of core dumps.
+// Has pages of its own, so that they can be excluded from core dumps.
 class Secret::Buffer {
 public:
     explicit Buffer(std::string_view value) : size_(value.size()) {

@@ -1,6 +1,6 @@
 #pragma once
-// A token that cannot be printed: no stream operator, no conversion, no comparison with text. It
-// lies in memory of its own, which is left out of core dumps and zeroed at the end.
+// A token that cannot be printed: no stream operator, no conversion, no comparison with text. Its
+// memory is its own, excluded from core dumps and zeroed at the end.
 
 #include <memory>
 #include <string_view>
@@ -21,11 +21,11 @@ private:
     std::shared_ptr<const Buffer> buffer_;
 };
 
-// Text that held a secret for a moment.
+// Zeroes text that held a secret for a moment.
 void wipe(char* bytes, std::size_t size);
 
-// Libraries below (TLS, HTTP) hold copies of what they send: a program that has a token and wants
-// no trace of it in a core file asks the system for none. For the command line; programs that use
+// Disables core dumps of this process: libraries below (TLS, HTTP) hold copies of a token that they
+// send, and no trace of it should be in a core file. For the command line; programs that use
 // twinkle as a library decide for themselves.
 void refuse_core_dumps();
 

@@ -48,7 +48,7 @@ public:
             return target::is_true(get(name).value_or(""));
         });
     }
-    // A leading ~ is the home folder, as the Python tools read it.
+    // Expands a leading ~ to the home folder, as huggingface_hub does.
     fs::path path(const std::string& text) const {
         if (text == "~" || text.starts_with("~/")) {
             return fs::path(get("HOME").value_or("/")) /
@@ -61,8 +61,8 @@ private:
     const target::Machine& machine_;
 };
 
-// An http or https URL of a host, without user, query and fragment. Looked at without libcurl,
-// which takes longer to load than an answer from the cache.
+// An http or https URL of a host, without user, query and fragment. Checked without libcurl, which
+// takes longer to load than an answer from the cache takes.
 bool is_endpoint(std::string_view text) {
     const auto scheme = text.find("://");
     if (scheme == std::string_view::npos ||
@@ -98,7 +98,7 @@ std::string endpoint_of(const Environment& environment) {
     return text;
 }
 
-// A whole number; none where the variable is not set.
+// A whole number; none if the variable is not set.
 std::optional<std::int64_t> whole_number(const Environment& environment, const char* name,
                                          std::int64_t largest, const char* what) {
     const auto given = environment.get(name);
@@ -126,7 +126,7 @@ std::chrono::seconds seconds_of(const Environment& environment, const char* name
     return value == 0 ? fallback : std::chrono::seconds(value);
 }
 
-// The text is wiped; nothing of it may be in the message.
+// Wipes the text; messages must not contain any of it.
 Secret checked_token(std::string text, const std::string& where) {
     const std::string_view view = text;
     const auto first = view.find_first_not_of(white_space);
@@ -194,8 +194,8 @@ std::string checked_agent(std::string_view text, const char* where) {
     return std::string(text);
 }
 
-// "twinkle/0.1.0; my-server/2.1; platform/x86_64-linux; glibc/2.36; file_type/kernel": entries as
-// the Python tools write them, each once.
+// "twinkle/0.1.0; my-server/2.1; platform/x86_64-linux; glibc/2.36; file_type/kernel": entries in
+// the format of huggingface_hub and `kernels`, each once.
 std::string user_agent_of(const target::Machine& machine, const Environment& environment,
                           std::string_view program_agent) {
     std::vector<std::string> entries{"twinkle/" TWINKLE_VERSION};
@@ -242,7 +242,7 @@ void read_authorities(const Environment& environment, Settings& settings) {
     }
 }
 
-// As curl: http_proxy in lower case only (HTTP_PROXY may be a header of a CGI request).
+// The rules of curl: http_proxy in lower case only (HTTP_PROXY may be a header of a CGI request).
 Proxies proxies_of(const Environment& environment) {
     return {.http = environment.first({"http_proxy", "all_proxy", "ALL_PROXY"}),
             .https = environment.first({"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}),
@@ -266,7 +266,7 @@ Settings settings_from(const target::Machine& machine, std::string_view program_
     settings.etag_timeout = seconds_of(environment, "HF_HUB_ETAG_TIMEOUT", settings.etag_timeout);
     settings.download_timeout =
         seconds_of(environment, "HF_HUB_DOWNLOAD_TIMEOUT", settings.download_timeout);
-    // Who is patient with silence is so with slowness.
+    // Patience with silence implies patience with slowness.
     settings.low_speed_time =
         seconds_of(environment, "TWINKLE_LOW_SPEED_TIME",
                    std::max({settings.low_speed_time, 3 * settings.download_timeout,

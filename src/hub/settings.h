@@ -1,6 +1,6 @@
 #pragma once
-// Where the Hub is and how it is spoken to, from the variables that users of the Python tools have
-// set already.
+// Where the Hub is and how to talk to it, from the environment variables that users of
+// huggingface_hub and `kernels` have set already.
 
 #include <chrono>
 #include <cstdint>
@@ -28,8 +28,8 @@ struct Settings {
     bool telemetry = true;
     std::chrono::seconds etag_timeout{10};      // to connect, and silence in a small answer
     std::chrono::seconds download_timeout{10};  // silence in a download
-    // The least rate: fewer bytes a second over so long, all transfers taken together, and those
-    // that lasted so long end. Headers of an answer may take as long.
+    // The least rate: with fewer bytes a second over this time, all transfers taken together, those
+    // that have run this long end. The headers of an answer may take as long.
     std::uint64_t low_speed_limit = 1024;
     std::chrono::seconds low_speed_time{30};
     std::filesystem::path ca_file, ca_folder;  // empty: the system's
@@ -37,7 +37,7 @@ struct Settings {
 };
 
 // `program_agent`: the program's own part of the user agent, "my-server/2.1". Throws
-// Error(malformed) for an endpoint, time or token that cannot be one.
+// Error(malformed) for an impossible endpoint, time or token.
 Settings settings_from(const target::Machine& machine, std::string_view program_agent = "");
 
 }  // namespace twinkle::hub

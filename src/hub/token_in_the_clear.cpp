@@ -12,7 +12,7 @@
 namespace twinkle::hub {
 namespace {
 
-// The host of "http://user@host:port/path"; of an address in brackets, what is in them.
+// The host of "http://user@host:port/path"; for an address in brackets, their content.
 std::string host_of(std::string_view url) {
     if (const auto scheme = url.find("://"); scheme != std::string_view::npos) {
         url.remove_prefix(scheme + 3);
@@ -27,7 +27,7 @@ std::string host_of(std::string_view url) {
     return std::string(url.substr(0, url.find(':')));
 }
 
-// Is this the same machine, whatever a name server says?
+// Whether it is this machine, whatever a name server says.
 bool is_loopback(const std::string& host) {
     in_addr four{};
     in6_addr six{};

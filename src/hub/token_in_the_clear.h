@@ -5,8 +5,8 @@
 
 namespace twinkle::hub {
 
-// Error(refused) where requests would carry a token to another machine without TLS, and the user
-// has not allowed that (TWINKLE_TOKEN_OVER_HTTP).
+// Throws Error(refused) if requests would carry a token to another machine without TLS, and the
+// user has not allowed that (TWINKLE_TOKEN_OVER_HTTP).
 void refuse_token_in_the_clear(const Settings& settings);
 
 }  // namespace twinkle::hub

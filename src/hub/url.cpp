@@ -17,7 +17,7 @@ struct Free {
 };
 using Url = std::unique_ptr<CURLU, Free>;
 
-// Parsed as curl parses it when it connects: what is compared is what is spoken to.
+// Parses as curl does when it connects: the host that is compared is the host that is contacted.
 Url parse(const std::string& text) {
     Url url(curl_url());
     const bool sane = text.size() <= longest_url &&
@@ -75,7 +75,7 @@ std::optional<std::string> resolve_url(const std::string& base, const std::strin
         !is_web(url)) {
         return std::nullopt;
     }
-    // Nobody but the user says with what name and password to go somewhere.
+    // Drops user and password: only the user may supply them.
     curl_url_set(url.get(), CURLUPART_USER, nullptr, 0);
     curl_url_set(url.get(), CURLUPART_PASSWORD, nullptr, 0);
     curl_url_set(url.get(), CURLUPART_FRAGMENT, nullptr, 0);

@@ -1,5 +1,5 @@
 #pragma once
-// URLs: what may be shown of them, who they belong to, how names are quoted in them.
+// URLs: what may be shown of them, their origin, and how names are quoted in them.
 
 #include <optional>
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace twinkle::hub {
 
-// "https://host:443": what decides whether a token may be sent. None: not http or https, or no
+// "https://host:443": decides whether a token may be sent. None: not http or https, or no
 // host.
 std::optional<std::string> origin_of(std::string_view url);
 
-// A Location or Link target against the URL that it came from. None: not a URL, or neither http
-// nor https.
+// Resolves a Location or Link target against the URL that it came from. None: not a URL, or neither
+// http nor https.
 std::optional<std::string> resolve_url(const std::string& base, const std::string& target);
 
-// For people: without user, password, query and fragment (signed URLs carry their right in the
-// query), and fit for a terminal.
+// For display: without user, password, query and fragment (signed URLs have their credentials in
+// the query), and safe for a terminal.
 std::string redacted_url(std::string_view url);
 
 // Percent-encoding of everything but letters, digits and "-._~"; and of `keep`.

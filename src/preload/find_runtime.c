@@ -30,7 +30,7 @@ static int folder_of(const void* address, char* folder) {
     return 1;
 }
 
-// The value of a string in runtime.json, which our own build writes on one line without escapes.
+// The value of a string in runtime.json, which our build writes on one line without escapes.
 static int field(const char* json, const char* key, char* value, size_t size) {
     char pattern[64];
     snprintf(pattern, sizeof pattern, "\"%s\": \"", key);
@@ -48,7 +48,7 @@ static int field(const char* json, const char* key, char* value, size_t size) {
     return 1;
 }
 
-// The beginning of a file that is short.
+// Reads the beginning of a short file.
 static int read_text(const char* folder, const char* name, char* text, size_t size) {
     char path[2 * PATH_MAX + 32];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -62,12 +62,12 @@ static int read_text(const char* folder, const char* name, char* text, size_t si
     return 1;
 }
 
-// "2.13." of the LibTorch in this process: 2.10 and later tell, others have a file beside their
-// libraries.
+// "2.13." for the LibTorch in this process: 2.10 and later report it, others have a file beside
+// their libraries.
 static void version_here(const char* lib, char* version, size_t size) {
     char text[4096], *begin = NULL;
     unsigned major = 0, minor = 0;
-    // A program may have loaded LibTorch for itself alone.
+    // A program may have loaded LibTorch with RTLD_LOCAL.
     void* torch = dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_NOLOAD);
     uint64_t (*abi_version)(void) =
         (uint64_t (*)(void))dlsym(torch == NULL ? RTLD_DEFAULT : torch, "aoti_torch_abi_version");

@@ -1,11 +1,11 @@
 #pragma once
-// Finds the libtwinkle that fits the LibTorch of this process, and lets it load a model's kernels.
+// Finds the libtwinkle for the LibTorch of this process, and makes it load a model's kernels.
 
-// What torch::jit::load was given. The values are part of libtwinkle's interface
+// The kind of torch::jit::load's argument. The values are part of libtwinkle's ABI
 // (runtime/api/preload_entry.cpp).
 enum twinkle_source { TWINKLE_PATH = 0, TWINKLE_STREAM = 1, TWINKLE_READER = 2 };
 
 // `model`: a path (const char*), a std::istream*, or a std::shared_ptr<ReadAdapterInterface>*.
-// `load`: an address inside the LibTorch of this process. What fails is said on stderr; LibTorch
+// `load`: an address inside the LibTorch of this process. Failures are reported on stderr; LibTorch
 // then refuses the model itself.
 void twinkle_prepare(enum twinkle_source source, void* model, void* load);

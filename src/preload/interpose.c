@@ -1,7 +1,7 @@
-// Stands in front of torch::jit::load for programs that call it themselves. Every overload is a
-// small trampoline that keeps the argument registers, lets the hook load the model's kernels, and
-// jumps to the real function. LibTorch is not linked: this library is loaded into every child
-// process of whoever preloads it.
+// Interposes torch::jit::load for programs that call it themselves. Every overload is a small
+// trampoline that keeps the argument registers, lets the hook load the model's kernels, and jumps
+// to the real function. LibTorch is not linked: this library is loaded into every child process of
+// whoever preloads it.
 #define _GNU_SOURCE
 #include "find_runtime.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 // The overloads, by mangled name; the same names in LibTorch 2.6 to 2.15. The first argument after
-// the returned object tells the model: a path, a stream, or a reader; then with and without extra
+// the returned object is the model: a path, a stream, or a reader; then with and without extra
 // files.
 #define STRING "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 #define DEVICE "St8optionalIN3c106DeviceEE"
@@ -36,13 +36,13 @@ static const struct {
     {STREAM_EXTRA, TWINKLE_STREAM}, {READER, TWINKLE_READER},   {READER_EXTRA, TWINKLE_READER},
 };
 
-// Called by the trampolines: the number of the overload and its argument. Returns the real
+// Called by the trampolines with the number of the overload and its argument. Returns the real
 // function.
 __attribute__((used, visibility("hidden"))) void* twinkle_intercept(long overload, void* argument) {
     void* next = dlsym(RTLD_NEXT, overloads[overload].symbol);
     if (next == NULL) {
-        // A program that loaded LibTorch with RTLD_LOCAL found this definition, but has none behind
-        // it.
+        // A program that loaded LibTorch with RTLD_LOCAL finds this definition, but no next
+        // one.
         void* torch = dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_NOLOAD);
         next = torch == NULL ? NULL : dlsym(torch, overloads[overload].symbol);
     }

@@ -1,5 +1,5 @@
 #pragma once
-// What was signed, by its hashes: a file is streamed, and no more than once for each hash.
+// The signed content, by its hashes: a file is streamed, at most once for each hash.
 
 #include <filesystem>
 #include <map>

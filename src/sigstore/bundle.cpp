@@ -34,7 +34,7 @@ std::string read_certificate(ProtoMessage message) {
     return der;
 }
 
-// Which of the fields there is; exactly one must be.
+// The name of the one field present; exactly one must be.
 std::string one_of(const ProtoMessage& message, std::initializer_list<const char*> keys) {
     std::string found;
     std::string all;

@@ -1,6 +1,6 @@
 #pragma once
-// A Sigstore bundle: a signature with all that is needed to verify it. Parsing checks its form
-// only; nothing in it is to be believed before verify() (verify.h) has returned.
+// A Sigstore bundle: a signature with all that is needed to verify it. Parsing checks only its
+// form; trust nothing in it before verify() (verify.h) has returned.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace twinkle::sigstore {
 
-// Where the log says that the entry is: an audit path to a signed tree head.
+// The log's proof that it has the entry: an audit path to a signed tree head.
 struct InclusionProof {
     std::uint64_t log_index = 0;
     std::uint64_t tree_size = 0;
@@ -40,7 +40,7 @@ struct MessageSignature {
     std::string signature;
 };
 
-// DSSE: a payload that is signed with its type.
+// DSSE: a payload that is signed together with its type.
 struct Envelope {
     std::string payload_type;
     std::string payload;
@@ -59,7 +59,7 @@ struct Bundle {
 };
 
 // `origin` is the file's name for messages. Throws Refusal(malformed), or Refusal(unsupported) for
-// an entry of a kind that is not known.
+// an unknown kind of entry.
 Bundle parse_bundle(std::string_view json, std::string_view origin);
 Bundle read_bundle(const std::filesystem::path& file);
 

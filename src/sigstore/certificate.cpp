@@ -23,7 +23,7 @@ std::optional<Time> time_of(const ASN1_TIME* time) {
 std::optional<Certificate> Certificate::parse(std::string_view der) {
     const ErrorQueue errors;
     auto x509 = from_der<X509Pointer>(der, &d2i_X509);
-    // Other spellings of the same certificate (BER) are refused: a hash of it must have one value.
+    // Refuses other encodings of the same certificate (BER): its hash must be unique.
     if (!x509 || X509_get_version(x509.get()) != X509_VERSION_3 ||
         to_der<const X509>(x509.get(), &i2d_X509) != der ||
         (X509_get_extension_flags(x509.get()) & EXFLAG_INVALID) != 0 ||

@@ -1,5 +1,5 @@
 #pragma once
-// An X.509 certificate, and what Sigstore's authority says in it about who signed.
+// An X.509 certificate, and Sigstore's claims in it about the signer.
 
 #include <map>
 #include <memory>
@@ -25,8 +25,8 @@ public:
     Period validity() const;
     bool is_authority() const;  // may sign certificates
     bool is_self_issued() const;
-    // For a leaf: key usage says digitalSignature, extended key usage says `purpose`, and it is no
-    // authority. For an authority: extended key usage says `purpose`, or there is none.
+    // For a leaf: key usage includes digitalSignature, extended key usage includes `purpose`, and
+    // it is no authority. For an authority: extended key usage includes `purpose`, or is absent.
     bool allows(int purpose) const;  // XKU_CODE_SIGN, XKU_TIMESTAMP
 
 private:
@@ -36,8 +36,8 @@ private:
     std::string der_;
 };
 
-// What the certificate of a signer says, as Fulcio writes it. All values are as the certificate has
-// them: control characters included.
+// The signer as Fulcio describes it in the certificate. All values are raw, control characters
+// included.
 struct Signer {
     std::vector<std::string> identities;  // URI, e-mail and other names of the subject
     std::string issuer;                   // of the OIDC token; the same in both extensions
@@ -50,7 +50,7 @@ struct Signer {
     std::string source_repository() const { return claim(12); }  // "https://github.com/org/name"
 };
 
-// Throws Refusal(invalid) if an extension is malformed, there twice, or the two issuers differ.
+// Throws Refusal(invalid) if an extension is malformed or duplicated, or the two issuers differ.
 Signer read_signer(const Certificate& certificate);
 
 }  // namespace twinkle::sigstore

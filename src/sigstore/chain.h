@@ -14,7 +14,8 @@ namespace twinkle::sigstore {
 // it.
 std::string verify_chain(const Certificate& leaf, const TrustedRoot& root, Time at);
 
-// The chain from `leaf` to the last certificate of `chain`, with those between as help, at a time.
+// Checks the chain from `leaf` to the last certificate of `chain` at a time; those between may be
+// used.
 struct ChainCheck {
     enum class Failure {
         unknown_issuer,  // nobody in the chain issued it

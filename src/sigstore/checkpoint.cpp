@@ -40,7 +40,8 @@ NoteSignature read_signature(std::string_view line) {
             bytes->substr(hint_size)};
 }
 
-// Rekor v1 signs as "host" what it calls "host - number of the tree"; all others by their origin.
+// Rekor v1 signs under "host" a checkpoint of origin "host - number of the tree"; all other logs
+// under their origin.
 bool names_origin(std::string_view name, std::string_view origin) {
     return origin == name ||
            (origin.starts_with(name) && origin.substr(name.size()).starts_with(" - "));

@@ -28,7 +28,7 @@ struct Checkpoint {
 // Throws Refusal(malformed).
 Checkpoint parse_checkpoint(std::string_view note);
 
-// Signed by that log, as entries name it. Signatures by others are not looked at. Throws
+// Checks the signature of that log, as entries name it. Ignores signatures by others. Throws
 // Refusal(invalid).
 void verify_checkpoint(const Checkpoint& checkpoint, const TransparencyLog& log,
                        std::string_view log_id);

@@ -1,5 +1,5 @@
 #pragma once
-// DSSE envelopes with in-toto statements: a statement names files by hash and says something of
+// DSSE envelopes with in-toto statements: a statement names files by hash and makes a claim about
 // them.
 
 #include <functional>
@@ -10,12 +10,12 @@
 
 namespace twinkle::sigstore {
 
-// What is signed: the payload with its type, unambiguously.
+// The signed bytes: the payload with its type, unambiguously encoded.
 std::string pre_authentication_encoding(const Envelope& envelope);
 
-// One of the statement's subjects has the artifact's hash: a SHA-2 hash is there, and all of them
-// that are there fit. Throws Refusal(content_differs); Refusal(unsupported) if the payload is no
-// in-toto statement of version 0.1 or 1.
+// Requires that one of the statement's subjects has the artifact's hash: at least one SHA-2 hash is
+// present, and all that are present match. Throws Refusal(content_differs); Refusal(unsupported) if
+// the payload is no in-toto statement of version 0.1 or 1.
 void expect_subject(const Envelope& envelope,
                     const std::function<std::string(HashAlgorithm)>& artifact_hash);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The hash functions of signatures: SHA-2 from 256 bits. Anything else is refused.
+// The hash functions of signatures: SHA-2 from 256 bits. Others are refused.
 
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
-// What an entry of Rekor records: hash, signatures, and who can verify them. The same shape for
-// hashedrekord and dsse of both versions, and intoto.
+// The content of a Rekor entry: hash, signatures, and their verifiers. One shape for hashedrekord
+// and dsse of both versions, and intoto.
 
 #include <string>
 #include <vector>
@@ -21,7 +21,7 @@ struct LogBody {
     std::vector<LoggedSignature> signatures;
 };
 
-// Throws Refusal(malformed) if the body is not of the kind that the entry says, or not whole.
+// Throws Refusal(malformed) if the body is incomplete or not of the kind that the entry says.
 LogBody parse_log_body(const LogEntry& entry);
 
 }  // namespace twinkle::sigstore

@@ -12,7 +12,7 @@ bool is_rekor_v2(const LogEntry& entry) {
     return entry.version == "0.0.2" && entry.kind != "intoto";
 }
 
-// What Rekor v1 signs: the canonical JSON (RFC 8785) of these four.
+// The bytes that Rekor v1 signs: the canonical JSON (RFC 8785) of these four fields.
 std::string promised_text(const LogEntry& entry) {
     return "{\"body\":\"" + base::to_base64(entry.body) +
            "\",\"integratedTime\":" + std::to_string(entry.integrated_time) + ",\"logID\":\"" +

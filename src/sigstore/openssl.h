@@ -1,5 +1,5 @@
 #pragma once
-// Owners of OpenSSL's objects. Private to this folder: no header that others use shows them.
+// Owners of OpenSSL's objects. Private to this folder: no header that others use includes it.
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -27,11 +27,11 @@ using KeyContext = std::unique_ptr<EVP_PKEY_CTX, FreeWith<EVP_PKEY_CTX_free>>;
 using DigestContext = std::unique_ptr<EVP_MD_CTX, FreeWith<EVP_MD_CTX_free>>;
 using StorePointer = std::unique_ptr<X509_STORE, FreeWith<X509_STORE_free>>;
 using StoreContext = std::unique_ptr<X509_STORE_CTX, FreeWith<X509_STORE_CTX_free>>;
-// The certificates in it belong to somebody else.
+// Does not own the certificates in it.
 using CertificateStack = std::unique_ptr<STACK_OF(X509), FreeStack>;
 
-// What OpenSSL put into its queue of errors while this object lives is dropped with it: an error
-// that was looked at and answered must not turn up later, in somebody else's message.
+// Drops the errors that OpenSSL queues during this object's lifetime: a handled error must not turn
+// up later in another message.
 class ErrorQueue {
 public:
     ErrorQueue() { ERR_set_mark(); }
@@ -57,7 +57,7 @@ std::string to_der(Object* object, int (*encode)(Object*, unsigned char**)) {
     return der;
 }
 
-// An object from DER by one of the d2i functions; null unless it is all of the bytes.
+// An object from DER by one of the d2i functions; null unless it uses all of the bytes.
 template <typename Pointer, typename Object>
 Pointer from_der(std::string_view der, Object* (*decode)(Object**, const unsigned char**, long)) {
     const unsigned char* at = bytes_of(der);

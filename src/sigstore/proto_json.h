@@ -1,6 +1,6 @@
 #pragma once
-// Messages of protobuf in their JSON form, read strictly: every field is known and of its type,
-// bytes are padded base64, 64-bit integers are strings. What is null is not there.
+// Protobuf messages in their JSON form, read strictly: every field is known and of its type, bytes
+// are padded base64, 64-bit integers are strings. Null counts as absent.
 
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,7 @@ namespace twinkle::sigstore {
 
 class ProtoMessage {
 public:
-    // Throws what is to be thrown where a rule is broken, with the words given.
+    // Throws the caller's kind of error for a broken rule, with this text.
     using Fail = std::function<void(std::string why)>;
 
     ProtoMessage(const base::Json& json, std::string path, Fail fail);
@@ -32,7 +32,7 @@ public:
     std::optional<ProtoMessage> optional_message(const char* key);
     std::vector<ProtoMessage> messages(const char* key);  // absent: empty
 
-    // Fails if there are fields that were not asked for.
+    // Fails if there are fields that were never read.
     void done() const;
     [[noreturn]] void fail(std::string_view key, std::string_view why) const;
 

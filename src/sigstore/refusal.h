@@ -1,5 +1,5 @@
 #pragma once
-// Why a signature is not accepted: one enumerator for programs, clear words for people.
+// Why a signature is not accepted: an enumerator for programs, plain words for people.
 
 #include <string>
 #include <string_view>
@@ -20,7 +20,7 @@ enum class Reason {
 // "malformed", "root-too-old", …: the spelling used in JSON.
 std::string_view reason_name(Reason reason);
 
-// The exit code is that of a malformed file for Reason::malformed, else of a failed verification.
+// Its exit code is that of a malformed file for Reason::malformed, else of a failed verification.
 class Refusal : public Error {
 public:
     Refusal(Reason reason, std::string why, std::string hint = {});

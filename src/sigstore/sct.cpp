@@ -76,7 +76,7 @@ CertificateTimestamp read_timestamp(std::string_view bytes) {
 }
 
 // The value of the extension with the timestamps, and the signed part of the certificate without
-// that extension: what the log has seen and signed.
+// that extension: the bytes that the log has seen and signed.
 struct Precertificate {
     std::string timestamps;
     std::string signed_part;
@@ -107,7 +107,7 @@ Precertificate split(const Certificate& leaf) {
             to_der<X509>(copy.get(), &i2d_re_X509_tbs)};
 }
 
-// RFC 6962, 3.2: what the log has signed.
+// RFC 6962, 3.2: the bytes that the log has signed.
 std::string signed_data(const CertificateTimestamp& timestamp, std::string_view issuer_spki,
                         std::string_view signed_part) {
     std::string data;

@@ -18,11 +18,11 @@ struct CertificateTimestamp {
     std::string signature;
 };
 
-// A SignedCertificateTimestampList as TLS writes it. Throws Refusal(invalid).
+// Parses a SignedCertificateTimestampList in TLS encoding. Throws Refusal(invalid).
 std::vector<CertificateTimestamp> parse_timestamp_list(std::string_view list);
 
-// At least one timestamp in the certificate is by a log of the trusted root, at a time at which the
-// root vouches for that log. Throws Refusal(invalid) or Refusal(root_too_old).
+// Requires at least one timestamp in the certificate by a log of the trusted root, at a time at
+// which the root vouches for that log. Throws Refusal(invalid) or Refusal(root_too_old).
 void verify_certificate_timestamps(const Certificate& leaf, std::string_view issuer_spki,
                                    const TrustedRoot& root);
 

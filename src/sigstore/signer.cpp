@@ -33,7 +33,7 @@ std::string dotted(const ASN1_OBJECT* object) {
     return size > 0 && size < static_cast<int>(sizeof text) ? text : "";
 }
 
-// The last number of an OID right below Fulcio's arc; 0 if it is another one.
+// The last number of an OID directly below Fulcio's arc; 0 for other OIDs.
 int fulcio_number(const std::string& oid) {
     if (!oid.starts_with(fulcio_arc)) {
         return 0;
@@ -46,7 +46,7 @@ int fulcio_number(const std::string& oid) {
     return std::stoi(rest);
 }
 
-// A UTF8String in DER and nothing behind it.
+// Decodes a DER UTF8String with nothing after it.
 std::optional<std::string> der_string(std::string_view der) {
     if (der.size() < 2 || der[0] != V_ASN1_UTF8STRING) {
         return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<std::string> der_string(std::string_view der) {
     return der.size() - at == size ? std::optional(std::string(der.substr(at))) : std::nullopt;
 }
 
-// The name as Fulcio gives it to users of its own: an other name of its type, a UTF-8 string.
+// The name that Fulcio gives to users of its own: an other name of its type, a UTF-8 string.
 void add_other_name(const OTHERNAME& name, Signer& signer) {
     if (dotted(name.type_id) != std::string(fulcio_arc) + std::to_string(other_name)) {
         return;

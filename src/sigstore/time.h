@@ -1,5 +1,5 @@
 #pragma once
-// Points in time as certificates, logs and trusted roots give them.
+// Points in time as certificates, logs and trusted roots state them.
 
 #include <chrono>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace twinkle::sigstore {
 
 using Time = std::chrono::sys_time<std::chrono::microseconds>;
 
-// Closed on both sides; without an end it goes on.
+// Includes both ends; without an end it is open.
 struct Period {
     Time start;
     std::optional<Time> end;
@@ -19,8 +19,8 @@ struct Period {
     bool contains(Time time) const { return start <= time && (!end || time <= *end); }
 };
 
-// "2025-07-04T00:00:00Z", with a fraction or an offset where there is one. None if it is no time
-// of the years 1 to 9999; what is finer than a microsecond is cut off.
+// "2025-07-04T00:00:00Z", with an optional fraction or offset. None if it is no time of the years 1
+// to 9999; digits below a microsecond are dropped.
 std::optional<Time> parse_time(std::string_view text);
 
 std::string format_time(Time time);  // "2025-07-04T00:00:00Z": to the second

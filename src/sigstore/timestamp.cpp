@@ -74,8 +74,8 @@ bool is_plain_hash(const X509_ALGOR* algorithm, int nid) {
     return OBJ_obj2nid(object) == nid && (parameter == V_ASN1_UNDEF || parameter == V_ASN1_NULL);
 }
 
-// The frame around the signer: version 3 (what is signed is no plain data), and one hash, the
-// signer's own.
+// Checks the frame around the signer: version 3 (the signed content is not plain data), and one
+// hash, the signer's own.
 bool has_usual_frame(const PKCS7_SIGNED* frame, const PKCS7_SIGNER_INFO* signer) {
     const ASN1_OBJECT* object = nullptr;
     X509_ALGOR_get0(&object, nullptr, nullptr, signer->digest_alg);
@@ -85,8 +85,8 @@ bool has_usual_frame(const PKCS7_SIGNED* frame, const PKCS7_SIGNER_INFO* signer)
            is_plain_hash(sk_X509_ALGOR_value(frame->md_algs, 0), nid);
 }
 
-// The words of a signature that it does not cover, and that OpenSSL does not look at, are those
-// that belong to this certificate: one signer, named as the certificate names its issuer.
+// Checks the parts of a signature that it does not cover and OpenSSL does not check: one signer,
+// with this certificate's issuer.
 bool names_signer(PKCS7* token, const X509* leaf) {
     const auto* signers = PKCS7_get_signer_info(token);
     if (signers == nullptr || sk_PKCS7_SIGNER_INFO_num(signers) != 1) {
@@ -101,8 +101,8 @@ bool names_signer(PKCS7* token, const X509* leaf) {
            name_der(signer->issuer_and_serial->issuer) == name_der(X509_get_issuer_name(leaf));
 }
 
-// OpenSSL's check of the token's signature also looks at the certificates: trust and time come from
-// this store.
+// OpenSSL's check of the token's signature also checks the certificates: this store gives it trust
+// and time.
 StorePointer store_for(const CertificateAuthority& authority, Time at) {
     StorePointer store(X509_STORE_new());
     const std::unique_ptr<X509_VERIFY_PARAM, FreeWith<X509_VERIFY_PARAM_free>> param(
@@ -122,7 +122,7 @@ StorePointer store_for(const CertificateAuthority& authority, Time at) {
 Timestamp Timestamp::parse(std::string_view bytes) {
     const ErrorQueue errors;
     auto response = from_der<Response>(bytes, &d2i_TS_RESP);
-    // Other spellings of the same response (BER) are refused.
+    // Refuses other encodings of the same response (BER).
     if (!response || to_der<const TS_RESP>(response.get(), &i2d_TS_RESP) != bytes ||
         !granted(response.get()) || TS_RESP_get_token(response.get()) == nullptr ||
         TS_RESP_get_tst_info(response.get()) == nullptr) {

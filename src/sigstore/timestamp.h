@@ -1,5 +1,5 @@
 #pragma once
-// RFC 3161: an authority signs that some bytes were there at a time.
+// RFC 3161: an authority signs that some bytes existed at a time.
 
 #include <memory>
 #include <optional>
@@ -22,9 +22,9 @@ public:
         bool root_too_old = false;  // it holds, but the root does not vouch for the authority then
         std::string why = {};       // where it does not hold
     };
-    // By an authority of the root, at a time at which the root vouches for it, over `message`. The
-    // leaf of the authority's chain in the root is what must have signed: certificates that come
-    // with the timestamp are not believed.
+    // Requires a timestamp by an authority of the root, at a time at which the root vouches for it,
+    // over `message`. The leaf of the authority's chain in the root must have signed: certificates
+    // that come with the timestamp are not trusted.
     Check verify(std::string_view message, const TrustedRoot& root) const;
 
 private:

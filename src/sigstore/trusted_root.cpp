@@ -20,7 +20,7 @@ Time read_time(ProtoMessage& message, const char* key) {
     return *time;
 }
 
-// The start is required: without it, nothing would say since when the key is to be believed.
+// Requires the start: without it the key would have no time from which it is trusted.
 Period read_period(ProtoMessage message) {
     Period period;
     period.start = read_time(message, "start");
@@ -32,7 +32,7 @@ Period read_period(ProtoMessage message) {
     return period;
 }
 
-// Which hash a log signs with, by the name of its kind of key; none if that is not known.
+// The hash that a log signs with, by the name of its kind of key; none if unknown.
 std::optional<HashAlgorithm> hash_for(const std::string& details, KeyKind kind) {
     const auto is = [&](const char* prefix) { return details.starts_with(prefix); };
     if (details == "PKIX_ECDSA_P256_SHA_256" && kind == KeyKind::p256) {

@@ -1,5 +1,5 @@
 #pragma once
-// Whom to believe: the keys and certificates of one Sigstore instance, each for its time.
+// Whom to trust: the keys and certificates of one Sigstore instance, each for its period.
 
 #include <filesystem>
 #include <optional>
@@ -37,7 +37,7 @@ struct TrustedRoot {
 
     const TransparencyLog* signature_log(std::string_view id) const;
     const TransparencyLog* certificate_log(std::string_view id) const;
-    // When the youngest of its keys and authorities began: what came later it cannot know.
+    // The start of the youngest key or authority: the root knows nothing later.
     std::optional<Time> newest() const;
     // "the trusted root (built in, of 2026-08-06; its newest entry is of 2025-09-23)"
     std::string description() const;
@@ -45,14 +45,14 @@ struct TrustedRoot {
     std::string recorded;  // "2026-08-06": when the built-in one was taken; empty for a file
 };
 
-// Throws Error(malformed). Logs with keys of kinds that this version does not know are left out.
+// Throws Error(malformed). Skips logs whose kinds of keys this version does not know.
 TrustedRoot parse_trusted_root(std::string_view json, std::string_view origin);
 TrustedRoot read_trusted_root(const std::filesystem::path& file);
 
-// That of the public instance (sigstore.dev), built in.
+// The root of the public instance (sigstore.dev), built in.
 const TrustedRoot& public_trusted_root();
 
-// What `hint` of an error should say where a trusted root turns out to be too old.
+// The `hint` of an error for a trusted root that is too old.
 std::string newer_root_hint(const TrustedRoot& root);
 
 }  // namespace twinkle::sigstore

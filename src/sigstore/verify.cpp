@@ -14,15 +14,15 @@
 namespace twinkle::sigstore {
 namespace {
 
-// Who has signed, in the form in which the log names them.
+// The signer's key, in the form in which the log names it.
 struct Material {
     PublicKey key;
     std::string verifier;  // DER of certificate or key
     bool certificate = false;
 };
 
-// Every timestamp must be well-formed; those by authorities that the root does not know prove
-// nothing and do no harm, as long as another time is proved.
+// Every timestamp must be well-formed; those by unknown authorities prove nothing and do no harm,
+// as long as another time is proved.
 std::vector<VerifiedTime> verify_timestamps(const Bundle& bundle, const TrustedRoot& root,
                                             Timestamp::Check& failed) {
     std::vector<VerifiedTime> times;
@@ -88,7 +88,7 @@ void expect_same_signature(const LogBody& body, const Bundle& bundle, const Mate
     }
 }
 
-// The hash is the one that the log recorded; the bundle's own word for it must not differ.
+// Uses the hash that the log recorded; the bundle's own must not differ.
 void verify_message(const MessageSignature& message, const LogBody& body, const Bundle& bundle,
                     const Artifact& artifact, const Material& material) {
     if (bundle.entry.kind != "hashedrekord") {
@@ -109,7 +109,7 @@ void verify_message(const MessageSignature& message, const LogBody& body, const 
 void verify_envelope(const Envelope& envelope, const LogBody& body, const Bundle& bundle,
                      const Artifact& artifact, const Material& material) {
     const auto encoded = pre_authentication_encoding(envelope);
-    // Rekor v2 records what is signed as if it were a file; the others record the payload.
+    // Rekor v2 records the signed bytes as if they were a file; the others record the payload.
     if (bundle.entry.kind == "hashedrekord" && bundle.entry.version != "0.0.2") {
         other_entry("kind of signature");
     }
@@ -117,7 +117,8 @@ void verify_envelope(const Envelope& envelope, const LogBody& body, const Bundle
     if (body.digest.bytes != hash(body.digest.algorithm, logged)) {
         other_entry("content");
     }
-    // Signers of DSSE have used SHA-256 with every curve; the registry wants the curve's own.
+    // Signers of DSSE have used SHA-256 with every curve; the registry requires the curve's own
+    // hash.
     const auto usual = material.key.usual_hash();
     if (!material.key.verify(usual, encoded, envelope.signature) &&
         (usual == HashAlgorithm::sha256 ||
@@ -145,8 +146,8 @@ Certificate read_certificate(std::string_view der) {
     return *certificate;
 }
 
-// The rules of the format for what comes with the signer's certificate: no authority that is its
-// own root. None of it is used.
+// Checks the format's rule for certificates beside the signer's: no self-signed authority. None of
+// them is used.
 void check_other_certificates(const Bundle& bundle) {
     for (const auto& der : bundle.other_certificates) {
         const auto certificate = read_certificate(der);

@@ -12,11 +12,11 @@
 
 namespace twinkle::sigstore {
 
-// Throws Refusal(signed_by_other) unless this signer will do. It is asked last, when all else
-// holds, so that what a signer's certificate says can be believed.
+// Throws Refusal(signed_by_other) for a signer that is not acceptable. Called last, when all else
+// is verified, so that the claims in the signer's certificate can be trusted.
 using Policy = std::function<void(const Signer&)>;
 
-// One of the certificate's identities is exactly this one, and so is its issuer.
+// Requires one of the certificate's identities to be exactly this one, and its issuer, too.
 Policy signed_by(std::string identity, std::string issuer);
 
 struct VerifiedTime {
@@ -32,15 +32,15 @@ struct Verified {
     std::uint64_t log_index = 0;
 };
 
-// What holds when this returns: the log has the entry (audit path and checkpoint), the entry is of
-// this signature, signer and artifact, a log or a timestamp authority vouches for when it was
-// signed, an authority of the root issued the certificate, which was valid at each of those times
-// and is in a certificate log, and the signature is over the artifact, or over a statement that
-// names it. Throws Refusal otherwise. Takes Rekor v1 and v2.
+// On return: the log has the entry (audit path and checkpoint), the entry is of this signature,
+// signer and artifact, a log or a timestamp authority vouches for the time of signing, an authority
+// of the root issued the certificate, which was valid at each of those times and is in a
+// certificate log, and the signature is over the artifact, or over a statement that names it.
+// Throws Refusal otherwise. Accepts Rekor v1 and v2.
 Verified verify(const Bundle& bundle, const Artifact& artifact, const TrustedRoot& root,
                 const Policy& policy);
 
-// The same for a bundle that names no certificate: the signature is by this key.
+// The same for a bundle without a certificate: the signature is by this key.
 Verified verify_with_key(const Bundle& bundle, const Artifact& artifact, const TrustedRoot& root,
                          const PublicKey& key);
 

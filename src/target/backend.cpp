@@ -30,7 +30,7 @@ const KindNames& names_of(BackendKind kind) {
     return kinds[static_cast<std::size_t>(kind)];
 }
 
-// Digits only, few enough for an int; the rest of the text is left.
+// Takes digits only, few enough for an int, and leaves the rest of the text.
 std::optional<int> take_number(std::string_view& text) {
     std::size_t length = 0;
     while (length < text.size() && text[length] >= '0' && text[length] <= '9') {

@@ -1,5 +1,5 @@
 #pragma once
-// What a build or a LibTorch computes on, in the spelling of build variants: cpu, cu130, rocm71, …
+// The backend of a build or a LibTorch, in the spelling of build variants: cpu, cu130, rocm71, …
 
 #include <compare>
 #include <optional>
@@ -15,7 +15,7 @@ struct Version {
     std::string text() const;  // "2.13"
 };
 
-// "2.13", "2.13.0", "2.13.0+cpu": what follows the minor version is dropped.
+// "2.13", "2.13.0", "2.13.0+cpu": anything after the minor version is dropped.
 std::optional<Version> parse_version(std::string_view text);
 
 enum class BackendKind { cpu, cuda, rocm, xpu, cann, metal, neuron, tpu };

@@ -1,5 +1,5 @@
 #pragma once
-// /proc/cpuinfo, of which kernels choose by a handful of features.
+// /proc/cpuinfo, from which a handful of features decide between kernels.
 
 #include <string_view>
 
@@ -7,7 +7,7 @@
 
 namespace twinkle::target {
 
-// Model and features; architecture and cores are not in it.
+// Model and features only; architecture and cores come from elsewhere.
 CpuFacts read_cpuinfo(std::string_view text);
 
 }  // namespace twinkle::target

@@ -18,7 +18,7 @@
 namespace twinkle::target {
 namespace {
 
-// From the driver's stable C interface.
+// Constants of the driver's stable C interface.
 constexpr int attribute_major = 75;
 constexpr int attribute_minor = 76;
 

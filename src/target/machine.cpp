@@ -62,7 +62,7 @@ public:
                ::access("/dev/dxg", F_OK) == 0;
     }
     std::optional<CudaDriver> cuda_driver() const override {
-        // GPUs do not come and go, and starting the driver takes time.
+        // Cached: GPUs do not come and go, and starting the driver takes time.
         static const auto driver = (aside ? ask_cuda_driver_aside : ask_cuda_driver)(
             named_driver().value_or("libcuda.so.1"));
         return driver;
@@ -72,7 +72,7 @@ public:
     }
 
 private:
-    // The driver's library where the loader does not find it.
+    // The driver's library, if the loader does not find it.
     std::optional<std::string> named_driver() const {
         auto file = environment("TWINKLE_LIBCUDA");
         return file && !file->empty() ? file : std::nullopt;

@@ -1,6 +1,6 @@
 #pragma once
 // The outside world as far as twinkle's decisions depend on it, behind one interface: tests decide
-// for machines that are not there.
+// for machines that they do not run on.
 
 #include <cstdint>
 #include <filesystem>
@@ -40,22 +40,23 @@ public:
     virtual std::string arch() const = 0;  // x86_64, aarch64
     virtual CpuFacts cpu() const = 0;
     virtual std::optional<Version> glibc() const = 0;
-    // Cheap: is there a device file of an NVIDIA driver?
+    // Cheap: whether there is a device file of an NVIDIA driver.
     virtual bool may_have_cuda() const = 0;
-    // Loads the driver library and starts it, tens of milliseconds: only when its answer is needed.
+    // Loads and starts the driver library, which takes tens of milliseconds: only if the answer is
+    // needed.
     virtual std::optional<CudaDriver> cuda_driver() const = 0;
     // ROCm devices as the kernel driver lists them.
     virtual std::vector<Gpu> rocm_gpus() const = 0;
 };
 
-// A switch in the environment: 1, ON, YES and TRUE in any case, as the Python tools read them.
+// A switch in the environment: 1, ON, YES and TRUE in any case, as in huggingface_hub.
 bool is_true(std::string_view value);
 
 // The machine that this process runs on.
 const Machine& this_machine();
 
-// From now on its driver is asked in a child process. For a process whose own children use the GPU:
-// a driver that runs when a process forks does not work in the child.
+// From now on the driver is queried in a child process. For a process whose own children use the
+// GPU: a driver that runs when a process forks does not work in the child.
 void probe_driver_in_child();
 
 }  // namespace twinkle::target

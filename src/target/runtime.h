@@ -1,6 +1,6 @@
 #pragma once
 // The built runtimes (libexec/twinkle/torch2.13-cpu/…): one per LibTorch, each described by the
-// runtime.json that its build wrote. This is all that twinkle knows of LibTorch without loading it.
+// runtime.json that its build wrote. Without loading LibTorch, twinkle knows no more of it.
 
 #include <filesystem>
 #include <optional>
@@ -19,13 +19,13 @@ struct Runtime {
     Version torch;
     Backend backend;
     bool cxx11 = true;
-    // The folder of libtorch.so when it was built; empty in packages. torch_place.h finds it.
+    // The folder of libtorch.so at build time; empty in packages. torch_place.h finds it.
     std::filesystem::path torch_lib;
     std::filesystem::path worker;
     std::filesystem::path library;  // libtwinkle.so
 };
 
-// Where the parts of twinkle are, seen from the executable; the same in the build tree.
+// The places of twinkle's parts, relative to the executable; the same in the build tree.
 struct Installation {
     std::filesystem::path libexec;  // TWINKLE_LIBEXEC, else ../libexec/twinkle
     std::filesystem::path kernels;  // ../lib/twinkle/kernels
@@ -33,12 +33,12 @@ struct Installation {
 };
 Installation installation(const Machine& machine);
 
-// Every runtime below `libexec`, the best first: newest LibTorch, then the backend that this
-// machine has hardware for. Throws Error(malformed) for a runtime.json that cannot be read.
+// Every runtime below `libexec`, best first: newest LibTorch, then the backend that this machine
+// has hardware for. Throws Error(malformed) for a runtime.json that cannot be read.
 std::vector<Runtime> find_runtimes(const std::filesystem::path& libexec, const Machine& machine);
 
-// The one to use: TWINKLE_RUNTIME names it, else the first. None: there is none at all. Throws
-// Error(not_found) where TWINKLE_RUNTIME names one that is not there.
+// The runtime to use: the one that TWINKLE_RUNTIME names, else the first. None: there are none.
+// Throws Error(not_found) if TWINKLE_RUNTIME names one that does not exist.
 std::optional<Runtime> choose_runtime(const Machine& machine);
 
 }  // namespace twinkle::target

@@ -8,7 +8,7 @@
 namespace twinkle::target {
 namespace {
 
-// One given value, with what is needed to refuse it.
+// The given values, with the context for refusing one.
 class Values {
 public:
     explicit Values(const TargetSpec& spec) : spec_(spec) {}
@@ -176,7 +176,7 @@ Target complete_target(const TargetSpec& spec, const Machine& machine,
                    : runtime ? std::optional(runtime->torch)
                              : std::nullopt;
     const auto abi = values.text("cxx11");
-    // All of LibTorch's own builds have had the newer ABI since 2.7.
+    // All of LibTorch's own builds have used the newer ABI since 2.7.
     target.cxx11 = abi       ? read_abi(values, *abi)
                    : runtime ? std::optional(runtime->cxx11)
                              : std::optional(true);

@@ -17,8 +17,8 @@ bool is_there(const fs::path& path) {
     return fs::exists(path, error);
 }
 
-// "2.13.0+cpu" out of the files that unpacked archives (build-version) and wheels (version.py)
-// have; empty: neither is there.
+// "2.13.0+cpu" from a file of unpacked archives (build-version) or wheels (version.py); empty:
+// neither exists.
 std::string version_in(const fs::path& torch) {
     constexpr std::uint64_t small = 64u << 10;
     if (is_there(torch / "build-version")) {
@@ -34,8 +34,8 @@ std::string version_in(const fs::path& torch) {
     return begin == std::string::npos ? "" : text.substr(begin, text.find('\'', begin) - begin);
 }
 
-// Why the LibTorch whose libraries are in `lib` is not the one that the runtime was built for;
-// empty: it is.
+// Why the LibTorch in `lib` is not the one that the runtime was built for; empty: it
+// is.
 std::string mismatch(const fs::path& lib, const Runtime& runtime) {
     if (!is_there(lib / "libtorch.so")) {
         return "there is no libtorch.so";

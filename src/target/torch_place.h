@@ -1,5 +1,6 @@
 #pragma once
-// Where the LibTorch of a runtime is on this machine: packages do not know it when they are built.
+// Finds the LibTorch of a runtime on this machine: packages do not know its place when they are
+// built.
 
 #include <filesystem>
 
@@ -9,9 +10,9 @@
 namespace twinkle::target {
 
 // The folder of libtorch.so, the first of: TWINKLE_TORCH (an unpacked libtorch, or
-// site-packages/torch), what runtime.json says, the active Python environment (VIRTUAL_ENV,
-// CONDA_PREFIX), the usual places of the system. Only LibTorch of the runtime's version and backend
-// will do. Throws Error(not_found) with the places that were looked at, Error(refused) where
+// site-packages/torch), that of runtime.json, the active Python environment (VIRTUAL_ENV,
+// CONDA_PREFIX), the usual places of the system. Accepts only LibTorch of the runtime's version and
+// backend. Throws Error(not_found) with the places that were searched, Error(refused) if
 // TWINKLE_TORCH is another LibTorch.
 std::filesystem::path find_torch_lib(const Runtime& runtime, const Machine& machine);
 

@@ -56,7 +56,7 @@ Json model_json(const ModelTimes::Contestant& one) {
             {"time_us", times_json(one.us)}};
 }
 
-// The questions that somebody who serves the model has.
+// The ratios that matter to somebody who serves the model.
 Json speedups_of(const ModelTimes& times) {
     static constexpr const char* pairs[][2] = {{"kernelized", "original"},
                                                {"frozen kernelized", "frozen original"},
@@ -73,8 +73,8 @@ Json speedups_of(const ModelTimes& times) {
     return list;
 }
 
-// Of other work, if asked before there is any of ours: programs that wanted to run, as a mean of
-// the last minute.
+// The load of other programs, if asked before we start work: runnable processes, as a mean of the
+// last minute.
 double load() {
     double mean = 0;
     return ::getloadavg(&mean, 1) == 1 ? mean : 0;

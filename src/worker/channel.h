@@ -1,5 +1,5 @@
 #pragma once
-// The worker's end of the pipe to the command line: events while it works, one result or error at
+// The worker's end of the pipe to the command line: events during the work, one result or error at
 // the end.
 
 #include "base/json.h"
@@ -11,10 +11,10 @@ namespace twinkle::worker {
 
 class Channel {
 public:
-    // JSON lines on this descriptor.
+    // Writes JSON lines to this descriptor.
     explicit Channel(int descriptor) : descriptor_(descriptor) {}
 
-    // Sent before each step, so that the reader knows what the worker died of.
+    // Sent before each step, so that the reader knows where the worker died.
     void stage(const std::string& stage, const std::string& what) const;
     void progress(std::size_t done, std::size_t total, const std::string& what) const;
     void warning(const std::string& text) const;

@@ -43,8 +43,8 @@ std::map<std::string, Mapping> by_layer(const Mapping& mapping) {
     return layers;
 }
 
-// The functions that the kernel offers, and those that are bound to its operators; each with what
-// it is bound to, without which it is tried on functions of its name.
+// The functions that the kernel offers, and those that are bound to its operators, each with its
+// binding; without one, a function is tried on the model's functions of the same name.
 std::map<std::string, Mapping> by_function(const Mapping& mapping) {
     std::map<std::string, Mapping> functions;
     Mapping bare;
@@ -87,8 +87,8 @@ torch::jit::Module open_again(const Request& request) {
 
 }  // namespace
 
-// The layers and functions of a mapping against the classes and functions of a model, as kernelize
-// would try them; nothing of a kernel runs and nothing is written.
+// Checks the layers and functions of a mapping against a model's classes and functions, as
+// kernelize would try them. Runs nothing of a kernel and writes nothing.
 Json check_command(const Request& request, const Channel& channel) {
     const Mapping mapping = mapping_of(request);
     const runtime::KernelFinder finder(request.kernel_dirs);

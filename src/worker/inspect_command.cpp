@@ -27,7 +27,7 @@ namespace {
 
 using base::Json;
 
-// The code of the model as text comes first; whether more can be said depends on what it needs.
+// Reads the code of the model as text first; whether more can be said depends on what it needs.
 class Inspection {
 public:
     Inspection(const Request& request, const Channel& channel)
@@ -73,7 +73,7 @@ std::string kind_of(const runtime::CodeOrigin& origin, bool frozen) {
                                               : "stripped";
 }
 
-// What is in the code and nowhere on this machine; empty: all is there.
+// Names what the code needs and this machine lacks; empty: nothing is missing.
 std::string Inspection::missing() const {
     std::vector<std::string> missing;
     for (const auto& op : operators_) {
@@ -93,7 +93,7 @@ std::string Inspection::missing() const {
     return missing.empty() ? "" : "it needs " + base::join(missing, ", ");
 }
 
-// Operators of kernels are declared by their schemas, so that none is loaded.
+// Operators of kernels are declared by their schemas, so that no kernel is loaded.
 std::optional<torch::jit::Module> Inspection::load() {
     not_loaded_ = missing();
     if (!not_loaded_.empty()) {
@@ -115,7 +115,7 @@ std::optional<torch::jit::Module> Inspection::load() {
         if (declared.empty() && !says_enough) {
             throw;
         }
-        // What a library registers need not be what its strings say.
+        // A library may register something else than its strings say.
         not_loaded_ = error.details().what + ": " + error.details().why;
         return std::nullopt;
     }
@@ -193,7 +193,7 @@ void Inspection::describe_unloaded() {
     }
 }
 
-// Of a model that is not loaded: as its code is written by PyTorch.
+// For a model that is not loaded: operators as PyTorch writes them in its code.
 std::vector<runtime::IoUse> Inspection::io_in_text() const {
     std::vector<runtime::IoUse> uses;
     for (const auto& [name, calls] : code_.operators) {

@@ -22,7 +22,7 @@ Json with_verification(const Report& report, const Json& verified) {
     return json;
 }
 
-// The model's file, if one is written.
+// Writes the model's file, if one is asked for.
 Json save(const Request& request, const Channel& channel, const Kernelized& made,
           const Json& verified) {
     Json file;
@@ -50,7 +50,7 @@ void refuse_unchanged(const Request& request, const Report& report) {
             {.what = "no site of the model was replaced",
              .where = base::display_path(request.model),
              .why = base::join(report.warnings, "; "),
-             // Strict, so that what was kept is what the options have left out.
+             // Strict: sites are kept only because the options have left them out.
              .hint =
                  report.sites.empty()
                      ? "bind the model's classes (`twinkle inspect` lists them), or leave out "

@@ -26,7 +26,7 @@ using runtime::Verdict;
 
 namespace {
 
-// None: it is for the CPU, or there is no such GPU that this LibTorch could use.
+// None: the model is for the CPU, or this LibTorch can use no such GPU.
 std::optional<torch::Device> gpu_for(const Request& request) {
     const auto device = request.device ? runtime::torch_device(*request.device) : std::nullopt;
     if (!device || !device->is_cuda() || !at::CUDAHooksRegistry()->Has("CUDAHooks")) {
@@ -225,7 +225,7 @@ base::Json verified_on(const runtime::VerificationContext& context) {
 }
 
 void Kernelizing::throw_failed(const std::string& site, const Verdict& verdict) const {
-    // What gives other values failed the verification; what gives none is no kernel for this
+    // Wrong values are a failed verification; a kernel that gives none does not work on this
     // machine.
     throw Error(
         verdict.ran ? ErrorCode::verification : ErrorCode::refused,
@@ -236,7 +236,7 @@ void Kernelizing::throw_failed(const std::string& site, const Verdict& verdict) 
              "nothing was written; exclude the site, or leave out --strict to keep its original"});
 }
 
-// What failed gives way to the next candidate, or to the original. Whether anything did.
+// A failed candidate gives way to the next one, or to the original. Returns whether any did.
 bool Kernelizing::refuse_failed(Kernelized& made, const std::map<std::string, Verdict>& verdicts) {
     bool any = false;
     for (const auto& [site, verdict] : verdicts) {

@@ -1,5 +1,5 @@
 #pragma once
-// What kernelize and bench have in common: the model of a request, kernelized as its mapping says,
+// The common part of kernelize and bench: the model of a request, kernelized as its mapping says,
 // with every kernel tried in a child process first, and verified on its inputs.
 
 #include "base/json.h"
@@ -24,10 +24,10 @@ public:
     Kernelizing& operator=(const Kernelizing&) = delete;
 
     Kernelized kernelize();
-    // Where the model runs to be verified or measured: the GPU that it is for, if there is one
-    // here.
+    // Where the model runs to be verified or measured: the GPU that it is for, if this machine has
+    // one.
     std::optional<torch::Device> gpu() const { return options_.prove_on; }
-    // For the inputs of the request, which must have some.
+    // The context of a verification on the request's inputs, which must exist.
     runtime::VerificationContext verification(const Report& report) const;
     // Verifies each replaced site that has not been verified yet. What is not right gives way to
     // its next candidate or to the original, or is Error, as the request says. Returns what was
@@ -62,8 +62,8 @@ private:
         verdicts_;  // by site and kernel
 };
 
-// What a report says of a verification: "shapes", the given ones and others that the original
-// accepts, and "tolerance", how many times the error that the rule allows was allowed.
+// A verification in a report: "shapes", the given ones and others that the original accepts, and
+// "tolerance", the factor on the error that the rule allows.
 base::Json verified_on(const runtime::VerificationContext& context);
 
 }  // namespace twinkle::worker

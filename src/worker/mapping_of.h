@@ -6,7 +6,7 @@
 
 namespace twinkle::worker {
 
-// Throws Error(malformed) where it has none, or one that cannot be read.
+// Throws Error(malformed) if there is none, or it cannot be read.
 Mapping mapping_of(const protocol::Request& request);
 
 }  // namespace twinkle::worker

@@ -1,5 +1,5 @@
 #pragma once
-// The model of a request, opened so that nothing of it runs that was not asked for.
+// Opens the model of a request; runs none of its code that was not asked for.
 
 #include "protocol/request.h"
 #include "worker/channel.h"
@@ -10,13 +10,13 @@ namespace twinkle::worker {
 
 using protocol::Request;
 
-// For commands that look at a model, or change it. Where reading it runs code of it, that is tried
-// in a child process first, with a limit of time. Throws as open_model (runtime/model/model_file.h)
-// does, and Error(refused) for what hangs or crashes.
+// For commands that look at a model, or change it. If reading the model runs its code, that is
+// tried in a child process first, with a time limit. Throws as open_model
+// (runtime/model/model_file.h) does, and Error(refused) for code that hangs or crashes.
 torch::jit::Module open_to_look(const Request& request, const Channel& channel);
 
-// The same for commands that also run the model or go on with it: refuses one that reaches files,
-// other processes or the network when it runs, unless the request allows it.
+// For commands that also run the model or build on it: also refuses a model that reaches files,
+// other processes or the network when it runs, unless the request allows that.
 torch::jit::Module open_to_use(const Request& request, const Channel& channel);
 
 }  // namespace twinkle::worker

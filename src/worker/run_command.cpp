@@ -82,7 +82,7 @@ c10::IValue call(const Request& request, torch::jit::Module& model, runtime::Inp
     }
 }
 
-// What describe() and the clock have made, and nothing else.
+// Takes only what describe() and the clock can have produced.
 Json checked_result(const Json& said) {
     Json result = {{"time_ms", said.at("time_ms").get<double>()}, {"outputs", Json::array()}};
     for (const Json& output : said.at("outputs")) {
@@ -103,7 +103,7 @@ Json checked_result(const Json& said) {
                  .hint = "leave out --device, or use a runtime and a machine that have it"});
 }
 
-// Before anything is loaded: whether there is such a device at all.
+// Checks that there is such a device at all, before anything is loaded.
 void require_device(const Request& request) {
     if (request.device && *request.device != "cpu" && !at::globalContext().hasCUDA()) {
         no_such_device(request, std::string("LibTorch ") + TORCH_VERSION +
@@ -124,8 +124,8 @@ void move_to_device(const Request& request, torch::jit::Module& model, runtime::
     }
 }
 
-// One run, in a confined child process: the model, its kernels and its inputs are code and data of
-// others.
+// One run in a confined child process: the model, its kernels and its inputs are foreign code and
+// data.
 class ConfinedRun {
 public:
     ConfinedRun(const Request& request, const Channel& channel)
@@ -158,7 +158,7 @@ void tell(const child::Send& send, const Json& json) {
     send(base::json_line(json));
 }
 
-// The files are checked here, and the child gets what was checked.
+// Checks the files here; the child gets the checked ones.
 void ConfinedRun::find_kernels() {
     const runtime::KernelFinder finder(
         request_.kernel_dirs, [&](const std::string& attempt) { channel_.trace(attempt); });
@@ -234,7 +234,7 @@ void ConfinedRun::in_child(const child::Send& send) {
     }
 }
 
-// What a child says is not believed to be anything but text.
+// Treats the child's words as untrusted text.
 void ConfinedRun::take(std::string_view line) {
     const Json said = base::parse_json(line, "run");
     if (const auto stage = said.find("stage"); stage != said.end()) {

@@ -1,5 +1,5 @@
 #pragma once
-// What the system could not withhold from the children of this process, said to the user.
+// Tells the user which limits the system could not impose on the children of this process.
 
 #include "worker/channel.h"
 

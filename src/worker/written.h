@@ -1,5 +1,5 @@
 #pragma once
-// What a command has written, for the command line to see that it is there.
+// The files that a command has written, for the command line to check that they exist.
 
 #include "base/json.h"
 #include "base/sha256.h"

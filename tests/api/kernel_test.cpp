@@ -123,7 +123,7 @@ TEST_CASE("operators of the bundled kernels") {
     CHECK_THAT(bad.what(), ContainsSubstring("silu_mul"));
     CHECK(error_of([&] { pack.op("silu_mul")(a, torch::randn({5, 7})); }).code() ==
           ErrorCode::failed);
-    // The same build again is the same kernel.
+    // Loading the same build again gives the same kernel.
     const std::size_t loaded = get_loaded_kernels().size();
     const Kernel again = get_local_kernel(bundled_pack());
     CHECK(again.build().build_id() == pack.build().build_id());

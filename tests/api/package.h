@@ -26,7 +26,7 @@ inline fs::path package(const fs::path& folder, const std::string& layers,
     return folder;
 }
 
-// A layer that adds a number: which one was taken shows in the result.
+// A layer that adds a number, so that the result shows which one was taken.
 inline std::string adds(const std::string& name, const std::string& number,
                         const std::string& flags = "") {
     return "import torch\nimport torch.nn as nn\nclass " + name + "(nn.Module):\n" + flags +
@@ -34,7 +34,7 @@ inline std::string adds(const std::string& name, const std::string& number,
            "\n";
 }
 
-// One build for every machine, as if it had been downloaded.
+// One build for every machine, as a download leaves it.
 inline void cached_kernel(const fs::path& cache, const std::string& org, const std::string& name,
                           const std::string& ref, char commit_digit, const std::string& layers,
                           const std::string& init = "") {
@@ -50,7 +50,7 @@ inline void cached_kernel(const fs::path& cache, const std::string& org, const s
                    R"( "backend": {"type": "cpu"}})");
 }
 
-// An environment variable for as long as it lives.
+// Sets an environment variable during its lifetime.
 class Variable {
 public:
     Variable(std::string name, const std::string& value) : name_(std::move(name)) {
@@ -86,7 +86,7 @@ inline torch::jit::Module model_of(const std::string& class_name = "Plus") {
     return root;
 }
 
-// For x = 0.
+// The output for x = 0.
 inline double output(torch::jit::Module& model) {
     return model.forward({torch::zeros({4})}).toTensor()[0].item<double>();
 }

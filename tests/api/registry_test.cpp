@@ -37,7 +37,7 @@ struct Bound {
         return kernelize_model(model, options);
     }
 
-    // What the model computes for 0 after kernelize in a mode.
+    // The model's result for 0 after kernelize in a mode.
     double in_mode(const std::string& mode) {
         auto model = model_of();
         kernelize(model, {.mode = mode});
@@ -173,7 +173,7 @@ TEST_CASE("which registration serves a mode: the order of the search") {
         {"inference+compile", {1, 3, 4}},
         {"training+compile", {3, 4}},
     };
-    // Every subset of the registrations: the first of the order that is there, or none.
+    // Every subset of the registrations: the first one present in the order wins, or none.
     for (unsigned subset = 0; subset < 32; ++subset) {
         Bound bound;
         for (std::size_t i = 0; i < registered.size(); ++i) {
@@ -374,8 +374,8 @@ TEST_CASE("of two bindings of one class the later one counts") {
     registry.register_external_layer("tests.Pl*", "One");
     CHECK(computed(registry) == 1);
 
-    // `classes` of a registration bind in the same way, and so does a whole config, whose own first
-    // layer counts as in a manifest.
+    // `classes` of a registration bind in the same way, and so does a whole config, in which the
+    // first layer wins, as in a manifest.
     LayerKernel three = layer("Three", "3");
     three.classes = {"tests.Plus"};
     registry.register_layer_kernel(three);
@@ -388,7 +388,7 @@ TEST_CASE("of two bindings of one class the later one counts") {
     registry.register_layer_kernel(three);
     CHECK(computed(registry) == 3);
 
-    // What the later one cannot serve is left to the earlier.
+    // A site that the later one cannot serve is left to the earlier.
     LayerKernel elsewhere = layer("Six", "6");
     elsewhere.classes = {"tests.Plus"};
     elsewhere.device = "cuda";

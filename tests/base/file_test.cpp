@@ -79,7 +79,7 @@ TEST_CASE("a write that fails keeps the old file and says why") {
     CHECK(error_of([&] { write_file_atomically(folder.path(), "x"); })->details().why ==
           "it is a folder");
 
-    // A limit on the file size stands in for a full disk: the write itself fails half-way.
+    // A limit on the file size simulates a full disk: the write itself fails half-way.
     std::signal(SIGXFSZ, SIG_IGN);
     rlimit before{};
     ::getrlimit(RLIMIT_FSIZE, &before);

@@ -49,7 +49,7 @@ int reason_of(const UniqueFd& file) {
     return file ? 0 : errno;
 }
 
-// Every way out through a link is closed; numbers say which one is not.
+// Every way out through a link is closed; the returned number says which one is not.
 int open_ways_out() {
     const Tree tree;
     const Folder folder(tree.root);
@@ -110,7 +110,7 @@ int in_child(const std::function<int()>& function) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// What a cache does all day.
+// A cache's everyday operations.
 int work_inside() {
     const Tree tree;
     const Folder folder(tree.root);
@@ -192,7 +192,7 @@ TEST_CASE("paths that are not below the folder are refused", "[folder]") {
     }
     CHECK(folder.unlink(tree.root) != 0);
     CHECK(tree.outside_is_as_before());
-    // Nor, where there is no openat2, one folder after the other.
+    // The same without openat2, one folder after the other.
     CHECK(in_child([&] {
               forbid_openat2(ENOSYS);
               return folder.open(tree.root / "real/../../outside/file", O_RDONLY) ? 1 : 0;

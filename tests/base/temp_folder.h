@@ -1,5 +1,5 @@
 #pragma once
-// A folder of its own for one test, gone afterwards.
+// A temporary folder for one test.
 
 #include <stdlib.h>
 

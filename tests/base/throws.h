@@ -1,5 +1,5 @@
 #pragma once
-// The Error that an expression throws, to look at its code and words.
+// Catches the Error that an expression throws, to check its code and words.
 
 #include <optional>
 

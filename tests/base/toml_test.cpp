@@ -54,7 +54,7 @@ TEST_CASE("depth is limited in every way in which TOML nests") {
         INFO(text.substr(0, 40));
         CHECK(is_too_deep(text));
     }
-    // Together, none of them alone.
+    // Too deep together, but none of them alone.
     CHECK(is_too_deep("[" + dotted(40) + "]\n" + dotted(30) + " = 1"));
     CHECK(is_too_deep("[" + dotted(40) + "]\na = " + repeated("[", 30) + repeated("]", 30)));
     CHECK(is_too_deep("a = {" + dotted(40) + " = {" + dotted(40) + " = 1}}"));

@@ -62,7 +62,7 @@ TEST_CASE("without section headers the symbols are found all the same") {
     const auto path = cxx_library();
     const auto whole = read_library(path);
     std::string bytes = base::read_file(path, "library");
-    // The place, size and number of section headers; the loader never looks at them.
+    // Zeroes place, size and number of section headers, which the loader never reads.
     std::memset(bytes.data() + 40, 0, 8);
     std::memset(bytes.data() + 60, 0, 4);
     const auto stripped = read_library(MemorySource(bytes));
@@ -107,7 +107,7 @@ TEST_CASE("cut and changed libraries are read to an end") {
         if (i % 3 == 0) {
             changed.resize(random() % changed.size());
         }
-        // Headers, then dynamic data, then section headers: where a change hurts most.
+        // Headers, dynamic data, section headers: where a change does most damage.
         const std::size_t places[] = {64, 4096, changed.size()};
         const std::size_t from = i % 3 == 2 ? static_cast<std::size_t>(table) : 0;
         for (int k = 0; k < 8 && !changed.empty(); ++k) {

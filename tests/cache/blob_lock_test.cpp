@@ -17,7 +17,7 @@ namespace {
 
 const std::string etag(40, '1');
 
-// What another process gets: 0 it has the lock, 1 somebody else has.
+// Tries the lock in another process: 0 it has the lock, 1 somebody else has.
 int try_in_child(const Cache& cache, bool keep) {
     const pid_t child = ::fork();
     if (child == 0) {

@@ -64,7 +64,7 @@ TEST_CASE("without links a snapshot holds the bytes, and the blob stays", "[cach
         REQUIRE(::stat(file.c_str(), &info) == 0);
         CHECK(info.st_nlink == 3);  // no byte twice
     }
-    // Once more changes nothing.
+    // A second time changes nothing.
     CHECK(link_into_snapshot(filled.cache, repo, commit_a, tree_file({"a", "abc"})));
     CHECK(names_in(filled.cache.blobs(repo)).size() == 1);
 }

@@ -113,7 +113,7 @@ TEST_CASE("segments are filled in any order", "[cache]") {
         CHECK(std::string(buffer, 40) == text.substr(0, 40));
         CHECK_THROWS_AS(file.append(1, pattern(21)), Error);
     }
-    // Another process goes on, even if it would divide the file in another way.
+    // Another process continues, even if it would divide the file differently.
     PartialFile file(place.cache, repo, etag, 100, 50, place.leftovers());
     REQUIRE(file.segments().size() == 4);
     CHECK(file.resumed() == 50);
@@ -198,7 +198,7 @@ TEST_CASE("a new start leaves the old file alone", "[cache]") {
     CHECK(file.segments().size() == 1);
     CHECK(file.front() == 0);
     file.append(0, pattern(100));
-    // Somebody without a lock has taken the name; the bytes are still ours.
+    // Another process without a lock has taken the name; the bytes are still ours.
     for (const fs::path& path : place.leftovers()) {
         fs::rename(path, place.folder / (blobs + etag + ".0000000f.incomplete"));
     }

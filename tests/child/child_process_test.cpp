@@ -36,7 +36,7 @@ bool contains(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }
 
-// What foreign code could find out for itself: the pipe to the parent.
+// Finds the pipe to the parent, as foreign code could.
 int result_pipe() {
     for (int number = 3; number < 256; ++number) {
         char target[64] = "";

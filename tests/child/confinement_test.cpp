@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A folder with a file that is an input, and one that is none of the child's business.
+// A folder with an input file, and a file that the child must not read.
 class Scene {
 public:
     Scene() {
@@ -52,7 +52,7 @@ public:
     fs::path secret() const { return folder_ / "secret"; }
     fs::path folder() const { return folder_; }
 
-    // By name, whether it could be done in a confined child.
+    // By name, whether the attempt succeeded in a confined child.
     std::map<std::string, bool> attempt(
         const std::map<std::string, std::function<bool()>>& attempts) const {
         std::map<std::string, bool> could;

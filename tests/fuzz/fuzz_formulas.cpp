@@ -1,4 +1,4 @@
-// Many mutated formulas, and what became of them.
+// Tries many mutated formulas, and prints the outcomes.
 //
 //   fuzz_formulas [COUNT [FIRST]]
 

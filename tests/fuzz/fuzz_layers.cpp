@@ -1,4 +1,4 @@
-// Many mutated layers, and what became of them.
+// Tries many mutated layers, and prints the outcomes.
 //
 //   fuzz_layers [COUNT [FIRST]]
 

@@ -1,4 +1,4 @@
-// A short run of the targets of the kernel readers, from inputs made here.
+// A short run of the kernel readers' fuzz targets, from inputs made here.
 #include <random>
 
 #include "base/file.h"

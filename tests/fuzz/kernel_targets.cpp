@@ -93,7 +93,7 @@ void fuzz_python(std::string_view input) {
 
 void fuzz_toml(std::string_view input) {
     try {
-        // An array of tables counts once, and is two levels of the tree.
+        // An array of tables counts once, but is two levels of the tree.
         if (depth_of(base::parse_toml_document(input, "input")) > 2 * 64 + 1) {
             std::abort();
         }

@@ -1,6 +1,6 @@
 #pragma once
-// What of a kernel is read from outside: libraries, embedded GPU code, metadata, Python. As in
-// targets.h, each takes any bytes and throws nothing.
+// Fuzz targets for the parts of a kernel that are read from outside: libraries, embedded GPU code,
+// metadata, Python. As in targets.h, each takes any bytes and throws nothing.
 
 #include <string_view>
 

@@ -1,5 +1,5 @@
-// One target as libFuzzer wants it: TWINKLE_FUZZ_TARGET names it, TWINKLE_FUZZ_JSON says that its
-// input is JSON.
+// One target in libFuzzer's interface: TWINKLE_FUZZ_TARGET names it, TWINKLE_FUZZ_JSON says that
+// its input is JSON.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace twinkle::fuzz {
 
 namespace {
 
-// A bit of everything that the formulas of the presets are found in.
+// A sample of everything that the presets' formulas occur in.
 constexpr const char* model_code = R"(
 def norm(self, x):
     h = x.float()
@@ -94,7 +94,7 @@ const std::array<std::string, 4>& seeds() {
     return all;
 }
 
-// A few of the functions that were there before.
+// Some of the functions that existed before.
 std::vector<std::string> some_names(const std::string& source, Random& random) {
     std::vector<std::string> all;
     for (std::size_t at = source.find("\ndef "); at != std::string::npos;

@@ -1,7 +1,7 @@
 #pragma once
-// Formulas of patterns changed at random, compiled, looked for in a small model, and made calls
-// there. Whatever comes out: no crash, no exception, not much time, and the model computes what it
-// did.
+// Formulas of patterns changed at random, compiled, searched for in a small model, and replaced by
+// calls there. Required of every one: no crash, no exception, not much time, and the model computes
+// the same as before.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// Layer sources changed at random, compiled onto a host. Whatever comes out: no crash, no
+// Layer sources changed at random, compiled onto a host. Required of every one: no crash, no
 // exception, not much time, and after a failure the class is as it was and the model can be saved.
 
 #include <cstddef>

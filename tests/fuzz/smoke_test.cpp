@@ -1,4 +1,4 @@
-// A short run of every fuzz target in the normal tests: all seeds, and some hundred changes of
+// A short run of every fuzz target in the normal tests: all seeds, with some hundred mutations of
 // each.
 #include <random>
 

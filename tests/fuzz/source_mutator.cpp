@@ -7,7 +7,7 @@ namespace twinkle::fuzz {
 
 namespace {
 
-// What takes the place of a word.
+// Replacements for a word.
 const std::array<const char*, 64> words = {"x",
                                            "self",
                                            "None",

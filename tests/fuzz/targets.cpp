@@ -18,7 +18,7 @@ namespace {
 
 using namespace sigstore;
 
-// True if it is not refused. What is thrown must be an Error of the two kinds that a caller is told
+// True if it is accepted. An exception must be an Error of the two kinds that a caller is told
 // about: anything else ends the program, and is a finding.
 template <typename Function>
 bool accepted(Function&& function) {
@@ -39,7 +39,7 @@ Policy usual_signer() {
 
 const Time signed_at = test::at("2026-03-01T12:00:00Z");
 
-// The texts that the logs of this world have signed.
+// The texts that the logs of this instance have signed.
 const std::set<std::string>& signed_texts() {
     static const std::set<std::string> texts = [] {
         std::set<std::string> all;

@@ -1,6 +1,6 @@
 #pragma once
-// The functions that are fuzzed. Each takes any bytes, throws nothing, and aborts if something is
-// accepted that must not be.
+// The fuzzed functions. Each takes any bytes, throws nothing, and aborts if something is accepted
+// that must not be.
 
 #include <string_view>
 

@@ -1,7 +1,7 @@
 #pragma once
-// What the fuzz targets share: a trusted root, and valid inputs to start from. They are made by a
-// Sigstore instance of our own (tests/sigstore); a fuzzer and the seeds it started from must be of
-// the same one, so that valid signatures stay valid.
+// Shared by the fuzz targets: a trusted root, and valid inputs to start from. They are made by a
+// Sigstore instance of our own (tests/sigstore); a fuzzer and its seeds must use the same instance,
+// so that valid signatures stay valid.
 
 #include <map>
 #include <string>
@@ -25,10 +25,10 @@ World make_world();
 World read_world(const std::string& folder);
 void write_world(const World& world, const std::string& folder);
 
-// Of the folder TWINKLE_FUZZ_SEEDS where that is set, else made when it is first asked for.
+// Read from the folder TWINKLE_FUZZ_SEEDS if that is set, else made at the first call.
 const World& world();
 
-// For what must never happen: a false accept.
+// Reports what must never happen: a false accept.
 [[noreturn]] void wrong(const char* what);
 
 }  // namespace twinkle::fuzz

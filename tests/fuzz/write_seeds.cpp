@@ -1,4 +1,4 @@
-// Writes what the fuzzers start from: fuzz_seeds FOLDER. They are given the folder by
+// Writes the fuzzers' seeds: fuzz_seeds FOLDER. They get the folder by
 // TWINKLE_FUZZ_SEEDS.
 #include <iostream>
 

@@ -1,5 +1,5 @@
-// Graphed models on a GPU (script/test-gpu runs this): right, replayed, bounded, and healthy after
-// every failure.
+// Graphed models on a GPU (script/test-gpu runs this): correct, replayed, bounded, and healthy
+// after every failure.
 
 #include "twinkle/graphed_model.h"
 #include "torchscript.h"
@@ -54,8 +54,8 @@ at::Tensor input(std::int64_t rows, double shift = 0, at::Device device = at::kC
     return (torch::randn({rows, width}) + shift).to(device, at::kBFloat16);
 }
 
-// As a whole: LibTorch's fuser rounds less often than single operators do, and what cancels out
-// differs by more than its own size.
+// Compares as a whole: LibTorch's fuser rounds less often than single operators do, and after
+// cancellation values differ by more than their own size.
 bool near(const at::Tensor& have, const at::Tensor& want) {
     if (have.sizes() != want.sizes() || have.scalar_type() != want.scalar_type() ||
         have.device() != want.device()) {
@@ -79,7 +79,7 @@ c10::Stream new_stream(at::Device device) {
     return c10::impl::VirtualGuardImpl(at::kCUDA).getStreamFromGlobalPool(device, false);
 }
 
-// What a failed capture may leave broken: the allocator, the generator, the stream.
+// Checks what a failed capture may break: the allocator, the generator, the stream.
 void check_health() {
     const at::Tensor random = torch::rand({1000}, at::kCUDA);
     CHECK(random.mean().item<float>() > 0);
@@ -175,7 +175,7 @@ TEST_CASE("a model that waits for the device runs plainly") {
     CHECK(reason_of(graphed).find("it cannot be captured: ") == 0);
     CHECK(graphed.statistics().plain_runs == 8);
     check_health();
-    // Another model is captured as before.
+    // Another model can still be captured.
     GraphedModel other(model_of(layers));
     CHECK(other.prepare({input(3)}) == std::nullopt);
 }
@@ -300,7 +300,7 @@ TEST_CASE("replays run on the caller's stream, after what is on it") {
             x.copy_(source);  // behind all that
             have = graphed.forward({x}).toTensor();
         }
-        // And on the default one at once: the graph is still in use.
+        // And right afterwards on the default stream: the graph is still in use.
         const at::Tensor other = graphed.forward({source}).toTensor();
         stream.synchronize();
         torch::cuda::synchronize();

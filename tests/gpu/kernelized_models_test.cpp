@@ -1,5 +1,5 @@
-// Kernelized models on all GPUs of a host at once, in one process (script/test-gpu runs this on
-// what tests/gpu/make_kernelized.py has made; with one GPU, twice on that).
+// Kernelized models on all GPUs of a host at once, in one process (script/test-gpu runs this on the
+// output of tests/gpu/make_kernelized.py; with one GPU, twice on that).
 
 #include "twinkle/graphed_model.h"
 #include "twinkle/load.h"
@@ -30,7 +30,7 @@ LoadOptions on(at::Device device) {
     return {.kernel_dirs = {made("kernels")}, .device = device};
 }
 
-// One model, as a server would hold it: by itself, and through graphs.
+// One model, as a server would hold it: plain, and through graphs.
 struct Served {
     explicit Served(at::Device on_device)
         : device(on_device),
@@ -44,7 +44,7 @@ struct Served {
     std::vector<std::string> problems{};
 };
 
-// Tokens that are ready late: whoever does not wait for the stream sees zeros.
+// Tokens that are ready late: a reader that does not wait for the stream sees zeros.
 at::Tensor late_tokens(const at::Tensor& tokens) {
     at::Tensor late = at::zeros_like(tokens);
     at::Tensor slow = at::eye(4096, tokens.options().dtype(at::kBFloat16));

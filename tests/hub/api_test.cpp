@@ -22,7 +22,7 @@ const std::string commit_id(40, 'c');
 const std::string blob_id(40, 'b');
 const std::string sha256(64, 'a');
 
-// A Hub whose answers depend on the path that is asked for.
+// A Hub whose answers depend on the requested path.
 struct Fixture {
     std::map<std::string, Answer> answers;  // by target
     LoopbackServer server{[this](const Received& received) {

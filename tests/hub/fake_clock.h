@@ -1,5 +1,5 @@
 #pragma once
-// Waiting for another attempt takes no time, and is written down.
+// Waiting for a retry takes no time, and is recorded.
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 #pragma once
-// A Hub that has files and knows ranges, with faults that a test puts in.
+// A Hub that has files and supports ranges, with faults that a test injects.
 
 #include <atomic>
 #include <functional>
@@ -43,7 +43,7 @@ inline cache::TreeFile listed(const std::string& path, const std::string& bytes,
     return file;
 }
 
-// What a fault makes of an answer: its parts before they are put together.
+// An answer that a fault can change: its parts before they are put together.
 struct FileAnswer {
     int status = 200;
     std::vector<std::pair<std::string, std::string>> headers;

@@ -1,4 +1,4 @@
-// What twinkle::hub::Client::has() says.
+// Prints the answer of twinkle::hub::Client::has().
 //
 //     has_kernel ORG/NAME VERSION TARGET [TRUSTED…]
 

@@ -1,5 +1,5 @@
 #pragma once
-// HTTP against a server of the test, with a token, and time that passes by itself.
+// HTTP against a server of the test, with a token and a fake clock.
 
 #include <atomic>
 #include <functional>
@@ -14,7 +14,7 @@ namespace twinkle::test {
 
 inline const std::string token = "hf_the_token_of_a_test";
 
-// A Hub at a server of the test, and time that passes by itself.
+// A Hub at a server of the test, with a fake clock.
 struct Client {
     FakeClock clock;
     std::vector<std::string> log;

@@ -70,8 +70,8 @@ TEST_CASE("hundreds of transfers share few connections") {
 }
 
 TEST_CASE("an urgent transfer goes first; the end of one may start another") {
-    // Nobody is answered before all connections have asked: what they ask first is what was started
-    // first, however threads are scheduled.
+    // Answers nothing before all connections have sent a request: their first requests are then
+    // those that were started first, however threads are scheduled.
     std::atomic<int> asked{0};
     LoopbackServer server([&](const Received&) {
         ++asked;

@@ -148,7 +148,7 @@ TEST_CASE("another origin gets neither the token nor other headers, nor does the
     CHECK_FALSE(asked.headers.contains("referer"));
     CHECK(header_of(asked, "range") == "bytes=0-");
 
-    // The one that is not the Hub tells the client to go to the Hub.
+    // A server that is not the Hub redirects the client to the Hub.
     const auto before = hub.requests().size();
     CHECK(client.get(other.origin() + "/back").body == "home");
     CHECK_FALSE(hub.requests().at(before).headers.contains("authorization"));
@@ -247,7 +247,7 @@ TEST_CASE("a transfer continues where it was cut") {
     CHECK(outcome->received == 10);
     CHECK(body == whole);
     CHECK(statuses == std::vector<int>{200, 206, 206});
-    // Without a word on how to go on, what is received stays what it is.
+    // Without on_retry, received bytes are not requested again.
     transfer.on_retry = nullptr;
     client.http.start(transfer);
     client.http.run();

@@ -1,5 +1,5 @@
 #pragma once
-// An HTTP server on loopback that answers what a test tells it to, byte for byte. One thread per
+// An HTTP server on loopback that sends the answers of a test, byte for byte. One thread per
 // connection; it ends, with all of its threads, when it goes out of scope.
 
 #include <arpa/inet.h>
@@ -96,7 +96,7 @@ private:
         }
     }
 
-    // Until there is something to read. False: the server ends.
+    // Waits until there is something to read. False: the server ends.
     bool wait_for(int fd) const {
         while (!ended_) {
             pollfd entry{fd, POLLIN, 0};

@@ -163,7 +163,7 @@ TEST_CASE("the least rate") {
     Home home;
     CHECK(home.settings().low_speed_limit == 1024);
     CHECK(home.settings().low_speed_time.count() == 30);
-    // Who waits longer for an answer gives it more time as well.
+    // A longer timeout for the answer also allows a slower one.
     home.set("HF_HUB_ETAG_TIMEOUT", "100");
     CHECK(home.settings().low_speed_time.count() == 300);
     home.set("TWINKLE_LOW_SPEED_TIME", "7");
@@ -212,7 +212,7 @@ TEST_CASE("a token goes to another machine by https alone") {
           "http://2130706433", "http://0.0.0.0"}) {
         CHECK(refused(endpoint));
     }
-    // A proxy on another machine reads what is meant for this one.
+    // A proxy on another machine can read requests to this one.
     home.set("http_proxy", "http://me:pass@proxy.example:3128");
     CHECK(refused("http://127.0.0.1:80"));
     CHECK_FALSE(refused("https://mirror.example"));

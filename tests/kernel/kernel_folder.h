@@ -41,7 +41,7 @@ class Gate(nn.Module):
         return x
 )";
 
-// Writes metadata.json with a digest over what is there.
+// Writes metadata.json with a digest of the present files.
 inline void seal(const TempFolder& folder, const std::string& build, base::Json metadata,
                  base::DigestKind kind = base::DigestKind::sha256) {
     base::Json files = base::Json::object();

@@ -13,7 +13,7 @@ using namespace twinkle::kernel;
 
 namespace {
 
-// This program stands for a library: its constants are found in its own file.
+// This program serves as the library: its constants are found in its own file.
 const char* volatile constants[] = {
     "twinkle_test_norm(Tensor x, float eps) -> Tensor",
     "twinkle_ns::twinkle_test_own(Tensor! out) -> ()",

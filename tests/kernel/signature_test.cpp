@@ -1,4 +1,4 @@
-// A signed build of our own: it is verified as it is, and not when anything of it changes.
+// A signed build of our own: it verifies as it is, and not after any change.
 #include "kernel/signature.h"
 
 #include "catch.h"
@@ -55,7 +55,7 @@ std::string state(const SignatureVerdict& verdict) {
     return std::string(signature_state_name(verdict.state));
 }
 
-// The state after each byte of a file had one bit changed; the file is as before afterwards.
+// Calls `check` after flipping one bit of each byte of a file; the file is restored afterwards.
 template <typename Check>
 void for_each_flip(const TempFolder& folder, const std::string& file, Check&& check) {
     const auto whole = folder.read(file);
@@ -227,9 +227,9 @@ TEST_CASE("no byte of metadata or files can change") {
     }
 }
 
-// Here, covered is every byte. That is so for a bundle with one proof of its time. Where the log
-// vouches for the time, a timestamp that cannot be believed is ignored, as other verifiers do, and
-// so are signatures of a checkpoint by witnesses.
+// Every byte counts as covered here, because the bundle has only one proof of its time. If the log
+// vouches for the time, a bad timestamp is ignored, as in other verifiers, and so are witnesses'
+// signatures of a checkpoint.
 TEST_CASE("no covered byte of the bundle can change") {
     SignedBuild build;
     const auto root = build.root();

@@ -139,7 +139,7 @@ const LayerSource& layer(const LayerList& list, std::string_view name) {
     return *found;
 }
 
-// Of a function of launch.py.
+// The verdict on a function of launch.py.
 Verdict verdict_of(const std::string& name) {
     PackageSources sources = package;
     sources["__init__.py"] = "from .launch import " + name + "\n";
@@ -156,7 +156,7 @@ TEST_CASE("functions that need nothing but operators are usable") {
     CHECK(judge(norm.usage, {}).usable == Usability::without_python);
     CHECK(verdict_of("plain").reasons.empty());  // a list as a constant of the module
     CHECK(judge(function(list, "rearranged").usage, {}).reasons.empty());
-    // *args is empty where the site passes nothing for it.
+    // *args is empty if the site passes nothing for it.
     const auto gathered = judge(function(list, "gathered").usage, {});
     CHECK(gathered.usable == Usability::without_python);
     REQUIRE(gathered.reasons.size() == 1);
@@ -193,7 +193,7 @@ TEST_CASE("layers: operators, autograd functions, constructs, rules") {
     CHECK(norm.usage.operators == std::set<std::string>{"norm"});
     CHECK(judge(norm, {}).usable == Usability::without_python);
     CHECK(layer(list, "Trained").usage.applies_autograd_function);
-    // Its forward compiles; what its backward has is met in training only.
+    // Its forward compiles; the problems of its backward matter in training only.
     const auto trained = judge(layer(list, "Trained"), {});
     CHECK(layer(list, "Trained").usage.operators == std::set<std::string>{"norm", "norm_backward"});
     CHECK(trained.usable == Usability::without_python);

@@ -1,5 +1,5 @@
 // Writes signed builds of kernels, right and wrong, for comparison with other verifiers:
-// signed_builds FOLDER. For each it prints one line, the name and what becomes of it here.
+// signed_builds FOLDER. Prints one line for each, with its name and our verdict.
 #include <iostream>
 
 #include "instance.h"
@@ -29,7 +29,7 @@ class Writer {
 public:
     explicit Writer(fs::path folder) : folder_(std::move(folder)) {}
 
-    // A build that is signed so, and then changed.
+    // A build that is signed like this, and then changed.
     void add(const std::string& name, const SignatureSpec& spec,
              const std::function<void(const fs::path&)>& change = {}) {
         const test::TempFolder made;

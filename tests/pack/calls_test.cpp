@@ -1,4 +1,4 @@
-// What all operators have in common: sizes, threads, memory, refusals, instruction sets.
+// Common properties of all operators: sizes, threads, memory, refusals, instruction sets.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -186,7 +186,7 @@ TEST_CASE("on the meta device shape and dtype are told") {
     }
 }
 
-// The instruction set is chosen once per process, so each has a process of its own.
+// The instruction set is chosen once per process, so each needs its own.
 TEST_CASE("every instruction set of this CPU is right, and an unknown one is refused", "[cpu]") {
     const auto run = [](const char* isa, const char* tests, bool streamed = false) {
         const pid_t child = fork();

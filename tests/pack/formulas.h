@@ -1,5 +1,5 @@
 #pragma once
-// What each operator computes, written in PyTorch as the models write it.
+// The formula of each operator, written in PyTorch as the models write it.
 
 #include <functional>
 
@@ -9,17 +9,17 @@ namespace pack {
 
 using Function = std::function<Tensors(const Tensors&)>;
 
-// What a tensor argument is.
+// The kind of a tensor argument.
 enum class Kind { values, row, absent };
 
 struct Formula {
     std::string op;
     std::vector<Kind> kinds;
     std::vector<c10::IValue> numbers;
-    // In the dtypes of its inputs; given doubles it is exact.
+    // Computes in the dtypes of its inputs; exact for doubles.
     Function original;
-    // Which inputs have gradients, and the operator that tells them of (grad of the first result,
-    // inputs). Empty: none.
+    // The operator that computes the gradients from (grad of the first result, inputs), and which
+    // inputs have gradients. Empty: none.
     std::string backward;
     bool even = false;     // the last size must be
     bool any_row = false;  // a row may have any dtype; else that of the values, or float32
@@ -34,7 +34,7 @@ const std::vector<Formula>& elementwise_formulas();
 // Normalizations with every combination of weights and orders.
 const std::vector<Formula>& norm_formulas();
 
-// A result is right if it is by the rule of `judge`; all results of the operator, in this test
+// Checks all results of the operator by the rule of `judge`, in this test
 // case.
 void check_right(const Formula& formula, const Tensors& inputs);
 void check_gradients(const Formula& formula, const Tensors& inputs, const Tensor& grad);

@@ -89,7 +89,7 @@ Formula rms_norm(bool add, bool weighted, double offset, bool last) {
     return formula;
 }
 
-// PyTorch's kernel for CUDA takes no weights of another dtype, its one for CPUs does.
+// PyTorch's CUDA kernel does not support weights of another dtype, the one for CPUs does.
 Tensor layer_norm_of(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const auto differs = [&](const Tensor& row) {
         return row.defined() && row.dtype() != x.dtype();
@@ -114,7 +114,7 @@ Formula layer_norm(bool add, bool weighted, bool biased) {
         const Tensor normal = layer_norm_of(x, in[row], in[row + 1]);
         return add ? Tensors{normal, x} : Tensors{normal};
     };
-    // A bias without a weight is nobody's.
+    // A bias without a weight occurs nowhere.
     if (!add && weighted == biased) formula.backward = "layer_norm_backward";
     formula.backward_takes_bias = false;
     return formula;
@@ -127,7 +127,7 @@ Tensors in_double(const Tensors& inputs) {
     return doubles;
 }
 
-// PyTorch's gradients of the first result, for the inputs that are there.
+// PyTorch's gradients of the first result, for the inputs that are present.
 Tensors gradients(const Function& function, const Tensors& inputs, const Tensor& grad) {
     Tensors leaves = inputs, there;
     for (Tensor& leaf : leaves) {
@@ -207,7 +207,7 @@ const std::vector<Formula>& norm_formulas() {
 void check_right(const Formula& formula, const Tensors& inputs) {
     const Tensors results = formula.run(inputs), originals = formula.original(inputs);
     Tensors exact = formula.original(in_double(inputs));
-    // What a sum is rounded to is what is normalized.
+    // The rounded sum is what gets normalized.
     if (results.size() == 2) {
         Tensors rounded = in_double(inputs);
         rounded[0] = originals[1].to(at::kDouble);

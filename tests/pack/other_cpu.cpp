@@ -30,7 +30,7 @@ uint32_t float_bits(double value) {
     return bits;
 }
 
-// Cut off, and without subnormal numbers: these inputs need no more.
+// Truncates, and has no subnormal numbers: these inputs need no more.
 uint16_t half_bits(double value) {
     if (std::abs(value) < 1.0 / 16384) return 0;
     const uint32_t bits = float_bits(value);

@@ -1,5 +1,5 @@
 #pragma once
-// The built pack, loaded as a server would load it: dlopen, then the dispatcher.
+// Loads the built pack as a server would: dlopen, then the dispatcher.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -19,7 +19,7 @@ using Tensors = std::vector<Tensor>;
 
 const std::string& op_namespace();
 
-// An operator's results. An undefined tensor is None; numbers that are left out have their
+// Calls an operator. An undefined tensor is None; omitted numbers have their
 // defaults.
 Tensors call(const std::string& op, const Tensors& tensors,
              const std::vector<c10::IValue>& numbers = {});
@@ -30,18 +30,18 @@ struct Verdict {
     bool right;
     std::string text;
 };
-// `float_units`: what float32 may be off by, in units of the last place of the largest value.
+// `float_units`: the error allowed in float32, in units of the last place of the largest value.
 Verdict judge(const Tensor& result, const Tensor& original, const Tensor& exact,
               double float_units = 0.8);
-// Of norms, where sums are rounded in some order: on an H200 5 of 9,500 rows are off by more than
-// one unit, the most by 1.18. PyTorch's on a CPU, of 3,000 rows, by up to 1.7.
+// For norms, whose sums may be rounded in any order: on an H200 5 of 9,500 rows are off by more
+// than one unit, at most by 1.18. PyTorch's on a CPU, of 3,000 rows, by up to 1.7.
 constexpr double norm_float_units = 1.2;
-// Of gelu: x / 2 + x (Phi(x) - 1/2), where each rounding of a quotient of two polynomials counts:
+// For gelu: x / 2 + x (Phi(x) - 1/2), where each rounding of a quotient of two polynomials counts:
 // 1.00 unit with fused multiplication and addition, 1.17 without. PyTorch's, of oneDNN, is off by
 // 0.41 with AVX2 and 0.51 without oneDNN.
 constexpr double gelu_float_units = 1.25;
 
-// Where the tests' tensors are: the CPU, or what TWINKLE_PACK_DEVICE names (cuda).
+// The device of the tests' tensors: the CPU, or TWINKLE_PACK_DEVICE (cuda).
 at::Device device();
 inline Tensor here(const Tensor& tensor) {
     return tensor.to(device());
@@ -53,7 +53,7 @@ Tensor random(at::IntArrayRef shape, at::ScalarType dtype, double scale = 3);
 // Views of one shape, [4, 6, n], as a model may produce them.
 Tensors layouts(int64_t n, at::ScalarType dtype);
 
-// What a call is refused with; empty if it is not.
+// The message with which a call is refused; empty if it is not.
 template <class Call>
 std::string refusal(Call call) {
     try {

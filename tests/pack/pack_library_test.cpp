@@ -1,4 +1,4 @@
-// Loads the pack, and what all its tests use.
+// Loads the pack; helpers of all its tests.
 #include "pack_library.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -11,7 +11,7 @@
 namespace pack {
 namespace {
 
-// Of the CPU, or what TWINKLE_PACK_TESTED names.
+// Loads the CPU's build, or the one in TWINKLE_PACK_TESTED.
 std::string load() {
     namespace fs = std::filesystem;
     const char* const other = std::getenv("TWINKLE_PACK_TESTED");
@@ -57,11 +57,11 @@ Verdict judge(const Tensor& result, const Tensor& original, const Tensor& exact,
     const double error = (result.to(at::kDouble) - exact).abs().max().item<double>();
     const double own = (original.to(at::kDouble) - exact).abs().max().item<double>();
     const double largest = exact.abs().max().item<double>();
-    // In few values PyTorch's roundings may happen to cancel.
+    // In a few values, PyTorch's roundings may happen to cancel.
     const bool few = result.numel() < 5000;
     double epsilon = 0, units = 0;
     switch (result.scalar_type()) {
-        // "Exact" is rounded in double too; the series of exp is good to a few units.
+        // The "exact" result is rounded in double, too; the series of exp is good to a few units.
         case at::kDouble: epsilon = 2.2e-16, units = 64; break;
         case at::kFloat: epsilon = 1.2e-7, units = few ? 2 : float_units; break;
         case at::kHalf: epsilon = 9.8e-4, units = few ? 0.8 : 0.5; break;

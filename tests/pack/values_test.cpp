@@ -13,7 +13,7 @@ std::vector<at::ScalarType> row_dtypes(const Formula& formula, at::ScalarType dt
     return {dtype};
 }
 
-// A norm of very few values is all rounding.
+// A norm of very few values consists of rounding errors.
 int64_t least_size(const Formula& formula) {
     return formula.kinds.back() == Kind::values ? 1 : 5;
 }
@@ -131,7 +131,7 @@ TEST_CASE("silu is right relative to each value") {
     for (auto dtype : dtypes()) {
         const Tensor x = here(at::linspace(-120, 120, 100003, at::kDouble).to(dtype));
         const Tensor exact = at::silu(x.to(at::kDouble));
-        // Where that is a normal number of float32 and of the dtype.
+        // Only where it is a normal number of float32 and of the dtype.
         const double smallest = dtype == at::kHalf ? 6.2e-5 : 1e-36;
         const Tensor error = ((call("silu", {x})[0].to(at::kDouble) - exact) / exact).abs();
         const double worst = error.index({exact.abs() > smallest}).max().item<double>();
@@ -180,7 +180,7 @@ TEST_CASE("values that are no numbers, infinite, huge and tiny are as in PyTorch
     CHECK(call("rms_norm", {large, here(at::ones({37}))})[0].eq(0).all().item<bool>());
 }
 
-// On a GPU several blocks share such rows, and warps have unequal parts of them.
+// On a GPU several blocks share such rows, and warps get unequal parts of them.
 TEST_CASE("few rows that are long", "[isa]") {
     at::manual_seed(7);
     const std::vector<std::vector<int64_t>> shapes{{2, 4096},  {4, 5128},  {2, 11008}, {16, 8200},
@@ -200,8 +200,8 @@ TEST_CASE("few rows that are long", "[isa]") {
     }
 }
 
-// On a GPU, by how many vectors of 16 bytes a row has, threads hold other numbers of them, and
-// weights with them or not.
+// On a GPU the number of 16-byte vectors in a row decides how many a thread holds, and whether
+// weights with them.
 TEST_CASE("many rows that are long") {
     at::manual_seed(8);
     const int64_t rows = here(at::zeros({1})).is_cuda() ? 1024 : 66;
@@ -240,7 +240,7 @@ TEST_CASE("a large mean costs layer_norm no digits", "[isa]") {
     }
 }
 
-// Of a mean that float32 does not hold, the variance is about what it lacks too.
+// If float32 cannot represent the mean, the variance about it must account for the difference.
 TEST_CASE("layer_norm of a mean between two numbers") {
     for (double level : {1000.0, 1e5, 1e6})
         for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1, 512},
@@ -258,7 +258,7 @@ TEST_CASE("layer_norm of a mean between two numbers") {
         }
 }
 
-// Threads first sum about means of their own.
+// Threads first sum about their own means.
 TEST_CASE("layer_norm of rows whose parts have other means") {
     at::manual_seed(8);
     for (auto dtype : dtypes())
@@ -322,8 +322,8 @@ TEST_CASE("layer_norm of a row with huge first numbers") {
             }
 }
 
-// On a GPU threads sum about numbers of their own part. Of 100, 5000 and 12004 not all threads of a
-// warp have as many.
+// On a GPU threads sum about numbers of their own part. With 100, 5000 and 12004 the threads of a
+// warp do not all have equally many.
 TEST_CASE("layer_norm of rows whose first numbers are far from the others") {
     at::manual_seed(10);
     for (auto dtype : dtypes())
@@ -365,7 +365,7 @@ TEST_CASE("half precision equals the original to the bit nearly everywhere") {
         const Tensor x = random({256, 512}, dtype), weight = random({512}, dtype);
         for (const Formula& formula : norm_formulas()) {
             if (formula.op != "rms_norm" || formula.kinds.back() != Kind::row) continue;
-            // Nobody adds an offset in half precision.
+            // No model adds an offset in half precision.
             if (formula.numbers[1].toDouble() != 0 && !formula.numbers[2].toBool()) continue;
             const Tensor differ = formula.run({x, weight})[0] != formula.original({x, weight})[0];
             INFO(formula.numbers[1] << " " << formula.numbers[2]);

@@ -146,7 +146,7 @@ TEST_CASE("hostile locks end in an error") {
         }
         std::optional<Lock> read;
         error_of([&] { read = parse_lock(changed, "l"); });
-        // What is still accepted is written in whole kernels of the original.
+        // If it is still accepted, all its kernels are whole ones of the original.
         for (const LockedKernel& kernel : read.value_or(Lock{}).kernels) {
             const auto& all = original.kernels;
             CHECK(std::find(all.begin(), all.end(), kernel) != all.end());
@@ -173,7 +173,7 @@ TEST_CASE("lines of two states do not pass as one lock") {
     CHECK(code_of(replaced(text, std::string(40, 'a'), std::string(40, '9'))) ==
           ErrorCode::out_of_date);
     CHECK(code_of(replaced(text, "size = 123456", "size = 123457")) == ErrorCode::out_of_date);
-    // A kernel that both sides have added.
+    // A kernel that both sides of a merge have added.
     const auto begin = text.find("[[kernel]]");
     const auto end = text.find("[[kernel]]", begin + 1);
     const std::string first = text.substr(begin, end - begin);

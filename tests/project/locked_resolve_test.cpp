@@ -1,4 +1,4 @@
-// Resolving with a lock: commits and bytes are those that were locked.
+// Resolving with a lock: commits and bytes are the locked ones.
 
 #include <algorithm>
 
@@ -105,7 +105,7 @@ TEST_CASE("a changed byte is refused, whichever hash the lock has of the file") 
         world.folder.write(world.file(name), before);
         CHECK_FALSE(world.fails(manifest));
     }
-    // No digest knows of this one: the lock does.
+    // No digest covers this file, but the lock does.
     world.folder.write(world.file("metadata.json.sigstore"), "{}");
     const auto added = world.fails(manifest);
     REQUIRE(added);

@@ -63,7 +63,7 @@ TEST_CASE("every way to write a manifest can be added to") {
               "[kernels.\"c/d\"]\nversion = 1\n\n[kernels]\n\"a/b\" = 3\n"},
              {"[kernels]\n\"c/d\" = [\n  1, # one\n  2,\n]\n",
               "[kernels]\n\"c/d\" = [\n  1, # one\n  2,\n]\n\"a/b\" = 3\n"},
-             // An entry that is there changes in place.
+             // An existing entry changes in place.
              {"[kernels]\n'a/b'=1#c\n", "[kernels]\n'a/b'=3#c\n"},
              {"[kernels]\n\"a/b\" = { revision = \"x\" }\n", "[kernels]\n\"a/b\" = 3\n"},
              {"[kernels]\n\"a/b\" = '''>=1''' # c\n", "[kernels]\n\"a/b\" = 3 # c\n"},
@@ -163,7 +163,7 @@ TEST_CASE("what cannot be edited is left alone") {
 
 namespace {
 
-// A manifest in a random spelling, with what it asks for.
+// A manifest in a random spelling, with its requests.
 class RandomManifest {
 public:
     explicit RandomManifest(unsigned seed) : random_(seed), eol_(pick(4) == 0 ? "\r\n" : "\n") {}
@@ -283,7 +283,7 @@ private:
 std::map<std::string, std::vector<std::string>> kernels_of(const std::string& text) {
     const test::TempFolder folder;
     std::map<std::string, std::vector<std::string>> result;
-    // Only the table of kernels: the rest of these manifests is noise.
+    // Checks only the table of kernels: the rest of these manifests is noise.
     const base::Node root = base::parse_toml_document(text, "t");
     if (const base::Node* table = root.find("kernels")) {
         for (const auto& [name, at, value] : table->members) {

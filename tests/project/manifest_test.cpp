@@ -252,7 +252,7 @@ TEST_CASE("layers that one class is bound to are told apart by conditions") {
               std::string::npos);
         CHECK(error->details().why.find("\"A\" at ") != std::string::npos);
     }
-    // Another document's binding is one that this one overrules.
+    // This document's binding overrides that of an included one.
     project.folder.write("more.toml", "[layers.B]\nclasses = [\"m.RMSNorm\"]\n");
     CHECK(project.load("include = [\"more.toml\"]\n[layers.A]\nclasses = [\"m.RMSNorm\"]\n")
               .layers.size() == 2);

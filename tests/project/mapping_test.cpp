@@ -68,7 +68,7 @@ Mapping parse(const std::string& json) {
     return Mapping::parse(json, "/maps", "f.json");
 }
 
-// The sample with one value changed, by its place.
+// The sample with the value at `pointer` changed.
 std::optional<Error> refused(const char* pointer, const Json& value) {
     Json document = Json::parse(sample().to_json());
     document[Json::json_pointer(pointer)] = value;

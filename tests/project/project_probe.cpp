@@ -1,5 +1,6 @@
-// Answers questions about src/project and src/kernel for the tests that compare them with Python's
-// own tools: one JSON object a line on standard input, one a line on standard output.
+// Answers questions about src/project and src/kernel for the tests that compare them with the
+// Python tools (`kernels`, packaging): one JSON object per line on standard input, one on standard
+// output.
 
 #include <algorithm>
 #include <iostream>
@@ -19,7 +20,7 @@ using namespace twinkle;
 using base::Json;
 using Strings = std::vector<std::string>;
 
-// {"releases": […]}: which are one, and their order.
+// {"releases": […]}: which of them are releases, and their order.
 Json order(const Json& question) {
     std::vector<project::Release> releases;
     Json valid = Json::array();
@@ -78,7 +79,7 @@ Json write_kernels_lock(const Json& question) {
     return {{"text", project::kernels_lock_json(lock)}};
 }
 
-// {"kernels_lock": text}: what is in it, or the error.
+// {"kernels_lock": text}: its contents, or the error.
 Json read_kernels_lock(const Json& question) {
     Json locks = Json::array();
     for (const auto& kernel :
@@ -112,7 +113,7 @@ Json write_lock(const Json& question) {
     return {{"text", project::lock_toml(lock)}};
 }
 
-// {"lock": text}: the same again, or what is wrong with it.
+// {"lock": text}: the text written back, or its error.
 Json read_lock(const Json& question) {
     return {{"text",
              project::lock_toml(project::parse_lock(question["lock"].get<std::string>(), "l"))}};

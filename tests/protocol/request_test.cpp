@@ -52,7 +52,7 @@ TEST_CASE("a request arrives as it was sent") {
     CHECK(Request::parse(sent.dump()).to_json() == sent);
     const Json defaults = Request().to_json();
     CHECK(Request::parse(defaults.dump()).to_json() == defaults);
-    // Each field has a key of its own, and none is lost on the way.
+    // Each field has its own key, and none is lost on the way.
     for (const auto& [key, value] : sent.items()) {
         CHECK((key == "schema" || value != defaults.at(key)));
     }

@@ -1,4 +1,4 @@
-// Sources made to hurt: they must end in an error or a tree, in time, without a crash.
+// Hostile sources: they must give an error or a tree, in time, without a crash.
 #include "python/dump.h"
 #include "python/parser.h"
 #include "python/walk.h"

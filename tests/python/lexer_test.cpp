@@ -89,7 +89,7 @@ TEST_CASE("the lexer says why it stopped") {
     CHECK(tokenize("1_").error == "invalid number: '_' must be followed by a digit");
     CHECK(tokenize("1a").error == "invalid decimal literal");
     CHECK(tokenize("1if x else y").error.empty());
-    // The same name to Python, but another spelling: fullwidth letters.
+    // The same name to Python, but spelled in fullwidth letters.
     CHECK(tokenize("\xEF\xBD\x85val").error ==
           "identifier is not in Unicode normalization form NFKC");
 }

@@ -12,7 +12,7 @@ using namespace twinkle::python;
 
 namespace {
 
-// The dump without places, in single quotes, of the statements.
+// The dump of the statements without positions, in single quotes.
 std::string tree(std::string_view source) {
     const auto result = parse_module(source, "test.py");
     if (!result) {
@@ -168,6 +168,6 @@ TEST_CASE("errors say where and what") {
     CHECK(tree("b'\xC3\xA9'") == "test.py:1:3: bytes can only contain ASCII literal characters");
     CHECK(tree("b'a' 'b'") == "test.py:1:6: cannot mix bytes and nonbytes literals");
     CHECK(tree("f'{}'").starts_with("test.py:1:4: f-string: a valid expression is required"));
-    // The first error counts, also when a later one stops the lexer.
+    // The first error counts, even if a later one stops the lexer.
     CHECK(tree("x = = 1\n'abc").starts_with("test.py:1:5: invalid syntax"));
 }

@@ -1,5 +1,5 @@
-// What `inspect` and `resolve` say of a source without LibTorch (src/kernel) against what compiling
-// it does (src/runtime/source): the same, construct by construct.
+// `inspect` and `resolve` judge a source without LibTorch (src/kernel) as compiling it does
+// (src/runtime/source), construct by construct.
 
 #include "kernel/layers.h"
 #include "kernel/verdict.h"

@@ -177,7 +177,7 @@ Sources package_of(const std::string& forward) {
             {"layers.py", head + forward}};
 }
 
-// `forward` begins with the parameters behind self; the body is indented by eight.
+// `forward` begins with the parameters after self; the body is indented by eight.
 std::string indented(const std::string& parameters, const std::string& body) {
     std::string text = parameters + "):\n";
     std::istringstream lines(body);
@@ -201,7 +201,7 @@ c10::IValue run(const std::string& parameters, const std::string& body,
         tests::compile_onto(tests::host_module(), package_of(indented(parameters, body)), types);
     INFO(body);
     REQUIRE((compiled.method ? "" : compiled.method.error()) == "");
-    // As the caller runs it: saved and loaded.
+    // Saved and loaded, as the caller runs it.
     std::stringstream file;
     compiled.module.save(file);
     auto loaded = torch::jit::load(file);
@@ -237,7 +237,7 @@ std::string refusal(const std::string& parameters, const std::string& body,
 // The line of the first statement of forward.
 const auto first_line = 1 + std::count(head.begin(), head.end(), '\n') + 1;
 
-// `line` of the body; anywhere: where the name comes from.
+// `line` of the body; anywhere: any line, where the name comes from.
 constexpr int anywhere = -1;
 void refused(const std::string& body, const std::string& because, int line = 0) {
     const std::string reason = refusal("x", body);
@@ -323,7 +323,7 @@ TEST_CASE("layer source: types and annotations") {
               .toInt() == 5);
     refused("y: Something = None\nreturn x", "an annotation that is no type");
     refused("y = 1\nif x.dim() == 2:\n    y = 'a'\nreturn x", "previously had type int", 2);
-    // None where a tensor is due.
+    // None in the place of a tensor.
     refused("return torch.add(x, None)", "NoneType");
     refused("return F.linear(None, x)", "NoneType");
 }
@@ -399,7 +399,7 @@ TEST_CASE("layer source: an attribute that a trace may have lost is not taken fo
     const std::string lost = "return x * getattr(self, 'eps', 1.0)";
     CHECK_THAT(attempt(lost), ContainsSubstring("whether the original had eps cannot be told"));
     CHECK(attempt(lost, {{"eps", 0.5}}) == "compiled");
-    // Declared as a tensor, and those a trace keeps.
+    // Attributes declared as a tensor, and those that a trace keeps.
     CHECK(attempt("return x if getattr(self, 'weight', None) is None else x + self.weight") ==
           "compiled");
 }
@@ -456,7 +456,7 @@ TEST_CASE("layer source: conditions that are known decide what is compiled") {
                            "return x * n if n is not None else x")
                            .toTensor(),
                        x * 3));
-    // None from the site: the parameter stays, what follows from it is decided.
+    // The site passes None: the parameter stays, and conditions on it are decided.
     CHECK(torch::equal(run("x, z", "if z is not None and z.stride(0) == 1:\n    return z\nreturn x",
                            {c10::IValue()})
                            .toTensor(),
@@ -474,7 +474,7 @@ TEST_CASE("layer source: a comprehension that is unpacked gives each value its o
     same("a, b = (or_nothing(x, z) for z in [None, x])\nreturn a + b", x * 3);
     same("[a, b] = [times(z) for z in (x, x)]\nreturn a + b", x * 4);
     same("n = 3\na, b = [z * n for z in (x, 2)]\nreturn a * b", x * 18);
-    // Its variable is another one than what has that name outside.
+    // Its variable is not the outer one of the same name.
     same("z = None\na, b = [y + 1 for y in (x, x)]\nreturn a if z is None else x", x + 1);
     same("x, y = [x + 1 for x in (x, x)]\nreturn x + y", x * 2 + 2);
     same("z = None\nparts = [z + 1 for z in [x, x]]\nreturn parts[0] + parts[1]", x * 2 + 2);

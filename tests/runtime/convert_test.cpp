@@ -12,8 +12,8 @@ namespace {
 
 namespace jit = torch::jit;
 
-// As a trace in float32 has it: the cast up and the way back are the same constant, and what is
-// returned beside the result is the copy that was the same tensor then.
+// As in a float32 trace: the cast up and the one back are the same constant, and the value returned
+// beside the result is the copy that was the same tensor then.
 jit::Module norm_and_projection() {
     return tests::module_of(
         "Layer",
@@ -54,7 +54,7 @@ TEST_CASE("a model in memory is converted in place, also after it has run") {
     const at::Tensor after = model.forward({x.to(torch::kBFloat16)}).toTensor();
     CHECK(after.scalar_type() == torch::kBFloat16);
     CHECK(torch::allclose(after.to(torch::kFloat), before, 0.03, 0.03));
-    // And back: nothing is left of bfloat16.
+    // And back: no bfloat16 is left.
     kernelize_with(model, Mapping{}, in("float32"));
     const at::Tensor back = model.forward({x}).toTensor();
     CHECK(back.scalar_type() == torch::kFloat);

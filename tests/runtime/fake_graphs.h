@@ -1,6 +1,6 @@
 #pragma once
-// Captured runs on the CPU: a replay runs the model again and writes what it gives into the same
-// outputs. What can go wrong on a GPU happens on request.
+// Captured runs on the CPU: a replay runs the model again and writes its results into the same
+// outputs. Failures of a GPU happen on request.
 
 #include "runtime/replay/model_graphs.h"
 #include "torchscript.h"

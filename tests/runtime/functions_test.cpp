@@ -1,5 +1,5 @@
 // Calls of functions in scripted models, replaced through the public interface: registered
-// implementations of every kind, what is refused, and what a saved model keeps.
+// implementations of every kind, refusals, and what a saved model keeps.
 
 #include "twinkle/kernel.h"
 #include "twinkle/twinkle.h"
@@ -50,7 +50,7 @@ struct FunctionsOf : torch::jit::Resolver {
     std::string package;
 };
 
-// Functions as Python's scripted ones are saved: `my_pkg.math_ops.add`.
+// Functions in the form in which Python's scripted ones are saved: `my_pkg.math_ops.add`.
 void define(const std::shared_ptr<torch::jit::CompilationUnit>& unit, const std::string& package,
             const std::string& text) {
     const std::string prefix = "__torch__." + package;
@@ -593,7 +593,7 @@ TEST_CASE("function files that are strange are refused with a reason, or right")
 }
 
 TEST_CASE("functions that call each other very many times over") {
-    // Written out, f40 would have 2 to the power of 40 additions.
+    // Inlined, f40 would have 2 to the power of 40 additions.
     std::string text = "def f0(x: Tensor) -> Tensor:\n    return x + 1\n";
     for (int i = 1; i <= 40; ++i) {
         const std::string below = "f" + std::to_string(i - 1);
@@ -657,7 +657,7 @@ TEST_CASE("without a model, functions are pending for those that come later") {
     const auto [model, report] = kernelize(file, Mapping());
     CHECK(output(model) == 0);
     CHECK(report.count(SiteStatus::replaced) == 4);
-    // What the mapping does not replace, these functions do: nothing is said of that.
+    // These functions replace what the mapping does not: no warning of that.
     for (const std::string& warning : report.warnings) {
         INFO(warning);
         CHECK(warning.find("C++ function of this program") != std::string::npos);
@@ -672,7 +672,7 @@ namespace {
 
 constexpr const char* model_variable = "TWINKLE_TEST_MODEL";
 
-// What `read` throws; empty: nothing.
+// The message that `read` throws; empty: none.
 std::string refusal(const std::function<torch::jit::Module()>& read) {
     try {
         read();
@@ -696,10 +696,10 @@ TEST_CASE("a saved model never takes another program's C++ function for its own"
     }));
     const double value = output(one.model);
     one.model.save(file.string());
-    // The process that has registered it may load it again.
+    // The process that has registered it can load it again.
     CHECK(output(torch::jit::load(file.string())) == value);
     CHECK(output(load(file)) == value);
-    // Another one, which registers a function of that name before it loads the model.
+    // Another process registers a function of that name before it loads the model.
     ::setenv(model_variable, file.c_str(), 1);
     const std::string self = fs::read_symlink("/proc/self/exe").string();
     CHECK(std::system(("'" + self + "' '[another_program]' > '" +

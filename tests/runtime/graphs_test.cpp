@@ -34,7 +34,7 @@ struct Graphs {
         return graphs.forward(std::move(inputs), {});
     }
     at::Tensor tensor(const at::Tensor& x) { return run({x}).toTensor(); }
-    // How a model with one tensor is run three times: why the last of these was plain.
+    // Runs a model with one tensor three times; returns why the last run was plain.
     std::string reason(const at::Tensor& x = torch::ones({4})) {
         for (int i = 0; i < 3; ++i) {
             run({x});
@@ -126,7 +126,7 @@ TEST_CASE("named arguments and defaults are those of forward") {
     for (int i = 0; i < 3; ++i) {
         CHECK(at::equal(graphs.tensor(row(1)), row(2)));
         CHECK(at::equal(graphs.graphs.forward({row(1)}, {{"by", 2.0}}).toTensor(), row(2)));
-        // Another number is another graph.
+        // A different number is a different graph.
         CHECK(at::equal(graphs.graphs.forward({row(1), 3.0}, {}).toTensor(), row(3)));
         CHECK(at::equal(graphs.graphs.forward({row(1)}, {{"shift", true}}).toTensor(), row(3)));
     }
@@ -146,7 +146,7 @@ TEST_CASE("a key is what a captured run depends on") {
     CHECK(key({x}) != key({x.to(at::kHalf)}));
     CHECK(key({torch::zeros({4, 2}).t()}) != key({x}));
     CHECK(key({torch::zeros({2, 8}).slice(1, 0, 4)}) != key({x}));
-    // The stride of one row says nothing.
+    // The stride of a single row means nothing.
     CHECK(key({x.slice(0, 0, 1)}) == key({torch::zeros({4, 1}).t()}));
     CHECK(key({x, 1}) != key({x, 2}));
     CHECK(key({x, 1}) != key({x, 1.0}));
@@ -365,7 +365,7 @@ TEST_CASE("models that write into their inputs do so, uncaptured") {
         CHECK(at::equal(x, torch::full({4}, double(i + 1))));
     }
     CHECK(graphs.graphs.statistics().reasons.at("the model writes into its inputs") == 3);
-    // Nothing changes here that a comparison of the values would see.
+    // A comparison of values would not see this write.
     Graphs relu("def forward(self, x):\n    return torch.relu_(x)\n");
     CHECK(relu.reason() == "the model writes into its inputs");
 }
@@ -424,7 +424,7 @@ TEST_CASE("training, gradients and autocast run plainly") {
     for (int i = 0; i < 3; ++i) {
         const at::Tensor y = graphs.graphs.forward({x}, {}).toTensor();
         CHECK(y.requires_grad());
-        // Nothing wants a gradient here.
+        // Nothing requires a gradient here.
         CHECK(at::equal(graphs.graphs.forward({torch::ones({4})}, {}).toTensor(), y));
     }
     CHECK(graphs.graphs.statistics().replays == 2);

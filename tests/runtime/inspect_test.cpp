@@ -1,4 +1,4 @@
-// What is told of a file without loading it.
+// Descriptions of files that are not loaded.
 
 #include "runtime/graph/class_name.h"
 #include "runtime/inspect/saved_code.h"

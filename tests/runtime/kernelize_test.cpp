@@ -1,5 +1,5 @@
 // Kernelize through the public interface, with kernels made of Python text: selection, conditions,
-// classes set apart, reports. The bundled kernels and real models are driven from tests/cli.
+// separated classes, reports. tests/cli drives the bundled kernels and real models.
 
 #include "runtime/scripted.h"
 #include "twinkle/twinkle.h"

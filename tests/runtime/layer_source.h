@@ -42,7 +42,7 @@ struct CompiledLayer {
     tl::expected<torch::jit::Function*, std::string> method;
 };
 
-// These types for the layer's first parameters.
+// The types of the layer's first parameters.
 inline runtime::LayerSignature signature_of(runtime::KernelPackage& package,
                                             const std::string& layer,
                                             const std::vector<c10::TypePtr>& types) {

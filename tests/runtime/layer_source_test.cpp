@@ -1,5 +1,5 @@
-// Layer source compiled onto a saved class: what compiles computes the same, what does not is
-// refused with file, line and construct, and leaves the class as it was.
+// Layer source compiled onto a saved class: it either computes the same, or is refused with file,
+// line and construct, and leaves the class as it was.
 
 #include "runtime/scripted.h"
 

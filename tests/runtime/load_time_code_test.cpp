@@ -1,4 +1,4 @@
-// What LibTorch runs while it reads a model is found in the model's text.
+// Finds, in a model's text, the code that LibTorch runs while it reads the model.
 
 #include "runtime/model/load_time_code.h"
 #include "runtime/model/io_operators.h"
@@ -74,7 +74,7 @@ TEST_CASE("calls are followed by their names") {
                         "class Other(Module):\n  def step(self: __torch__.pkg.Other,\n"
                         "    x: Tensor) -> NoneType:\n    torch.save(x, \"/x\")\n    return None\n")
                     .empty());
-    // What operators call has no name where it is called.
+    // The code does not name the methods that operators call.
     CHECK_FALSE(problem("pass",
                         "class Other:\n  def __add__(self: __torch__.pkg.Other,\n"
                         "    x: Tensor) -> NoneType:\n    torch.save(x, \"/x\")\n    return None\n")

@@ -93,7 +93,7 @@ TEST_CASE("a declared operator has the facts that a child has said, and takes a 
     const auto known = known_facts({"twinkle_declared::copy", ""});
     REQUIRE(known);
     CHECK((known->cpu && !known->cuda));
-    // Declared for another machine, nothing is known.
+    // For operators declared for another machine, nothing is known.
     twinkle::MappedKernel elsewhere = kernel;
     elsewhere.op_namespace = "twinkle_elsewhere";
     elsewhere.operators = {{"copy", "copy(Tensor x) -> Tensor"}};

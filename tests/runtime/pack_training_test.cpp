@@ -26,7 +26,7 @@ namespace {
 const std::filesystem::path examples =
     std::filesystem::path(TWINKLE_SOURCE_DIR) / "examples/tiny-llama";
 
-// What `twinkle resolve` makes of the examples' manifest.
+// The mapping that `twinkle resolve` makes of the examples' manifest.
 const Mapping& example_mapping() {
     static const Mapping mapping = [] {
         const tests::Folder folder;
@@ -46,7 +46,7 @@ Kernelized trained(const std::string& name) {
     return kernelize(examples / (name + ".pt"), example_mapping(), options);
 }
 
-// One run, which TorchScript need not optimize further runs for.
+// A single run: TorchScript need not optimize for further ones.
 Gradients once(const torch::jit::Module& model, const Inputs& inputs) {
     const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
     return gradients_of(model, "forward", inputs);

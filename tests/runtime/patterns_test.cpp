@@ -1,5 +1,5 @@
-// Patterns in models that are made to break them: through the public interface, and how much may be
-// looked for.
+// Patterns in models that are designed to break them: through the public interface, and limits of
+// the search.
 
 #include "runtime/patterns/pattern_sites.h"
 #include "twinkle/twinkle.h"
@@ -78,7 +78,7 @@ TEST_CASE("a C++ function stands for a formula, wherever it is computed", "[patt
         "        x = self.inner(x, self.weight, 2.0)\n"
         "    return x\n");
     const Report report = kernelized(model, with_gate(registry));
-    // (x * y) * scale is another order of rounding than scale * (y * x), and is the same.
+    // (x * y) * scale rounds in another order than scale * (y * x), and counts as the same.
     REQUIRE(report.sites.size() == 1);
     CHECK(report.sites[0].site == "inner:twinkle_patterns.gate");
     CHECK(report.sites[0].kind == "pattern");

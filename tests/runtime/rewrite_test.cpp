@@ -174,7 +174,7 @@ TEST_CASE("a marker survives saving and freezing, and is read back") {
         CHECK(found[0].build_id == kernel.build_id);
     };
     check(model, "marked.pt");
-    // A model that is read loads its kernels, and nobody has this one.
+    // Reading a model loads its kernels, and this one does not exist.
     CHECK_THROWS_WITH(reloaded(model), ContainsSubstring("needs the kernel org/name@1"));
     const NoKernelLoading as_asked;
     check(reloaded(model), "again.pt");

@@ -1,4 +1,5 @@
-// Inputs in other sizes: what varies together, and that values stay those which were given.
+// Inputs in other sizes: which dimensions vary together, and that values are taken from the given
+// ones.
 
 #include "runtime/verify/size_variants.h"
 
@@ -12,7 +13,7 @@ using namespace twinkle::runtime;
 
 namespace {
 
-// The names of what is tried, each once.
+// The names of the variants, each once.
 std::vector<std::string> names(const Inputs& given) {
     std::vector<std::string> found;
     for (const SizeVariant& variant : size_variants(given)) {
@@ -46,7 +47,7 @@ TEST_CASE("one row of token ids is tried in other batches and lengths") {
     const at::Tensor longer = tensor(first_of(given, "batch 3"), 0);
     CHECK(longer.sizes() == at::IntArrayRef({3, 8}));
     CHECK(longer.ge(10).logical_and(longer.lt(18)).all().item<bool>());
-    // What reads the first row for all of them must give something else.
+    // A kernel that reads the first row for all of them must give another result.
     CHECK_FALSE(longer[0].equal(longer[1]));
     CHECK_FALSE(longer[1].equal(longer[2]));
     CHECK(tensor(first_of(given, "length 3"), 0).equal(at::arange(10, 13).reshape({1, 3})));
@@ -104,14 +105,14 @@ TEST_CASE("what is as wide as it is long may be meant by its second dimension al
 }
 
 TEST_CASE("no row of a mask comes to hide everything") {
-    // Filled from the left: the last places are those that are not hidden.
+    // Padded on the left: only the last places are not hidden.
     Inputs given{{at::arange(8).reshape({1, 8})}, {}};
     const at::Tensor mask = at::tensor({0, 0, 0, 0, 1, 1, 1, 1}, at::kLong).reshape({1, 8});
     given.named["mask"] = mask;
     Inputs changed = first_of(given, "length 2");
     CHECK(changed.named.at("mask").toTensor().equal(at::ones({1, 2}, at::kLong)));
     CHECK(tensor(changed, 0).equal(at::tensor({6, 7}, at::kLong).reshape({1, 2})));
-    // The same as numbers that are added.
+    // The same as an additive mask.
     given.named["mask"] =
         at::zeros({1, 1, 1, 8}).masked_fill(mask.reshape({1, 1, 1, 8}) == 0, -3.4e38);
     changed = first_of(given, "length 2");

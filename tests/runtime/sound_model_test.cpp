@@ -1,4 +1,4 @@
-// What is refused of a saved model before LibTorch, which trusts it, gets to read it.
+// Saved models that are refused before LibTorch, which trusts them, reads them.
 
 #include "runtime/model/valid_code.h"
 #include "runtime/model/valid_pickle.h"
@@ -68,7 +68,7 @@ TEST_CASE("pickles that would not stay within their bytes are refused") {
     CHECK(problem(pickle("?")).find("instruction that no model has") != std::string::npos);
     CHECK(problem(pickle(times("(", 600) + times("t", 600))).find("nested") != std::string::npos);
     CHECK(problem(pickle("K\x01" + times("\x85", 600))).find("nested") != std::string::npos);
-    // Deep only through what was remembered.
+    // Deep only by way of memoized values.
     std::string chain = "]q" + std::string(1, '\0');
     for (int i = 1; i < 250; ++i) {
         chain += "]q" + std::string(1, static_cast<char>(i)) + "h" +

@@ -1,4 +1,4 @@
-// What may be said of times, and how contestants take turns. No time is asserted.
+// Conclusions from times, and the turns of contestants. Asserts no time.
 
 #include "runtime/verify/timing.h"
 #include "runtime/scripted.h"
@@ -86,7 +86,7 @@ TEST_CASE("contestants take turns and each is first as often as the others") {
     for (const char name : {'a', 'b', 'c'}) {
         contestants.emplace_back([&order, name] {
             order += name;
-            // Longer than the clock can tell, so that one run is a sample.
+            // Longer than the clock's resolution, so that one run is a sample.
             const auto start = std::chrono::steady_clock::now();
             while (std::chrono::steady_clock::now() - start < std::chrono::microseconds(100)) {
             }

@@ -1,5 +1,5 @@
-// What is allowed beside the original's own error: what two right orders of summation differ by,
-// and no more.
+// Errors allowed beside the original's own: the difference that two correct orders of summation may
+// have, and no more.
 
 #include "runtime/scripted.h"
 #include "runtime/verify/comparison.h"
@@ -20,7 +20,7 @@ std::int64_t terms_of(const std::string& code, std::vector<c10::IValue> inputs) 
     return longest_reduction([&] { model.forward(std::move(inputs)); });
 }
 
-// As a plain loop computes it: the worst order of summation that there is.
+// A plain loop: the worst order of summation.
 at::Tensor one_by_one(const at::Tensor& x, float epsilon) {
     at::Tensor result = x.clone();
     for (std::int64_t row = 0; row < x.size(0); ++row) {
@@ -68,7 +68,7 @@ TEST_CASE("the longest sum of a computation is found") {
               at::layer_norm(at::rand({40, 5, 7}), {7}, at::ones({7}), bias)
                   .backward(at::ones({40, 5, 7}));
           }) == 200);
-    // Of this run only.
+    // The result is of this run only.
     CHECK(longest_reduction([] {}) == 1);
     CHECK_THROWS(longest_reduction([] { throw std::runtime_error("x"); }));
     CHECK(longest_reduction([] {}) == 1);
@@ -101,7 +101,8 @@ TEST_CASE("sums in another order are right, a wrong epsilon or a lost row is not
             }
         }
     }
-    // As it was before: the last bit of a community kernel, 1.4e-7 where 1.3e-7 was allowed.
+    // The case that failed before: the last bit of a community kernel, 1.4e-7 where 1.3e-7 was
+    // allowed.
     const at::Tensor reference = at::full({8, 64}, 1.75, at::kDouble);
     const at::Tensor exact = reference.to(at::kFloat);
     const at::Tensor off = exact + 0x1p-22F;  // two bits
@@ -109,7 +110,7 @@ TEST_CASE("sums in another order are right, a wrong epsilon or a lost row is not
     CHECK_FALSE(compare(off, exact, reference, Norm::largest, tolerance).problem.empty());
     tolerance.summed = 64;
     CHECK(compare(off, exact, reference, Norm::largest, tolerance).problem.empty());
-    // What is rounded to half precision allows no more than before: sums are in float32.
+    // Results rounded to half precision get no more tolerance than before: sums are in float32.
     const at::Tensor half = reference.to(at::kHalf);
     tolerance.summed = 4096;
     CHECK_FALSE(compare(half * 1.002, half, reference, Norm::largest, tolerance).problem.empty());

@@ -1,5 +1,5 @@
-// What tracing does to a module, one case each, as graphs: attributes lost, parameters passed,
-// tuples flattened, outputs dropped. Whole traced models are driven from tests/cli.
+// The effects of tracing on a module, one case each, as graphs: attributes lost, parameters passed,
+// tuples flattened, outputs dropped. tests/cli drives whole traced models.
 
 #include "runtime/graph/passed_parameters.h"
 #include "runtime/layers/lost_attributes.h"
@@ -66,7 +66,7 @@ TEST_CASE("an epsilon is found in every form of an RMSNorm") {
         CHECK(lost.at("variance_epsilon").toDouble() == 0.25);
         CHECK(lost.at("eps").toDouble() == 0.25);
     }
-    // Added to the root, it is another epsilon; and pow(…, 2) is no root.
+    // Added to the root instead, it is no epsilon of this kind; and pow(…, 2) is no root.
     CHECK(lost_in(mean_and_epsilon + "  %r : Tensor = aten::pow(%a, %two)\n  return (%r)\n")
               .values.empty());
     CHECK(lost_in("  %s : Tensor = aten::sqrt(%x)\n  %r : Tensor = aten::add(%s, %eps, %one)\n"
@@ -96,7 +96,7 @@ TEST_CASE("arguments of the one operator of a module are its attributes") {
     CHECK(lost.at("padding").toIntVector() == std::vector<std::int64_t>{-1});
     CHECK(lost.at("groups").toInt() == 2);
     CHECK(lost.at("bias").isNone());
-    // Where the module does more than that, they might be those of something else.
+    // If the module does more than that, they might belong to something else.
     CHECK(lost_in("  %x : Tensor = aten::relu(%x)\n" + convolution + "  return (%y)\n")
               .values.empty());
     CHECK(lost_in(convolution + "  %z : Tensor = aten::relu(%y)\n  return (%z)\n").values.empty());
@@ -139,7 +139,7 @@ def forward(self, x):
     CHECK(passed.of(torn, "forward").empty());
     CHECK(passed.of(holder, "forward").empty());
 
-    // The layer knows nothing of it, and reads self.weight.
+    // The layer ignores it, and reads self.weight.
     const auto layer = R"(
 import torch.nn as nn
 class Layer(nn.Module):
@@ -174,7 +174,7 @@ graph(%self, %argument_1 : Tensor, %cos : Tensor, %sin : Tensor, %mask : Tensor)
     CHECK(fitted->arguments[1].inputs == std::vector<std::size_t>{2, 3});
     CHECK(fitted->arguments[1].type->kind() == c10::TypeKind::TupleType);
     CHECK(fitted->arguments[2].name == "mask");
-    // Which of the two optional ones was dropped is not guessed.
+    // Does not guess which of the two optional ones was dropped.
     const LayerParameter scale{"scale", true, {}};
     const auto unclear = fit(*graph, {x, positions, cache, scale}, {});
     REQUIRE_FALSE(unclear);

@@ -1,5 +1,5 @@
-// An autograd.Function of a kernel as a node of autograd: the gradients of the original, whatever
-// its ctx keeps, after save and load, in several threads; and what is refused.
+// A kernel's autograd.Function as a node of autograd: the gradients of the original, whatever its
+// ctx keeps, after save and load, in several threads; and refusals.
 
 #include "runtime/model/model_file.h"
 #include "runtime/scripted.h"
@@ -19,7 +19,7 @@ using namespace twinkle;
 
 namespace {
 
-// y = x² * weight * eps, the sums of which have simple gradients.
+// y = x² * weight * eps, whose sums have simple gradients.
 const std::string original = R"(
 def forward(self, x):
     return x * x * self.weight * self.eps
@@ -38,7 +38,7 @@ std::string layer(const std::string& call) {
            call + "\n";
 }
 
-// The body of a Function whose forward and backward are given, and the layer that applies it.
+// The body of a Function with forward and backward, and the layer that applies it.
 const std::string square = R"(
 class Square(torch.autograd.Function):
     @staticmethod
@@ -144,7 +144,7 @@ const std::string apply_square = layer("Square.apply(x, self.weight, self.eps)")
 
 TEST_CASE("an autograd.Function gives the gradients of the original") {
     check_trains(square + apply_square);
-    // However it is named, and called through other functions.
+    // Named in any way, and called through other functions.
     check_trains("class Base(Function):\n    pass\n" +
                  std::string(square).replace(square.find("torch.autograd.Function"), 23, "Base") +
                  "times = Square.apply\ndef through(x, w, f):\n    return times(x, w, f)\n" +
@@ -164,7 +164,7 @@ TEST_CASE("what a ctx keeps comes back in backward") {
                  "        z = ctx.saved_tensors[3]\n"
                  "        gx = 2 * z / ctx.saved_tensors[0]\n"
                  "        return g * gx, (g * ctx.saved_tensors[2]).sum(0), None\n"));
-    // A number, a flag, a list, a size, and tensors that are no saved tensors.
+    // A number, a flag, a list, a size, and tensors that are not saved by save_for_backward.
     check_trains(
         function("        ctx.set = (f, True)\n        ctx.sizes = [1, 2]\n"
                  "        ctx.shape = x.shape\n        ctx.pair = (x, [w, w])\n"
@@ -173,7 +173,7 @@ TEST_CASE("what a ctx keeps comes back in backward") {
                  "        k = ctx.sizes[1] if flag else 0\n"
                  "        assert ctx.out.shape[0] == ctx.shape[0]\n"
                  "        return g * k * x * ws[1] * f, (g * x * x * f).sum(0), None\n"));
-    // Nothing at all; ctx handed on.
+    // Nothing at all; ctx passed on.
     check_trains("def keep(ctx, x):\n    return x * ctx.f\n" +
                  function("        ctx.f = f\n        ctx.save_for_backward(x, w)\n"
                           "        return keep(ctx, x) * x * w\n",
@@ -349,7 +349,7 @@ TEST_CASE("a graph is kept on request, used up otherwise, and never differentiat
     CHECK_THROWS_WITH(torch::autograd::grad({forward()}, {x}, {}, std::nullopt,
                                             /*create_graph=*/true),
                       ContainsSubstring("Square is a kernel's own and cannot be"));
-    // What is saved must not change until then.
+    // Saved tensors must not change until backward.
     const at::Tensor y = x * 1;
     loss = made.model.forward({y}).toTensor().sum();
     y.detach().mul_(2);
@@ -424,7 +424,7 @@ class Fn(Function):
     CHECK(saves_a_node(kernelized(square + apply_square).model));
 }
 
-// Flags that are known where apply is called decide what forward returns and what backward does.
+// Flags known at apply decide what forward returns and what backward does.
 const std::string flagged = R"(
 class Flagged(Function):
     @staticmethod
@@ -522,8 +522,8 @@ TEST_CASE("a Function that cannot be a node is refused with its place, and the o
 
 namespace {
 
-// Registered as kernels register theirs: for the CPU, catch-all, and into an output; none of them
-// knows a gradient.
+// Registered like operators of kernels: for the CPU, catch-all, and into an output; none of them
+// has a gradient.
 at::Tensor half(const at::Tensor& x) {
     return x.detach() * 0.5;
 }
@@ -568,7 +568,7 @@ TEST_CASE("operators without an autograd kernel are refused in training, but for
                         "    ops.half_out(out, x)\n    return out\n" +
                         layer("into(x)")),
                ContainsSubstring("twinkle_training_test::half_out has no autograd kernel"));
-    // An overload that is made of differentiable operators.
+    // An overload composed of differentiable operators.
     check_trains(halves + layer("ops.half(x, 2.0) * x * self.weight * self.eps"));
     CHECK(
         kernelized(halves + layer("ops.half(x)"), "inference").report.count(SiteStatus::replaced) ==

@@ -1,4 +1,4 @@
-// What verification rests on: the comparison, the child process, the recorded calls, the double
+// The parts of verification: the comparison, the child process, the recorded calls, the double
 // reference.
 
 #include "runtime/model/inputs.h"
@@ -140,7 +140,7 @@ TEST_CASE("calls are recorded as they were, before the site changes its inputs")
     REQUIRE(calls.at("").size() == 2);
     CHECK(torch::equal(calls.at("")[0].inputs[0].toTensor(), torch::zeros({2})));
     CHECK(torch::equal(calls.at("")[1].inputs[0].toTensor(), torch::ones({2})));
-    // Another run is recorded by itself, also after one that failed.
+    // Another run is recorded separately, also after one that failed.
     CHECK_THROWS(recorder.record(2, [](torch::jit::Module& module) {
         module.forward({torch::zeros({2})});
         throw std::runtime_error("x");

@@ -1,5 +1,5 @@
 #pragma once
-// How the generated cases are made: a right signature, with one change.
+// Makes the generated cases: a correct signature with one change.
 
 #include <functional>
 #include <string>

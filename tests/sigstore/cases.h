@@ -1,5 +1,5 @@
 #pragma once
-// Signatures, right and wrong in one way each, with what must come of them.
+// Signatures, correct or wrong in one way each, with the expected outcome.
 
 #include <optional>
 #include <string>
@@ -19,7 +19,7 @@ struct SignatureCase {
     std::string identity = default_identity;
     std::string issuer = default_issuer;
     std::string key;  // PEM of a public key, in place of an identity
-    // sigstore-python 4.5.1 says otherwise, and why; empty: it says the same.
+    // Why sigstore-python 4.5.1 decides otherwise; empty: it agrees.
     std::string reference_differs;
 };
 

@@ -1,5 +1,5 @@
-// The public conformance suite, where it lies beside the repository; TWINKLE_CONFORMANCE names
-// another place. tests/cli runs the same cases through the program.
+// The public conformance suite, if it is beside the repository or at TWINKLE_CONFORMANCE. tests/cli
+// runs the same cases through the program.
 #include <cstdlib>
 #include <filesystem>
 

@@ -1,6 +1,6 @@
 #pragma once
 // A Sigstore of our own: a certificate authority, a certificate log, Rekor v1 and v2, and a
-// timestamp authority. It signs what a test wants, rightly or with one mistake.
+// timestamp authority. It signs for tests, correctly or with one mistake.
 
 #include <functional>
 #include <optional>

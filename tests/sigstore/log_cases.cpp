@@ -1,4 +1,4 @@
-// What an entry of a log can be wrong in.
+// Mistakes in a log's entry.
 #include "base/base64.h"
 #include "case_maker.h"
 

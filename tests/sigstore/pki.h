@@ -45,10 +45,10 @@ struct CertificateSpec {
     std::vector<Extension> extensions = {};
 };
 
-// What of a certificate is signed, without certificate timestamps, and how to add them.
+// The signed part of a certificate, without certificate timestamps, and how to add them.
 class MadeCertificate {
 public:
-    // Without issuer it signs itself.
+    // Without an issuer it is self-signed.
     static MadeCertificate make(const CertificateSpec& spec, const SigningKey& key,
                                 const MadeCertificate* issuer, const SigningKey& issuer_key);
 

@@ -8,7 +8,7 @@
 
 namespace twinkle::test {
 
-// A response in DER: `message` was there at `time`, says the authority with this certificate.
+// A response in DER: the authority with this certificate says that `message` existed at `time`.
 std::string make_timestamp(std::string_view message, Time time, const MadeCertificate& authority,
                            const SigningKey& key, bool with_certificate);
 

@@ -1,4 +1,4 @@
-// Every generated case comes out as it must, for the reason that it must.
+// Every generated case has the expected outcome, for the expected reason.
 #include "sigstore/verify.h"
 
 #include "cases.h"
@@ -20,7 +20,7 @@ Verified verify_case(const SignatureCase& one) {
     return verify(bundle, artifact, root, signed_by(one.identity, one.issuer));
 }
 
-// "accepted", the reason of a refusal, or what else was thrown.
+// "accepted", the reason of a refusal, or any other exception.
 std::string outcome(const SignatureCase& one) {
     try {
         const auto verified = verify_case(one);

@@ -74,7 +74,7 @@ TEST_CASE("the place it was built with, else the active environment") {
     on.wheel("built", "2.13.0");
     on.runtime.torch_lib = on.folder / "built/lib";
     CHECK(on.found() == on.folder / "built/lib");
-    // It was replaced by another version since.
+    // Another version has replaced it since.
     on.folder.write("built/version.py", "__version__ = '2.14.0'\n");
     CHECK(on.found() == on.folder / ("venv" + packages + "/lib"));
 }

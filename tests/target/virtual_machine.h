@@ -1,5 +1,5 @@
 #pragma once
-// A machine made of facts, for decisions about machines that are not there.
+// A machine made of facts, for decisions about machines that do not exist.
 
 #include <map>
 

@@ -1,10 +1,10 @@
 #pragma once
-// The 16-bit floating point types as they lie in memory.
+// The 16-bit floating point types as stored in memory.
 
 #include <cstddef>
 #include <cstdint>
 
-// A formula that the CPU's loops and CUDA kernels share.
+// Marks a formula that the CPU's loops and CUDA kernels share.
 #ifdef __CUDACC__
 #define PACK_ANYWHERE __host__ __device__
 #else

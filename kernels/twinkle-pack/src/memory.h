@@ -1,18 +1,18 @@
 #pragma once
-// How large results are best written.
+// How to write large results.
 
 #include <cstdint>
 
 namespace twinkle_pack {
 
 // A large result is fresh memory: the first write of each 4 KiB page is a page fault, which costs
-// more than the computation. As NumPy does, ask for pages of 2 MiB; where the system gives none,
+// more than the computation. Requests pages of 2 MiB, as NumPy does; if the system gives none,
 // nothing changes.
 void prefer_huge_pages(void* memory, int64_t bytes);
 
-// Whether an operator that moves so many bytes stores past the cache: where they do not fit in it,
-// reading the result's old contents first is wasted. TWINKLE_PACK_CACHE overrides the size of the
-// last cache (bytes).
+// Whether an operator that moves so many bytes bypasses the cache with its stores: if they do not
+// fit, reading the result's old contents first is wasted. TWINKLE_PACK_CACHE overrides the size of
+// the last cache (bytes).
 bool exceeds_cache(int64_t bytes_moved);
 
 }  // namespace twinkle_pack

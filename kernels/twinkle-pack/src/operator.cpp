@@ -1,4 +1,4 @@
-// How results lie in memory, and what must be copied to be read.
+// The memory layout of results, and which inputs must be copied to be read.
 #include "operator.h"
 
 #include <utility>
@@ -6,7 +6,7 @@
 namespace twinkle_pack {
 namespace {
 
-// 1: b belongs outside of a, -1: as they are, 0: nothing tells.
+// 1: b belongs outside of a, -1: the order is right, 0: undecided.
 int must_swap(const View& view, int a, int b) {
     if (view.sizes[a] == 1 || view.sizes[b] == 1) return 0;
     if (view.strides[a] == 0 || view.strides[b] == 0) return 0;

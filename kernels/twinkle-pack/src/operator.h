@@ -1,6 +1,6 @@
 #pragma once
-// An operator, as both registrations see it: a schema, a plan (throws std::runtime_error for what
-// it does not compute; tells the results to allocate), and the computation.
+// An operator, for both ways of registration: a schema, a plan (throws std::runtime_error for
+// inputs that it does not support; lists the results to allocate), and the computation.
 
 #include <cstdint>
 
@@ -23,10 +23,10 @@ struct Order {
     int at[most_dims];
 
     static Order identity(int64_t dims);
-    // That of the strides, as PyTorch's elementwise operators allocate their results: a transposed
-    // tensor gives a transposed result.
+    // The order of the strides, in which PyTorch's elementwise operators allocate results: a
+    // transposed tensor gives a transposed result.
     static Order of(const View& view);
-    // The same, unless the last dimension would not be the innermost: then the identity.
+    // The same, or the identity if the last dimension would not be the innermost.
     static Order keeping_rows(const View& view);
 };
 
@@ -40,9 +40,9 @@ struct Plan {
     Order order;
     Result results[most_results];
 
-    // A result of this shape, dense in memory, its dimensions in `order`.
+    // Adds a result of this shape, dense in memory, its dimensions in `order`.
     void add(const View& shape, DType dtype);
-    // A result of another last size.
+    // Adds a result with another last size.
     void add_with_last(const View& shape, int64_t last, DType dtype);
     void add_row(int64_t size, DType dtype);
 
@@ -59,13 +59,13 @@ struct Operator {
     const char* schema;     // whole, so that who reads the library's strings finds it
     const char* arguments;  // a letter each: t tensor, o optional tensor, f float, b bool
     void (*plan)(const char* name, const Inputs& inputs, Plan& plan);
-    // Inputs that are readable, results as planned.
+    // `inputs` must be readable in place, `results` as planned.
     void (*compute)(const Inputs& inputs, const Plan& plan, void* const* results,
                     ParallelFor parallel);
 };
 
-// Whether an input cannot be read where it lies: the caller passes a copy that is dense, its
-// dimensions in the plan's order (if it has as many as that; a tensor of fewer is made contiguous).
+// Whether an input cannot be read in place: the caller passes a dense copy, its dimensions in the
+// plan's order (if it has as many; a tensor of fewer is made contiguous).
 bool must_copy(const View& input, const Plan& plan);
 // The strides of such a copy.
 void dense_strides(const View& input, const Plan& plan, int64_t* strides);

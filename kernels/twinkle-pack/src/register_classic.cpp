@@ -71,7 +71,7 @@ private:
     }
 };
 
-// On the meta device shape and dtype are told alone.
+// The meta device needs only shape and dtype.
 void boxed(const c10::OperatorHandle& handle, c10::Stack* stack) {
     const std::string& name = handle.schema().name();
     const Operator& op = twinkle_pack::find_operator(name.c_str() + name.find("::") + 2);

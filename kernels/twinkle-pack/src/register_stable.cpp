@@ -3,7 +3,7 @@
 // directly: the C++ header torch/csrc/stable/library.h needs a newer libstdc++ than manylinux_2_28
 // has.
 //
-// TWINKLE_PACK_CUDA: for CUDA devices too. TWINKLE_PACK_ON_HOST: the CUDA kernels in place of the
+// TWINKLE_PACK_CUDA: also for CUDA devices. TWINKLE_PACK_ON_HOST: the CUDA kernels instead of the
 // CPU's, for tests without a GPU.
 #include <torch/csrc/stable/c/shim.h>
 #include <torch/headeronly/version.h>
@@ -23,7 +23,7 @@
 #endif
 
 #ifdef TWINKLE_PACK_CUDA
-// In LibTorch's headers for builds with a CUDA toolkit only.
+// LibTorch's headers declare it only in builds with a CUDA toolkit.
 extern "C" AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device, void** stream);
 #endif
 
@@ -92,7 +92,7 @@ private:
     std::unique_ptr<AtenTensorOpaque, DeleteTensor> handle_;
 };
 
-// What a StableIValue holds: a tensor's handle, or the bytes of a double.
+// A StableIValue holds a tensor's handle, or the bytes of a double.
 Tensor take_tensor(StableIValue value) {
     return Tensor(std::bit_cast<AtenTensorHandle>(value));
 }
@@ -101,7 +101,7 @@ StableIValue give_tensor(Tensor tensor) {
     return std::bit_cast<StableIValue>(tensor.release());
 }
 
-// An optional tensor comes as a pointer to its handle, which the callee deletes; null for none.
+// An optional tensor is a pointer to its handle, which the callee deletes; null for none.
 Tensor take_optional(StableIValue value) {
     const std::unique_ptr<StableIValue> inner(std::bit_cast<StableIValue*>(value));
     return inner ? take_tensor(*inner) : Tensor();
@@ -141,7 +141,7 @@ struct Arguments {
         }
     }
 
-    // Dense copies in place of what the operator cannot read as it lies.
+    // Replaces inputs that the operator cannot read in place by dense copies.
     void make_readable(const Plan& plan) {
         for (int i = 0; i < twinkle_pack::most_tensors; ++i) {
             const View strided = inputs.tensors[i];
@@ -167,7 +167,7 @@ struct Arguments {
 }
 
 #if defined(TWINKLE_PACK_CUDA) || defined(TWINKLE_PACK_ON_HOST)
-// Makes a device the current one while it lives.
+// Makes a device current during its lifetime.
 class DeviceGuard {
 public:
     explicit DeviceGuard(std::pair<int32_t, int32_t> device) {
@@ -184,7 +184,7 @@ private:
     DeviceGuardHandle guard_ = nullptr;
 };
 
-// A GPU reads no element at an address that its size does not divide.
+// A GPU cannot read an element at an address that is not a multiple of its size.
 void check_addresses(const Operator& op, const Inputs& inputs) {
     for (const View& view : inputs.tensors) {
         if (!view.is_there() || view.elements() == 0) continue;
@@ -228,7 +228,7 @@ void compute(const Operator& op, Arguments& arguments, const Plan& plan, void* c
 }
 #endif
 
-// On the meta device shape and dtype are told alone.
+// The meta device needs only shape and dtype.
 void call(const Operator& op, StableIValue* stack) {
     Arguments arguments(op, stack);
     Plan plan;
@@ -247,13 +247,13 @@ void call(const Operator& op, StableIValue* stack) {
     for (int i = 0; i < plan.result_count; ++i) stack[i] = give_tensor(std::move(results[i]));
 }
 
-// A boxed kernel knows its arguments alone, so each operator has one of its own.
+// A boxed kernel gets only its arguments, so each operator has one of its own.
 template <int index>
 void boxed(StableIValue* stack, uint64_t, uint64_t) {
     call(twinkle_pack::operators()[index], stack);
 }
 
-// Registered while this object lives, that is, while the library is loaded.
+// Registered during its lifetime, that is, while the library is loaded.
 class Registration {
 public:
     Registration() {

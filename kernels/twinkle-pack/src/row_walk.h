@@ -1,6 +1,6 @@
 #pragma once
-// The rows of several tensors of one shape, walked together. A row is what lies in the dimension
-// that is the innermost in memory.
+// Walks the rows of several tensors of one shape together. A row lies along the dimension that is
+// innermost in memory.
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace twinkle_pack {
 
-// Where a tensor's elements lie.
+// The address and layout of a tensor's elements.
 struct Placed {
     const void* data;
     const int64_t* strides;  // in elements
@@ -23,7 +23,7 @@ inline Placed placed(const Result& result, void* data) {
     return {data, result.strides, twinkle_pack::element_size(result.dtype)};
 }
 
-// Dimensions in which all tensors go on without a gap are joined.
+// Merges dimensions that are contiguous in all tensors.
 template <int count>
 struct RowShape {
     struct Dim {
@@ -31,7 +31,7 @@ struct RowShape {
         int64_t step[count];  // in bytes
     };
 
-    // `joined`: also the rows themselves, where they follow each other: one long row.
+    // `joined`: merges the rows, too, if they are contiguous: one long row.
     RowShape(const int64_t* sizes, const Order& order, const Placed (&tensors)[count],
              bool joined) {
         for (int k = 0; k < count; ++k) {
@@ -117,11 +117,11 @@ private:
     int64_t index_[most_dims];
 };
 
-// Less work than this is not worth waking another thread (elements; found by measuring).
+// Less work than this is not worth waking another thread (elements; measured).
 constexpr int64_t grain_elements = 16384;
 
-// Calls `row(at, next)` for each row: where it begins in each tensor, and where the next one does
-// (the same for a thread's last).
+// Calls `row(at, next)` for each row: its address in each tensor, and that of the next one (the
+// same for a thread's last).
 template <int count, class Row>
 void for_each_row(const RowShape<count>& shape, ParallelFor parallel, const Row& row) {
     struct Work {
@@ -145,7 +145,7 @@ void for_each_row(const RowShape<count>& shape, ParallelFor parallel, const Row&
     parallel(shape.rows, grain > 0 ? grain : 1, Work::run, &work);
 }
 
-// Calls `piece(at, n)` for pieces of rows, so that threads share long ones too; `done()` after a
+// Calls `piece(at, n)` for pieces of rows, so that threads also share long rows; `done()` after a
 // thread's last.
 template <int count, class Piece, class Done>
 void for_each_piece(const RowShape<count>& shape, ParallelFor parallel, const Piece& piece,
@@ -161,7 +161,7 @@ void for_each_piece(const RowShape<count>& shape, ParallelFor parallel, const Pi
             RowWalk<count> walk(work.shape, begin / work.pieces);
             int64_t i = begin;
             while (i < end) {
-                // All pieces of a row that are this thread's go in one call.
+                // This thread's pieces of a row go in one call.
                 const int64_t first = i % work.pieces;
                 const int64_t left = end - i < work.pieces - first ? end - i : work.pieces - first;
                 const int64_t from = first * work.length;

@@ -1,5 +1,5 @@
 #pragma once
-// What the computing code knows of a tensor. Nothing in this folder but register_*.cpp includes
+// A tensor as the computing code sees it. Only register_*.cpp in this folder includes
 // LibTorch.
 
 #include <cstdint>

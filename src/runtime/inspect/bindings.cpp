@@ -24,7 +24,7 @@ std::string last_part(const std::string& name) {
     return name.substr(name.rfind('.') + 1);
 }
 
-// "layers.py:12: …" → "layers.py:12"
+// Cuts "layers.py:12: …" to "layers.py:12".
 std::string place_in(const std::string& because) {
     const auto py = because.find(".py:");
     if (py == std::string::npos || because.find(' ') < py) {
@@ -62,7 +62,7 @@ private:
     std::size_t bound_by_name_ = 0;  // the last so many layers of the mapping
     std::set<std::string> functions_by_name_;
     std::map<std::string, kernel::LayerList> layers_;  // by the kernel's name
-    // By type; read before the examination changes the graphs.
+    // By type; computed before the examination changes the graphs.
     std::map<const void*, AttributeMap> lost_;
 };
 
@@ -102,7 +102,7 @@ void Examination::add_bindings_by_name() {
     mapping_.layers.insert(mapping_.layers.end(), added.begin(), added.end());
 }
 
-// By name; where several kernels have it, of the first.
+// By name; if several kernels have a function, the first one's.
 std::map<std::string, std::vector<FunctionCandidate>> Examination::offered_functions() const {
     std::map<std::string, std::vector<FunctionCandidate>> offered;
     for (const MappedKernel& kernel : mapping_.kernels) {
@@ -183,7 +183,7 @@ Json Examination::attributes(const torch::jit::Module& module, const MappedLayer
     return found;
 }
 
-// All sites of one class.
+// The entry for all sites of one class.
 Json Examination::entry(const std::string& class_name,
                         const std::vector<const SiteReport*>& sites) {
     const auto layers = layers_of(class_name);

@@ -1,6 +1,6 @@
 #pragma once
-// Which classes of a model the layers of a mapping would take, found out by what kernelize does, in
-// memory, with operators that are declared only: nothing of a kernel runs.
+// Finds the classes of a model that the layers of a mapping would replace, by running kernelize in
+// memory, with operators that are only declared: nothing of a kernel runs.
 
 #include "base/json.h"
 #include "twinkle/mapping.h"
@@ -12,11 +12,11 @@
 namespace twinkle::runtime {
 
 struct BindingOptions {
-    // Layers are tried on classes that only have their name too, where no binding has them. That
-    // the names are equal says nothing about values.
+    // Also tries layers on classes that merely have the same name, if no binding names them. An
+    // equal name says nothing about values.
     bool by_name = false;
-    // So are the functions that the mapping's kernels offer, on functions of their name; where this
-    // is not empty, only the one that is called so.
+    // The same for the functions that the mapping's kernels offer; if not empty, only for the one
+    // of this name.
     std::string function{};
     std::string mode = "inference";
 };

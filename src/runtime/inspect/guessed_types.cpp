@@ -20,14 +20,14 @@ constexpr std::size_t longest_guessed = 100;
 constexpr std::size_t most_inputs = 16;
 constexpr std::size_t most_attributes = 200;
 
-// What a host has at one path: a value of a type, or a module.
+// A host's member at one path: a value of a type, or a module.
 struct HostPart {
     c10::TypePtr type;       // null: a module
     std::size_t inputs = 1;  // of its forward
 };
 using HostParts = std::map<std::string, HostPart>;  // by dotted path
 
-// {"gate_proj", "weight"} for self.gate_proj.weight; empty for what is no attribute of self.
+// {"gate_proj", "weight"} for self.gate_proj.weight; empty if it is no attribute of self.
 std::vector<std::string> path_below(const py::Expr& expr, const std::string& self) {
     std::vector<std::string> parts;
     const py::Expr* at = &expr;
@@ -46,7 +46,7 @@ bool is_of_tensors(const std::string& name) {
     return names.contains(name);
 }
 
-// The parts of a host that forward reads, modules above them included.
+// The members of a host that forward reads, with the modules above them.
 HostParts parts_read(const py::FunctionDef& forward, const std::string& self,
                      const std::map<std::string, c10::TypePtr>& annotated) {
     HostParts found;
@@ -129,7 +129,7 @@ jit::Module host_of(const HostParts& parts, const std::string& prefix,
     return host;
 }
 
-// The types that a class gives for attributes; null for a module.
+// The types that a class declares for attributes; null for a module.
 std::map<std::string, c10::TypePtr> annotations_of(Compilation& compilation,
                                                    const PackageModule& module,
                                                    const py::ClassDef& described) {

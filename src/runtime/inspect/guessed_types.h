@@ -1,6 +1,6 @@
 #pragma once
-// Types for parameters and for what a layer reads of its host, where only a source is there: as it
-// annotates them, else as such names are used.
+// Types of parameters and of the host's members that a layer reads, when only source is at hand:
+// from its annotations, else guessed by name.
 
 #include "kernel/layers.h"
 #include "runtime/source/package_values.h"
@@ -15,7 +15,7 @@
 
 namespace twinkle::runtime {
 
-// "eps" is a float, "num_heads" an integer; a tensor where the name says nothing.
+// "eps" is a float, "num_heads" an integer; a tensor if the name tells nothing.
 c10::TypePtr type_by_name(const std::string& name);
 
 struct TypedParameter {
@@ -25,7 +25,7 @@ struct TypedParameter {
     bool keyword_only = false;
 };
 
-// The parameters without a default. `guess`: the type of one without an annotation, by its name.
+// The parameters without a default. `guess`: gives the type of an unannotated one, by its name.
 using TypeGuess = std::function<c10::TypePtr(const std::string& name)>;
 std::vector<TypedParameter> required_parameters(Compilation& compilation,
                                                 const PackageModule& module,

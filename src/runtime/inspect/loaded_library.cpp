@@ -50,7 +50,7 @@ std::string name_of(const c10::OperatorName& name) {
                                                       : name.name + "." + name.overload_name);
 }
 
-// Every operator with the keys that it has kernels for.
+// Every operator with the dispatch keys that it has kernels for.
 OperatorKeys registered_operators() {
     OperatorKeys found;
     const auto& dispatcher = c10::Dispatcher::singleton();
@@ -68,7 +68,7 @@ OperatorKeys registered_operators() {
     return found;
 }
 
-// What a library has no business to change in the process that loads it.
+// State of the process that loading a library must not change.
 struct ProcessState {
     unsigned float_control = 0;
     int rounding = 0;
@@ -185,7 +185,7 @@ void send_problem(const Send& send, const std::string& text) {
     send(base::json_line({{"problem", base::printable(text)}}));
 }
 
-// What is there now and was not before.
+// Sends the operators that are new or have new keys.
 void send_registrations(const OperatorKeys& before, const LibraryLoad& load, const Send& send) {
     std::size_t listed = 0;
     std::set<std::string> namespaces;
@@ -227,7 +227,7 @@ void send_registrations(const OperatorKeys& before, const LibraryLoad& load, con
     }
 }
 
-// What is written to both outputs from here on.
+// Captures everything written to stdout and stderr from here on.
 class CapturedOutput {
 public:
     CapturedOutput() : memory_(::memfd_create("output", MFD_CLOEXEC)) {
@@ -286,7 +286,7 @@ Json examine_load(const LibraryLoad& load) {
     const auto outcome = run_in_sandbox(
         limits, [&](const Send& send) { load_in_child(load, send); },
         [&](std::string_view line) {
-            // The child may say anything: what is not of the right shape is dropped.
+            // The child is untrusted: a line of the wrong shape is dropped.
             const Json said = Json::parse(line, nullptr, /*allow_exceptions=*/false);
             if (!said.is_object() || said.size() != 1) {
                 return;

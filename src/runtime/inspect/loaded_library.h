@@ -1,6 +1,6 @@
 #pragma once
-// What a library of operators does when it is loaded: the operators that it registers, and what its
-// initializers do besides. It is loaded in a child process, so that it harms nothing.
+// Loads a library of operators in a child process, where it can do no harm, and reports the
+// operators that it registers and the side effects of its initializers.
 
 #include "base/json.h"
 

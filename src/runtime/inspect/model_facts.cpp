@@ -57,7 +57,7 @@ jit::Graph& graph_of(jit::Function& function) {
     return *jit::toGraphFunction(function).graph();
 }
 
-// Every method and function of the model, once; functions that only methods of the model reach too.
+// Visits every method and function of the model once, also functions that only its methods call.
 void for_each_function(
     const jit::Module& model,
     const std::function<void(jit::Function&, const std::string& class_name)>& visit) {
@@ -89,7 +89,7 @@ void for_each_function(
     }
 }
 
-// The start of a graph, or nothing more than `limit` lines of it.
+// The graph's first `limit` lines at most.
 std::string graph_text(jit::Graph& graph, std::size_t limit, bool& cut) {
     std::ostringstream out;
     graph.print(out, /*print_source_locations=*/false);
@@ -142,8 +142,8 @@ Json methods_of(const c10::ClassTypePtr& type) {
     return methods;
 }
 
-// What is left of the attributes: those that are saved, the constants of the class, and what its
-// graph still shows of those that tracing dropped.
+// The remaining attributes: those that are saved, the constants of the class, and those that
+// tracing dropped but its graph still shows.
 Json attributes_of(const jit::Module& module) {
     const auto& type = module.type();
     Json found = Json::array();
@@ -188,7 +188,7 @@ Json submodules_of(const jit::Module& module) {
     return found;
 }
 
-// "traced" or "scripted", by the source ranges of what its methods compute; empty where none tells.
+// "traced" or "scripted", by the source ranges of the nodes in its methods; empty if none tells.
 std::string origin_of(const c10::ClassTypePtr& type, StackReader& stacks) {
     std::string origin;
     for (jit::Function* method : type->methods()) {
@@ -208,7 +208,7 @@ std::string origin_of(const c10::ClassTypePtr& type, StackReader& stacks) {
 }
 
 std::string last_folders(const std::string& file) {
-    // The rest of the path is that of the machine that traced.
+    // Cuts the front of the path, which belongs to the machine that traced.
     std::size_t at = file.size();
     for (int parts = 0; parts < 4 && at != std::string::npos && at > 0; ++parts) {
         at = file.rfind('/', at - 1);

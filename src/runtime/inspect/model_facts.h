@@ -1,6 +1,6 @@
 #pragma once
-// What a loaded model consists of, as JSON: classes with their instances, methods, attributes and
-// one graph, functions, and the Python functions that were traced.
+// The contents of a loaded model as JSON: classes with their instances, methods, attributes and one
+// graph, functions, and the Python functions that were traced.
 
 #include "base/json.h"
 
@@ -19,7 +19,7 @@ base::Json describe_classes(const torch::jit::Module& model);
 base::Json describe_functions(const torch::jit::Module& model);
 
 // {"name", "file", "line", "calls", "classes"} for every Python function that a trace went through,
-// besides the forward of its modules; as the source ranges of the nodes tell it.
+// besides the forward of its modules, according to the source ranges of the nodes.
 base::Json describe_traced_functions(const torch::jit::Module& model);
 
 // Operators outside of LibTorch's own two namespaces, with the number of calls in the graphs.
@@ -29,7 +29,7 @@ std::map<std::string, std::size_t> called_operators(const torch::jit::Module& mo
 // "text"}]}. Throws Error(not_found) with the nearest name.
 base::Json whole_graph(const torch::jit::Module& model, const std::string& name);
 
-// The value of an attribute for a report: short, and without what cannot be said in a line.
+// The value of an attribute for a report: short, and only if it fits on a line.
 std::string value_text(const c10::IValue& value);
 
 }  // namespace twinkle::runtime

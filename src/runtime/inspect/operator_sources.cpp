@@ -17,7 +17,7 @@ using base::Json;
 
 namespace {
 
-// The schemas of an operator in a build; overloads are separate operators.
+// Finds the schema of an operator in a build; overloads are separate operators.
 const MappedOperator* find_operator(const MappedKernel& kernel, const std::string& name) {
     for (const MappedOperator& op : kernel.operators) {
         if (op.name == name || op.name.starts_with(name + ".")) {
@@ -64,7 +64,7 @@ OperatorSources::OperatorSources(const std::filesystem::path& model,
     }
 }
 
-// The best first: the build that the model names, then the mapping's, then what is in the folders.
+// Best first: the build that the model names, then the mapping's, then those in the folders.
 const std::vector<OperatorSources::Source>& OperatorSources::sources_of(
     const std::string& op_namespace) {
     const auto [entry, first] = sources_.try_emplace(op_namespace);

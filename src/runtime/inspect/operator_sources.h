@@ -1,5 +1,5 @@
 #pragma once
-// Where the operators that a model calls come from: LibTorch, the kernels that the model names,
+// The sources of the operators that a model calls: LibTorch, the kernels that the model names,
 // those of the mapping, or a build in a folder that the user has chosen. Nothing of a kernel is
 // loaded.
 

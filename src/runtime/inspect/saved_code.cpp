@@ -23,8 +23,8 @@ bool in_identifier(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
-// Splits the text into dotted names, skipping strings and comments, so that it need not be Python
-// that a parser accepts.
+// Splits the text into dotted names, skipping strings and comments. It need not be Python that a
+// parser accepts.
 class NameScanner {
 public:
     explicit NameScanner(std::string_view text) : text_(text) {}
@@ -69,7 +69,7 @@ private:
     std::size_t at_ = 0;
 };
 
-// The parts of "ops.ns.op" behind "ops."
+// Splits "ops.ns.op" at its first dot.
 bool split_once(std::string_view text, std::string_view& before, std::string_view& after) {
     const auto dot = text.find('.');
     if (dot == std::string_view::npos) {
@@ -80,7 +80,7 @@ bool split_once(std::string_view text, std::string_view& before, std::string_vie
     return !before.empty() && !after.empty();
 }
 
-// "ns.op" of "ops.ns.op.default"; nothing for what is no such name, or longer than any.
+// "ns.op" of "ops.ns.op.default"; nothing if it is no such name, or too long.
 std::optional<std::pair<std::string, std::string>> two_parts(std::string_view chain) {
     std::string_view before, after;
     if (!split_once(chain, before, after)) {
@@ -145,7 +145,7 @@ std::string text_of(std::string_view source, const py::Node* node) {
     return without_mangling(text.substr(0, longest_signature));
 }
 
-// TorchScript names the type of self, which is the class itself.
+// TorchScript annotates self with the class itself.
 std::string signature_of(std::string_view source, const py::FunctionDef& function) {
     std::vector<std::string> parameters;
     const auto add = [&](const py::Arg& arg, const py::Expr* value) {
@@ -229,7 +229,7 @@ SavedCode read_saved_code(const std::vector<CodeFile>& files) {
                 base::printable(tree.error().where() + ": " + tree.error().message));
         }
     }
-    // What is called by its name is a function; classes are named as types too.
+    // A name that is called may also be a class; only functions stay.
     std::erase_if(code.called_functions,
                   [&](const auto& entry) { return !code.functions.contains(entry.first); });
     return code;

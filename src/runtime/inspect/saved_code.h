@@ -1,6 +1,6 @@
 #pragma once
-// What the code in a saved model says, read as text: for models that cannot be loaded here, and for
-// the operators that must be there before one is. TorchScript saves its code as a subset of Python.
+// The code in a saved model, read as text: for models that cannot be loaded here, and to learn
+// which operators must exist before one is. TorchScript saves its code as a subset of Python.
 
 #include "runtime/model/model_file.h"
 
@@ -16,7 +16,7 @@ struct SavedMethod {
     std::string signature;  // "forward(self, x: Tensor) -> Tensor", without mangling
 };
 
-// A class, or all classes that differ in their mangling only.
+// A class, or all classes that differ only in their mangling.
 struct SavedClass {
     std::string base;                               // Module, NamedTuple, Enum, Interface, or empty
     std::size_t count = 0;                          // how many there are of this name
@@ -33,8 +33,8 @@ struct SavedCode {
     std::vector<std::string> unreadable;                  // "code/…: why"
 };
 
-// Classes and functions of the files that parse, operators of all: what cannot be parsed is still
-// searched for calls. Time and memory are linear in the text.
+// Classes and functions of the files that parse, operators of all files: those that do not parse
+// are still searched for calls. Time and memory are linear in the text.
 SavedCode read_saved_code(const std::vector<CodeFile>& code);
 
 }  // namespace twinkle::runtime

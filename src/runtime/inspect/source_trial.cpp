@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::chrono::seconds longest_trials{60};  // for all of a package
 
-// Of a source that names no operators' module, which its build would write.
+// The operators' module that a build generates, for a source without one.
 std::string written_ops(const std::string& op_namespace) {
     return fmt::format(
         "import torch\nops = torch.ops.{0}\n"
@@ -36,7 +36,7 @@ jit::SourceRange trial_range(const std::string& name) {
     return {std::make_shared<jit::Source>(name, "inspect", 1), 0, name.size()};
 }
 
-// Said by the compiler of what no type changes.
+// Compiler messages that hold whatever the types are.
 bool holds_for_every_type(const std::string& why) {
     static constexpr std::array<std::string_view, 16> certain = {
         "has no counterpart", "has no meaning",         "that may change what it computes",
@@ -97,7 +97,7 @@ public:
 private:
     using Try = void (Trials::*)(SourceTrial&, const TypeGuess& guess);
 
-    // What a parameter is called is often what the operator that gets it calls it.
+    // A parameter often has the same name as the argument of the operator that it is passed to.
     void add_argument_types(const std::string& schema) {
         try {
             const c10::FunctionSchema parsed = jit::parseSchema(schema);
@@ -118,7 +118,7 @@ private:
         return known != argument_types_.end() ? known->second : type_by_name(name);
     }
 
-    // Types by names first, tensors only then: either may be what the author means.
+    // Tries types guessed by name first, then tensors only: the author may mean either.
     SourceTrial tried(const std::string& name, const kernel::Usage& usage, Try attempt) {
         SourceTrial best{name, TrialOutcome::unknown, "", ""};
         if (const auto missing = unknown_operator(usage); !missing.empty()) {
@@ -151,8 +151,8 @@ private:
         return best;
     }
 
-    // One that the source calls and whose schema was not found: a compiler has split its text, or
-    // it is registered without one.
+    // An operator that the source calls and whose schema was not found: a compiler has split its
+    // text, or it is registered without one.
     std::string unknown_operator(const kernel::Usage& usage) const {
         for (const std::string& name : usage.operators) {
             const bool known =

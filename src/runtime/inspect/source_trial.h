@@ -1,7 +1,7 @@
 #pragma once
-// Whether the layers and functions of a kernel's package compile: each is compiled for types that
-// its source gives, against operators that are declared by their schemas. Nothing of the kernel is
-// loaded or run.
+// Tries whether the layers and functions of a kernel's package compile: each for types taken from
+// its source, against operators that are declared by their schemas. Nothing of the kernel is loaded
+// or run.
 
 #include "kernel/layers.h"
 #include "twinkle/mapping.h"
@@ -38,8 +38,8 @@ struct SourceTrials {
     std::vector<SourceTrial> functions;
 };
 
-// Those that nothing in their source stands against. Declares the operators for the life of the
-// process.
+// Tries those whose source alone gives no reason against them. Declares the operators for the life
+// of the process.
 SourceTrials try_sources(const TriedPackage& package);
 
 }  // namespace twinkle::runtime

@@ -6,7 +6,7 @@
 
 namespace twinkle::runtime {
 
-// Forgets all of it, in memory. What is saved afterwards holds none.
+// Removes all of it, in memory; the saved file then has none.
 void strip_debug_info(const torch::jit::Module& model);
 
 }  // namespace twinkle::runtime

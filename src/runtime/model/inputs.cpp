@@ -75,7 +75,7 @@ std::vector<std::int64_t> shape_of(const std::string& text, const std::string& l
     return shape;
 }
 
-// One of "int64[1,128]:0..32000"
+// Makes one of "int64[1,128]:0..32000".
 at::Tensor make_tensor(const std::string& text, const std::string& part, at::Generator& generator) {
     const auto open = part.find('[');
     const auto close = part.find(']');
@@ -129,7 +129,7 @@ Inputs from_value(const c10::IValue& value, const std::string& where) {
     return inputs;
 }
 
-// What would take more memory than the file is large, or is no pickle of tensors.
+// Rejects a file that is no pickle of tensors, or would take more memory than it is large.
 void require_valid(const std::string& path, std::uint64_t bytes) {
     std::optional<std::string> problem;
     try {

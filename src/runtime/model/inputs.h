@@ -23,10 +23,10 @@ Inputs read_inputs(const std::string& text);
 // "float32", "int64", …; LibTorch's own name for types that inputs cannot have.
 std::string dtype_name(at::ScalarType dtype);
 
-// Every tensor through a function, also those in tuples; named inputs in the order of their names.
+// Applies a function to every tensor, also in tuples; named inputs in the order of their names.
 Inputs mapped(const Inputs& inputs, const std::function<at::Tensor(const at::Tensor&)>& change);
 void move_to(Inputs& inputs, torch::Device device);
-// Floating point tensors to another dtype, everything else as it is; copies.
+// Copies; floating-point tensors are converted to another dtype, everything else stays.
 Inputs with_dtype(const Inputs& inputs, at::ScalarType dtype);
 Inputs deep_copy(const Inputs& inputs);
 

@@ -23,7 +23,7 @@ struct Entry {
     const char* does;
 };
 
-// Operators of LibTorch 2.6 to 2.15, and of the libraries of the same project.
+// Operators of LibTorch 2.6 to 2.15, and of its domain libraries.
 constexpr std::array<Entry, 27> operators = {{
     {"aten::save", "writes a file"},
     {"aten::from_file", "opens a file, and may write it"},
@@ -66,7 +66,7 @@ constexpr std::array<Entry, 9> classes = {{
     {"video_reader.*", "reads files"},
 }};
 
-// What quantized and mobile models compute and pack their weights with.
+// Quantized and mobile models compute with these, and pack their weights in them.
 constexpr std::array<std::string_view, 12> computing_namespaces = {
     "aten",   "prim",   "prims", "quantized", "_quantized", "quantization",
     "mkldnn", "onednn", "mkl",   "sparse",    "prepacked",  "mkldnn_prepacked"};
@@ -101,7 +101,7 @@ bool takes_text(std::string_view name) {
 
 constexpr std::string_view torch_classes = "__torch__.torch.classes.";
 
-// The class of torch.classes that a node makes an object of, or calls.
+// The torch.classes class that a node instantiates or calls.
 std::string foreign_class(const jit::Node& node) {
     const jit::Value* value = nullptr;
     if (node.kind() == c10::prim::CallMethod && !node.inputs().empty()) {

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers in the bytes of a file, which may end before they do.
+// Numbers in the bytes of a file, which may be truncated.
 
 #include <cstddef>
 #include <cstring>

@@ -24,7 +24,7 @@ struct Definition {
     jit::TreeRef tree;
 };
 
-// Everything that code names. What cannot be told apart is named in every way that it could be.
+// All names that code mentions. An ambiguous mention is recorded in every possible way.
 struct Mentions {
     std::set<std::string> names;      // behind a dot, or a text of getattr
     std::set<std::string> operators;  // "aten::add" for torch.add
@@ -37,8 +37,8 @@ class Reader {
 public:
     explicit Reader(Mentions& found) : found_(found) {}
 
-    // Without calling itself: nesting has a limit, the length of a chain of operators has another,
-    // and both together may be deep.
+    // Iterative: nesting has one limit, the length of a chain of operators another, and both
+    // together may be too deep for recursion.
     void read(const jit::TreeRef& root) {
         work_.push_back(root);
         while (!work_.empty()) {
@@ -159,7 +159,7 @@ private:
     bool runs_ = false;  // there is __setstate__, __getstate__, or an expression that calls
 };
 
-// As LibTorch's importer goes through a file: an old version number, imports, definitions.
+// Skips what LibTorch's importer skips in a file: an old version number, imports, definitions.
 void skip_imports(jit::Lexer& lexer) {
     while (lexer.nextIf(jit::TK_IMPORT)) {
         while (lexer.cur().kind != jit::TK_NEWLINE) {
@@ -225,7 +225,7 @@ void Code::add_class(const jit::ClassDef& type, const std::string& module) {
     }
 }
 
-// The hooks of a module are a list of texts.
+// The hooks of a module are a list of strings.
 void Code::add_expression(const jit::TreeRef& expression, const std::string& where) {
     expressions_.push_back({"", where, expression});
     runs_ = runs_ || mentions_of(expression).computes;
@@ -240,7 +240,7 @@ void Code::add_expression(const jit::TreeRef& expression, const std::string& whe
     }
 }
 
-// Special methods are called by operators, hooks by calls of their module: both without their name.
+// Operators call special methods, and calls of a module its hooks: neither names them.
 std::vector<const Definition*> Code::reached() const {
     std::vector<const Definition*> reached;
     if (!runs_) {

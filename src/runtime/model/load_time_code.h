@@ -1,5 +1,5 @@
 #pragma once
-// What LibTorch runs of a model's code while it only reads the model: __setstate__ of its objects,
+// The code of a model that LibTorch runs merely to read it: __setstate__ of its objects,
 // __getstate__ when they are saved again, and the expressions of defaults and constants.
 
 #include <optional>
@@ -11,19 +11,19 @@ namespace twinkle::runtime {
 
 struct LoadTimeCode {
     bool runs = false;  // there is any that could take time
-    // What of it is not allowed: "__setstate__ of pkg.Table calls aten::save, which writes a file".
+    // A forbidden use in it: "__setstate__ of pkg.Table calls aten::save, which writes a file".
     std::optional<std::string> problem;
 };
 
-// A part of the code, as LibTorch would look for it.
+// A part of the code, under the name by which LibTorch looks it up.
 struct SavedSource {
     std::string module;  // "__torch__.pkg.mod"
     std::string_view text;
 };
 
-// Reads the code with LibTorch's own parser, so that nothing is understood otherwise than it will
-// be. Methods are followed by their names alone, whatever they are called on. Throws what the
-// parser throws.
+// Reads the code with LibTorch's own parser, so that it cannot be understood differently when it
+// runs. Methods are followed by name alone, whatever they are called on. Throws what the parser
+// throws.
 LoadTimeCode load_time_code(const std::vector<SavedSource>& code);
 
 }  // namespace twinkle::runtime

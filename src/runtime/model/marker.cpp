@@ -32,7 +32,7 @@ bool is_plain(std::string_view value) {
 
 constexpr std::string_view marker_literal = "\"twinkle.kernel/1 ";
 
-// The serialized source holds a marker as a string literal, without quotes or backslashes inside.
+// The serialized source has a marker as a string literal, without quotes or backslashes inside.
 void collect_markers(const std::string& code, std::vector<RequiredKernel>& found) {
     for (auto at = code.find(marker_literal); at != std::string::npos;
          at = code.find(marker_literal, at)) {
@@ -121,7 +121,7 @@ void mark_methods(const torch::jit::Module& module, const std::string& text,
         auto* object = graph->insertConstant(kernel);
         graph->insertNode(graph->create(operator_name, {marker, object}, 0));
     }
-    // A container has no method, but what it holds can be called.
+    // A container has no method itself, but its children can be called.
     if (module.type()->methods().empty()) {
         for (const torch::jit::Module& child : module.children()) {
             mark_methods(child, text, kernel);

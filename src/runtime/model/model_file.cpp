@@ -68,7 +68,7 @@ bool has_record(const std::vector<std::string>& records, std::string_view suffix
                                        .hint = "copy or save it again"});
 }
 
-// LibTorch's reader unpacks records as soon as it is made.
+// LibTorch's reader unpacks records in its constructor.
 std::unique_ptr<caffe2::serialize::PyTorchStreamReader> open_archive(
     const std::filesystem::path& file) {
     if (const auto entries = zip_directory(file)) {
@@ -91,7 +91,7 @@ std::unique_ptr<caffe2::serialize::PyTorchStreamReader> open_archive(
     }
 }
 
-// Nothing is ever unpacked, but who names records so has no good reason.
+// Nothing is unpacked to disk, but no honest archive names its records like this.
 std::vector<std::string> records_in(const std::filesystem::path& file,
                                     caffe2::serialize::PyTorchStreamReader& archive) {
     try {
@@ -120,7 +120,7 @@ std::vector<CodeFile> records_of_code(caffe2::serialize::PyTorchStreamReader& ar
     return files;
 }
 
-// "/lib/modeling_llama.py(71): forward": a frame of the Python that was traced.
+// Looks for "/lib/modeling_llama.py(71): forward", a frame of the Python that was traced.
 bool has_stack_frame(std::string_view text) {
     constexpr std::string_view mark = "): ";
     for (auto at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at + 1)) {
@@ -162,7 +162,8 @@ struct Misfit {
     bool of_code = false;  // then its words say more: which operator, which line
 };
 
-// What LibTorch's texts mean. Code that does not compile is named first: its texts quote the code.
+// What LibTorch's messages mean. Code that does not compile comes first: its messages quote the
+// code.
 Misfit misfit_in(const std::string& text) {
     static constexpr Misfit signs[] = {
         {"Arguments for call", "its code calls an operator as this LibTorch does not have it",
@@ -254,7 +255,7 @@ void require_torchscript(const std::filesystem::path& file) {
 
 namespace {
 
-// Refuses what LibTorch would crash or choke on.
+// Refuses files that would crash or exhaust LibTorch.
 Validity require_valid(const std::filesystem::path& file) {
     try {
         Validity found = examine_archive(*open_archive(file), std::filesystem::file_size(file));
@@ -281,7 +282,7 @@ void require_harmless(const std::filesystem::path& file, const Validity& found) 
     }
 }
 
-// Origins are not needed for anything but messages, and for telling a trace.
+// Origins serve only messages, and to recognize a trace.
 torch::jit::Module read_model(const std::filesystem::path& file, torch::Device device,
                               bool readable_origin) {
     torch::jit::ExtraFilesMap none;
@@ -376,8 +377,8 @@ base::FileHash save_model(const torch::jit::Module& model, const std::filesystem
     base::Sha256 hash;
     base::FileHash written;
     try {
-        // LibTorch's writer ends the process if a write fails while it is destroyed, so it is told
-        // of none.
+        // LibTorch's writer ends the process if a write fails in its destructor, so it never learns
+        // of failures.
         torch::jit::ExportModule(model, [&](const void* data, std::size_t size) {
             const std::string_view bytes(static_cast<const char*>(data), size);
             if (failure == 0 && !out.write(bytes.data(), static_cast<std::streamsize>(size))) {

@@ -1,6 +1,6 @@
 #pragma once
-// A model file as it comes from outside: opened as TorchScript, or refused with the words for what
-// it is.
+// Opens a model file from outside as TorchScript, or refuses it with a message that says what it
+// is.
 
 #include "base/sha256.h"
 
@@ -13,23 +13,23 @@
 
 namespace twinkle::runtime {
 
-// Throws Error(not_found) if the file is not there, Error(malformed) if it is no TorchScript
+// Throws Error(not_found) if the file does not exist, Error(malformed) if it is no TorchScript
 // archive, and says what it is instead (a state_dict, .pt2, safetensors, a pickle, a truncated
 // archive).
 void require_torchscript(const std::filesystem::path& file);
 
 struct Opening {
     torch::Device device = torch::kCPU;
-    // Code that reading the model runs may reach files, other processes and the network.
+    // Code that runs while the model is read may reach files, other processes and the network.
     bool allow_io = false;
-    // Called where reading the model runs code of it, with what reads it: to try that where it can
-    // hang or crash, before it is done here. None: it is done here at once.
+    // Called before a read that runs the model's code, with the function that reads: tries it where
+    // it may hang or crash, before it is done here. Empty: it is done here at once.
     std::function<void(const std::function<void()>& read)> try_first{};
 };
 
-// torch::jit::load, with its failures as Error(malformed), Error(not_found) for an operator that
-// no loaded kernel defines, or Error(refused) for a model that would do more than compute while it
-// is read.
+// torch::jit::load, with its failures as Error(malformed), Error(not_found) for an operator that no
+// loaded kernel defines, or Error(refused) for a model that would do more than compute while it is
+// read.
 torch::jit::Module open_model(const std::filesystem::path& file, const Opening& opening = {});
 
 // A part of the code that is saved in an archive.
@@ -41,7 +41,7 @@ struct CodeFile {
 // Every code/**.py in the archive, without loading it. Throws as require_torchscript does.
 std::vector<CodeFile> code_of(const std::filesystem::path& file);
 
-// The same from an open archive; empty for what is no TorchScript archive.
+// The same from an open archive; empty if it is no TorchScript archive.
 std::vector<CodeFile> code_of(
     const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& archive);
 
@@ -53,8 +53,8 @@ struct CodeOrigin {
 };
 CodeOrigin origin_of(const std::filesystem::path& file);
 
-// Writes the model whole or not at all. Returns what was written, for whoever wants to see that it
-// is there.
+// Writes the model whole or not at all. Returns size and hash of the file, for checking that it
+// arrived.
 base::FileHash save_model(const torch::jit::Module& model, const std::filesystem::path& file);
 
 }  // namespace twinkle::runtime

@@ -7,7 +7,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-// A mutex lives as long as somebody holds or awaits it.
+// A mutex lives as long as somebody holds it or waits for it.
 std::shared_ptr<std::recursive_mutex> mutex_of(const void* unit) {
     static std::mutex guard;
     static auto& known = *new std::map<const void*, std::weak_ptr<std::recursive_mutex>>();

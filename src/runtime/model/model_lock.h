@@ -1,5 +1,5 @@
 #pragma once
-// Models that share their code (copies in memory do) are changed one after the other.
+// Serializes changes of models that share their code, as copies in memory do.
 
 #include <torch/script.h>
 
@@ -9,7 +9,7 @@
 
 namespace twinkle::runtime {
 
-// Holds every compilation unit that the model's classes live in. The same thread may take it again.
+// Locks every compilation unit that the model's classes live in. Recursive.
 class ModelLock {
 public:
     explicit ModelLock(const torch::jit::Module& model);

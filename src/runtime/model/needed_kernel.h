@@ -1,7 +1,7 @@
 #pragma once
-// A kernel build as an object in a model. LibTorch reads the constants of a model before its code,
-// so where libtwinkle is loaded, reading this one loads the kernel before an operator of it is
-// asked for: torch::jit::load and Python's torch.jit.load need to know nothing of it.
+// A kernel build as an object in a model. LibTorch reads the constants of a model before its code.
+// So, in a process with libtwinkle, reading this one loads the kernel before its operators are
+// looked up: torch::jit::load and Python's torch.jit.load need not know of it.
 
 #include <torch/script.h>
 

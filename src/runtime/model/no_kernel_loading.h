@@ -1,10 +1,10 @@
 #pragma once
-// Reading a kernelized model loads its kernels (model/needed_kernel.h); twinkle itself loads what
-// is to be loaded before it reads a model.
+// Reading a kernelized model loads its kernels (model/needed_kernel.h); twinkle itself loads the
+// kernels it wants before it reads a model.
 
 namespace twinkle::runtime {
 
-// While one of these lives, models that this thread reads load no kernel.
+// During its lifetime, models that this thread reads load no kernel.
 class NoKernelLoading {
 public:
     NoKernelLoading();

@@ -31,8 +31,8 @@ constexpr std::array<Magic, 6> magics = {{
     {"\x93NUMPY", "it is a NumPy array, no zip archive"},
 }};
 
-// The classes and functions that a pickle would look up, in its order: "collections.OrderedDict".
-// Stops at what it does not know.
+// Lists the classes and functions that a pickle would look up, in order: "collections.OrderedDict".
+// Stops at the first unknown opcode.
 class PickleGlobals {
 public:
     explicit PickleGlobals(std::string_view data) : rest_(data) {}
@@ -62,7 +62,7 @@ private:
         return line;
     }
 
-    // Bytes after their own length of `width` bytes.
+    // Bytes preceded by their length, a number of `width` bytes.
     std::optional<std::string_view> take_counted(std::size_t width) {
         const auto length = take(width);
         if (!length) {
@@ -78,7 +78,7 @@ private:
     }
 
     bool step() {
-        // Opcodes followed by so many bytes, and by a string after its length of so many bytes.
+        // Opcodes with an operand of fixed size, and with a string after its length of that size.
         static const std::map<char, std::size_t> fixed = {
             {'\x80', 1}, {'\x95', 8}, {'q', 1}, {'r', 4}, {'h', 1},    {'j', 4},
             {'J', 4},    {'K', 1},    {'M', 2}, {'G', 8}, {'\x82', 1}, {'\x83', 2}};
@@ -118,7 +118,7 @@ private:
     std::vector<std::string> found_;
 };
 
-// What tensors and the containers of a state_dict are made of.
+// The classes and functions that tensors and containers of a state_dict consist of.
 bool is_plain_data(const std::string& global) {
     return global == "collections.OrderedDict" || global.starts_with("torch._utils._rebuild_") ||
            global.starts_with("torch._tensor._rebuild_") || global == "torch.Size" ||

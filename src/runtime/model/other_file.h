@@ -1,6 +1,6 @@
 #pragma once
-// What a file is that is no TorchScript archive, told from its first bytes, its list of records or
-// its pickle. Nothing is unpickled: what a pickle would call is only read.
+// Describes a file that is no TorchScript archive, by its first bytes, its list of records or its
+// pickle. Unpickles nothing: names that a pickle would call are only read.
 
 #include <cstdint>
 #include <filesystem>
@@ -9,13 +9,14 @@
 
 namespace twinkle::runtime {
 
-// A file that does not begin like a zip archive: "it is a safetensors file: weights without code".
+// For a file that does not begin like a zip archive: "it is a safetensors file: weights without
+// code".
 std::string describe_file(std::string_view first_bytes, std::uintmax_t size);
 
-// A zip archive that PyTorch's reader refuses.
+// For a zip archive that PyTorch's reader refuses.
 std::string describe_zip(const std::filesystem::path& file);
 
-// What torch.save put into an archive, by its data.pkl.
+// For an archive of torch.save, by its data.pkl.
 std::string describe_pickle(std::string_view data);
 
 }  // namespace twinkle::runtime

@@ -22,7 +22,7 @@ constexpr int deepest = 500;
 }
 
 // LibTorch writes lists of tensors or numbers, and named tuples, by calls of functions that
-// weights_only refuses: what has the type Any is written as it is.
+// weights_only refuses; values of type Any are written plainly.
 c10::IValue plain(const c10::IValue& value, int depth = 0) {
     if (depth > deepest) {
         cannot_be_written("they are nested too deeply");

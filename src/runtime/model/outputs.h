@@ -7,8 +7,9 @@
 
 namespace twinkle::runtime {
 
-// The bytes that torch.save would write: tensors, numbers, texts and None, in lists, tuples and
-// dicts; of an enum its value. Throws Error(malformed) for what such a file cannot hold.
+// The bytes that torch.save would write: tensors, numbers, strings and None, in lists, tuples and
+// dicts; an enum as its value. Throws Error(malformed) for other values, which such a file cannot
+// hold.
 std::string pickled_outputs(const c10::IValue& outputs);
 
 }  // namespace twinkle::runtime

@@ -23,7 +23,7 @@ namespace {
 
 using Reader = caffe2::serialize::PyTorchStreamReader;
 
-// A record that is kept as long as its text is looked at.
+// Owns a record while its text is used.
 class Record {
 public:
     Record(Reader& archive, const std::string& name) : data_(archive.getRecord(name)) {}
@@ -35,7 +35,7 @@ private:
     std::tuple<at::DataPtr, std::size_t> data_;
 };
 
-// LibTorch reads the record again for each storage, however often one is named.
+// LibTorch reads the record anew for each storage, however often one is named.
 std::optional<std::string> invalid_storages(Reader& archive, const std::string& folder,
                                             const std::vector<PickledStorage>& storages,
                                             std::uint64_t most) {
@@ -54,7 +54,7 @@ std::optional<std::string> invalid_storages(Reader& archive, const std::string& 
     return std::nullopt;
 }
 
-// Weights that compression has made smaller are limited by invalid_sizes.
+// The limit for weights that were compressed is in invalid_sizes.
 constexpr std::uint64_t compressed_weights = 64u << 20;
 
 std::optional<std::string> invalid_values(Reader& archive, const std::string& name,
@@ -68,7 +68,7 @@ std::optional<std::string> invalid_values(Reader& archive, const std::string& na
                             2 * bytes + compressed_weights);
 }
 
-// Objects of classes that are not TorchScript are made by code of a library.
+// Objects of classes that are not TorchScript are made by a library's code.
 std::optional<std::string> unfit_class(const std::vector<std::string>& globals) {
     constexpr std::string_view foreign = "__torch__.torch.classes.";
     for (const std::string& name : globals) {
@@ -83,7 +83,7 @@ std::optional<std::string> unfit_class(const std::vector<std::string>& globals) 
     return std::nullopt;
 }
 
-// The module of a record as LibTorch looks for it: "code/__torch__/pkg/mod.py".
+// A record's module in LibTorch's lookup: "code/__torch__/pkg/mod.py".
 std::string module_of(std::string name) {
     name = name.substr(std::string_view("code/").size());
     name = name.substr(0, name.rfind(".py"));
@@ -115,7 +115,7 @@ std::optional<std::string> invalid_data(Reader& archive, std::uint64_t bytes) {
     return invalid_values(archive, "data.pkl", bytes, nullptr);
 }
 
-// Names of records are compared as LibTorch does, which ignores case and need not see ".py".
+// Compares names of records as LibTorch does: it ignores case and does not require ".py".
 Validity examine_archive(Reader& archive, std::uint64_t bytes) {
     Validity found;
     std::vector<std::pair<std::string, Record>> code;

@@ -1,6 +1,6 @@
 #pragma once
-// A saved model before LibTorch reads it: what it would crash or choke on, and what of the model's
-// code it would run.
+// Examines a saved model before LibTorch reads it: what would crash or exhaust LibTorch, and which
+// of the model's code reading would run.
 
 #include <caffe2/serialize/inline_container.h>
 #include <torch/script.h>
@@ -13,11 +13,11 @@ namespace twinkle::runtime {
 
 struct Validity {
     std::optional<std::string> problem;  // none: it can be loaded
-    // Of where the code came from; nothing needs it but messages, and whoever tells a trace.
+    // Whether the source ranges can be read; only messages need them, and recognizing a trace.
     bool readable_origin = true;
     // Reading the model runs code of it, in TorchScript.
     bool runs_code = false;
-    // Of that code, or of a class that reading makes objects of: what it must not do unasked.
+    // Forbidden effects of that code, or of a class that reading instantiates.
     std::optional<std::string> reaches_out;
 };
 
@@ -25,11 +25,12 @@ struct Validity {
 // (zip_directory.h) comes first.
 Validity examine_archive(caffe2::serialize::PyTorchStreamReader& archive, std::uint64_t bytes);
 
-// The pickle of what torch.save wrote, in the same way.
+// The same for the pickle of an archive of torch.save.
 std::optional<std::string> invalid_data(caffe2::serialize::PyTorchStreamReader& archive,
                                         std::uint64_t bytes);
 
-// LibTorch reads the origins when it first asks where a node came from, and throws there.
+// LibTorch reads the origins lazily, when it first looks up where a node came from, and throws
+// there.
 bool origins_can_be_read(const torch::jit::Module& model);
 
 }  // namespace twinkle::runtime

@@ -54,7 +54,7 @@ private:
         }
     }
 
-    // "1.5e-3" is one word, "a.b" are two.
+    // "1.5e-3" is one word, "a.b" two.
     void skip_word() {
         const auto begin = at_;
         const bool digits = std::isdigit(static_cast<unsigned char>(code_[at_])) != 0;

@@ -1,5 +1,5 @@
 #pragma once
-// LibTorch's parser and compiler call themselves for what is nested in code, without a limit.
+// LibTorch's parser and compiler recurse into nested code without a limit.
 
 #include <optional>
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace twinkle::runtime {
 
-// Whether saved code nests brackets, chains operators or indents further than any sane one; says
-// which. Strings and comments do not count. Time is linear.
+// Whether saved code nests brackets, chains operators or indents deeper than sane code; says which.
+// Ignores strings and comments. Takes linear time.
 std::optional<std::string> invalid_code(std::string_view code);
 
 }  // namespace twinkle::runtime

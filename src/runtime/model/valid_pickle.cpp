@@ -18,7 +18,7 @@ struct Invalid : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// The size of an element of torch.FloatStorage and so on; one byte for what is not known.
+// The element size of torch.FloatStorage and so on; one byte for unknown storages.
 std::uint64_t element_size(std::string_view storage) {
     static const std::map<std::string_view, std::uint64_t> sizes = {
         {"DoubleStorage", 8},      {"FloatStorage", 4},         {"HalfStorage", 2},
@@ -29,7 +29,7 @@ std::uint64_t element_size(std::string_view storage) {
     return found == sizes.end() ? 1 : found->second;
 }
 
-// Values are numbers here. What holds what is kept of them, and what a number or a text is.
+// Values are numbers here; it keeps what they hold, and which are numbers or strings.
 class Walk {
 public:
     Walk(std::string_view data, std::vector<PickledStorage>* storages,
@@ -86,7 +86,7 @@ private:
         construct(0);
     }
 
-    // Of up to eight bytes, as TorchScript writes and reads it.
+    // An integer of up to eight bytes, as TorchScript writes and reads it.
     void push_long() {
         const std::uint64_t size = number(1);
         if (size > sizeof(std::uint64_t)) {
@@ -141,7 +141,7 @@ private:
         return value;
     }
 
-    // A value that holds the topmost `count`, in their place.
+    // Makes a value that holds the topmost `count`, in their place.
     void construct(std::size_t count) {
         need(count);
         held_.emplace_back(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
@@ -149,7 +149,7 @@ private:
         push(static_cast<Value>(held_.size() - 1));
     }
 
-    // The topmost `count` go into the one below them.
+    // Moves the topmost `count` into the one below them.
     void put_into(std::size_t count) {
         need(count + 1);
         const Value container = stack_[stack_.size() - count - 1];
@@ -232,7 +232,7 @@ private:
         return true;
     }
 
-    // The longest way down, without calling itself.
+    // The depth of nesting, computed without recursion.
     void measure(Value root) const {
         std::vector<std::size_t> depth(held_.size(), 0);  // 0: not seen; 1: being looked at
         struct Visit {

@@ -1,6 +1,6 @@
 #pragma once
-// LibTorch's reader of pickles trusts them: what they nest it follows by calling itself, what they
-// number it makes room for. So they are walked through before.
+// LibTorch's reader trusts pickles: it recurses into whatever they nest, and allocates whatever
+// counts they name. So each is checked first.
 
 #include <cstdint>
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace twinkle::runtime {
 
-// What no writer of a model would write: an opcode that TorchScript does not use, one without its
-// operands, lengths and numbers beyond the data, values that hold themselves, values nested more
-// deeply than any sane ones. Nothing: the pickle can be read. Time and memory are linear.
-// What it finds of storages goes to `storages`; without, a pickle that should have none is quicker.
-// The names of classes and functions go to `globals` ("__torch__.pkg.Net").
+// Rejects what no writer of a model produces: an opcode that TorchScript does not use, one without
+// its operands, lengths and numbers beyond the data, values that hold themselves, values nested
+// deeper than sane ones. Returns nothing if the pickle can be read. Time and memory are linear.
+// Storages are listed in `storages`; without it, a pickle that should have none is checked faster.
+// Names of classes and functions go to `globals` ("__torch__.pkg.Net").
 struct PickledStorage {
     std::string key;          // the name of its record
     std::uint64_t bytes = 0;  // that LibTorch will read from it

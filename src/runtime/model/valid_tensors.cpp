@@ -33,7 +33,7 @@ bool is_valid(const at::Tensor& tensor) {
            (empty || (last + 1) * Wide(tensor.itemsize()) <= Wide(storage.nbytes()));
 }
 
-// Everything that values hold, each once.
+// Visits everything that values hold, each once.
 class Search {
 public:
     bool all_valid(c10::IValue value) {

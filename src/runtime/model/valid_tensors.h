@@ -1,5 +1,5 @@
 #pragma once
-// LibTorch takes the sizes and strides of a saved tensor as they come.
+// LibTorch does not check the sizes and strides of a saved tensor.
 
 #include <torch/script.h>
 
@@ -8,8 +8,8 @@
 
 namespace twinkle::runtime {
 
-// What is wrong with a tensor of the model (a weight, an attribute, a constant of a graph) that
-// reaches out of its memory. Nothing: none does.
+// Describes a tensor of the model (a weight, an attribute, a constant of a graph) that reaches out
+// of its memory. Nothing: there is none.
 std::optional<std::string> invalid_tensor(const torch::jit::Module& model);
 
 }  // namespace twinkle::runtime

@@ -38,7 +38,7 @@ struct Place {
     std::uint64_t size = 0;
 };
 
-// Where the end record of the larger format is, it counts and not the small one.
+// If there is an end record of the larger format, it counts instead of the small one.
 std::optional<Place> large_directory(std::ifstream& in, std::uint64_t end, std::uint64_t size) {
     if (end < locator_size + zip64_end_size) {
         return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<Place> directory_place(std::ifstream& in, std::uint64_t size) {
                  little_endian<std::uint32_t>(tail, end + 12)};
 }
 
-// The sizes that do not fit into 32 bits stand in the extra field 1, in this order.
+// Extra field 1 has the sizes that do not fit into 32 bits, in this order.
 void read_large_sizes(std::string_view extra, ZipEntry& entry) {
     while (extra.size() >= 4) {
         const auto id = little_endian<std::uint16_t>(extra, 0);
@@ -93,7 +93,7 @@ void read_large_sizes(std::string_view extra, ZipEntry& entry) {
     }
 }
 
-// Saved code and its origins are what PyTorch compresses. Its reader ignores case.
+// PyTorch compresses saved code and its origins only. Its reader ignores case.
 bool is_code(const std::string& name) {
     return folded_name(name.substr(std::min(name.find('/'), name.size()))).starts_with("/code/");
 }

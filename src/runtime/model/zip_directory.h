@@ -1,6 +1,6 @@
 #pragma once
-// The list of records at the end of a zip archive, read without unpacking anything: what unpacking
-// would take is known before.
+// The list of records at the end of a zip archive, read without unpacking anything: it says what
+// unpacking would take.
 
 #include <cstdint>
 #include <filesystem>
@@ -18,14 +18,14 @@ struct ZipEntry {
     std::uint64_t size = 0;    // bytes when it is unpacked
 };
 
-// Nothing: there is no list that is whole. It is looked for where LibTorch's reader looks.
+// Nothing: there is no complete list. Looks for it where LibTorch's reader does.
 std::optional<std::vector<ZipEntry>> zip_directory(const std::filesystem::path& file);
 
-// A record's name as LibTorch's reader compares names: it ignores case.
+// Normalizes a record's name as LibTorch's reader does for comparison: it ignores case.
 std::string folded_name(std::string name);
 
-// Why an archive of PyTorch is not to be unpacked: what is not code is stored as it is, so that it
-// cannot be larger than the file. Nothing: it can be.
+// Why an archive of PyTorch must not be unpacked. Records that are not code are stored
+// uncompressed, so that they cannot be larger than the file. Nothing: it can be.
 std::optional<std::string> invalid_sizes(const std::vector<ZipEntry>& entries,
                                          std::uint64_t file_size);
 

@@ -13,7 +13,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-// What may become part of something that is replaced is no site then, and judged later.
+// A site that may become part of a replaced one is skipped here, and judged later.
 void refuse_forbidden_outside(const Plan& plan, const Holders& holders) {
     const bool any = std::any_of(plan.sites.begin(), plan.sites.end(),
                                  [](const Site& site) { return site.choice.has_value(); });

@@ -1,5 +1,5 @@
 #pragma once
-// What the options and the model say of where and how the model will run.
+// Where and how the model will run, as the options and the model say.
 
 #include "runtime/plan/job.h"
 

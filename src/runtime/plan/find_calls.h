@@ -1,5 +1,5 @@
 #pragma once
-// The calls of bound functions that the code holds as calls, and what was chosen for them.
+// Finds calls of bound functions that the code still holds as calls, and chooses for them.
 
 #include "runtime/plan/plan.h"
 

@@ -57,7 +57,7 @@ std::size_t index_among_its_function(const std::vector<TracedRun>& runs, const T
         runs.data(), &run, [&](const TracedRun& one) { return one.function == run.function; }));
 }
 
-// The `number`th call of its function in the method of this instance.
+// Call number `number` of its function in the method of this instance.
 Site site_of(const Job& job, const InlinedGraph& graph, const Instance& instance,
              const TracedRun& run, const RunPart& part, std::size_t number) {
     const std::string& method = graph.method->name();
@@ -75,7 +75,7 @@ Site site_of(const Job& job, const InlinedGraph& graph, const Instance& instance
             std::move(call)};
 }
 
-// Keeps a call that no proof says how to replace.
+// Keeps a call if no proof says how to replace it.
 void decide(const Job& job, const Proofs& proofs, Site& site,
             const tl::expected<CallBinding, std::string>* proved) {
     const auto refuse = [&](KeepReason reason) {
@@ -102,7 +102,7 @@ void decide(const Job& job, const Proofs& proofs, Site& site,
     }
 }
 
-// The sites of one graph, once for each instance that has it.
+// Adds the sites of one graph, once for each instance that has it.
 void add_sites(const Job& job, const InlinedGraph& graph, const Proofs& proofs, Plan& plan,
                std::set<std::string>& called) {
     std::set<std::string> taken;  // by what still is a call

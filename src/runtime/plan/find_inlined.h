@@ -1,6 +1,6 @@
 #pragma once
-// The calls of bound functions that a trace has inlined: found by the stacks of its nodes, and
-// proved on a run how what stands for them is to be called.
+// Finds the calls of bound functions that a trace has inlined, by the stacks of its nodes, and
+// proves on a run how to call the replacement.
 
 #include "runtime/plan/plan.h"
 

@@ -25,7 +25,7 @@ std::optional<std::string> unfit(const Job& job, const MappedLayer& layer, const
     return unmet;
 }
 
-// Of all bindings; the first whose conditions hold comes first.
+// Gathers the candidates of all bindings; the first whose conditions hold comes first.
 void choose_layer(const Job& job, Site& site, const std::vector<const MappedLayer*>& bindings) {
     if (leave_out(job, site)) {
         return;
@@ -47,8 +47,8 @@ void choose_layer(const Job& job, Site& site, const std::vector<const MappedLaye
     choose_from(job, site, std::move(candidates));
 }
 
-// A name that binds nothing is most often a typing error: show the class that was meant. Of a
-// preset it is nothing to tell, but where the model has a class of that very name.
+// A name that binds nothing is most often a typing error: show the class that was meant. A preset
+// is expected to have such names, unless the model has a class of that very name.
 void warn_of_unbound(const Job& job, const std::vector<Instance>& instances, Plan& plan) {
     std::map<std::string, std::string> classes;  // full names by short ones
     std::set<std::string> unbound;               // short names

@@ -27,7 +27,8 @@ void refuse_malformed(const std::vector<PatternRule>& rules) {
     }
 }
 
-// What an earlier kernelize has put in the place of patterns. Whether it has any.
+// Adds the calls that an earlier kernelize has put in the place of patterns. Returns whether there
+// are any.
 bool add_former(const Job& job, Plan& plan) {
     const auto& patterns = job.mapping.patterns;
     bool any = false;
@@ -48,7 +49,7 @@ bool add_former(const Job& job, Plan& plan) {
     return any;
 }
 
-// What an earlier kernelize has made part of a pattern is still there, but nothing calls it.
+// Layers that an earlier kernelize has made part of a pattern still exist, but nothing calls them.
 void keep_taken_layers(const Job& job, Plan& plan) {
     const CalledInstances called(job.model);
     for (Site& site : plan.sites) {
@@ -74,7 +75,7 @@ void add_place(const Job& job, const PatternSite& place, std::size_t rank, Plan&
     plan.sites.push_back(std::move(site));
 }
 
-// In the order of the modules.
+// Sorts them in the order of the modules.
 void sort_places(const Job& job, Plan& plan, std::ptrdiff_t first) {
     std::map<std::string, std::size_t> order;
     for (const Instance& instance : instances_of(job.model)) {
@@ -86,7 +87,7 @@ void sort_places(const Job& job, Plan& plan, std::ptrdiff_t first) {
                      });
 }
 
-// Of a preset it is nothing to tell.
+// Does not warn for a preset's patterns.
 void warn_of_unfound(const Job& job, Plan& plan) {
     for (const MappedPattern& pattern : job.mapping.patterns) {
         const bool found = std::any_of(plan.sites.begin(), plan.sites.end(), [&](const Site& site) {

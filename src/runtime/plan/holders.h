@@ -1,5 +1,5 @@
 #pragma once
-// What a site may become part of: a layer around it that was replaced, a pattern that took it in.
+// What can absorb a site: a replaced layer around it, or a pattern that took it in.
 
 #include "runtime/plan/site.h"
 
@@ -13,19 +13,19 @@ namespace twinkle::runtime {
 
 class Holders {
 public:
-    // Layers and places among these sites, which must outlive it where they are.
+    // Refers to the layers and places among these sites, which must outlive it and stay in place.
     explicit Holders(std::vector<Site>& sites);
 
-    // The innermost layer or place that is replaced and holds what is called so; or null.
+    // The innermost replaced layer or place around the site of this name; or null.
     Site* replaced_around(const std::string& name) const;
-    // Whether something that has a choice holds it.
+    // Whether a site with a choice holds it.
     bool is_in_chosen(const Site& site) const;
     // `by` was tried, and takes in the module under this path.
     void take(const std::string& path, Site& by) { takers_[path] = &by; }
 
-    // A module that only a replaced one has called is no site any more: the layer there computes
-    // it. So it is with a call of a function in what is replaced or called no more, and with what a
-    // pattern has taken in. Whether it was so.
+    // Absorbs a module that only a replaced one has called: the layer there computes it now.
+    // Likewise a call of a function in a place that is replaced or called no more, and whatever a
+    // pattern has taken in. Returns whether it did.
     bool absorb(const Job& job, Site& site) const;
 
 private:
@@ -35,8 +35,8 @@ private:
     std::map<std::string, Site*> takers_;              // by the path of what they took in
 };
 
-// What of the model a replaced site computes now and nothing else calls: also what was to be kept,
-// as the original is not there any more.
+// Absorbs the sites that a replaced one computes now and nothing else calls, even those to be kept,
+// because the original is gone.
 void absorb_uncalled(const Job& job, std::vector<Site>& sites, const Holders& holders);
 
 }  // namespace twinkle::runtime

@@ -1,5 +1,5 @@
 #pragma once
-// One kernelize: what is asked for, of which model, with which kernels.
+// One kernelize: the options, the model and the kernels.
 
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/selection/selection.h"

@@ -56,7 +56,7 @@ Compilation& KernelCode::of_source(const FunctionCandidate& source,
     return *compilations_.emplace(key, std::move(compilation)).first->second;
 }
 
-// The kernel of this repository that the mapping has for the device; of several none can be told.
+// The kernel of this repository that the mapping has for the device; null if there are several.
 const MappedKernel* KernelCode::dependency_of(const MappedKernel& kernel,
                                               const std::string& repo_id) {
     const MappedKernel* found = nullptr;

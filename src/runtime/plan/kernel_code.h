@@ -1,5 +1,5 @@
 #pragma once
-// The code of the kernels that sites are replaced by: each is had when the first site needs it.
+// The code of the kernels that replace sites, loaded when the first site needs it.
 
 #include "runtime/graph/keep_reason.h"
 #include "runtime/plan/job.h"
@@ -33,7 +33,7 @@ private:
     const MappedKernel* dependency_of(const MappedKernel& kernel, const std::string& repo_id);
 
     const Job& job_;
-    // By build id; classes of one model may live in several compilation units.
+    // Key: build id, and the compilation unit; classes of one model may live in several.
     std::map<std::pair<std::string, const void*>, std::shared_ptr<Compilation>> compilations_;
     std::map<std::string, std::set<const MappedKernel*>> dependencies_;  // by build id
 };

@@ -1,12 +1,12 @@
 #pragma once
-// What the options say of a site before any binding has a say.
+// Sites that the options exclude, before any binding is looked at.
 
 #include "runtime/plan/site.h"
 
 namespace twinkle::runtime {
 
-// Keeps a site that the options or the environment leave out, before any binding has a say.
-// Whether it was one.
+// Keeps the site if the options or the environment leave it out, and returns whether they do. Comes
+// before all bindings.
 bool leave_out(const Job& job, Site& site);
 
 }  // namespace twinkle::runtime

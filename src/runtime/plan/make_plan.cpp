@@ -13,7 +13,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-// A mapping may well be for another machine; but then it is said.
+// A mapping for another machine is allowed, with a warning.
 void warn_of_other_machine(const Job& job, Plan& plan) {
     const auto torch = job.mapping.target.find("torch");
     const std::string here = fmt::format("{}.{}", TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR);

@@ -1,12 +1,12 @@
 #pragma once
-// Places that compute with the same nodes: one of them alone can be replaced.
+// Places that share nodes: only one of them can be replaced.
 
 #include "runtime/plan/plan.h"
 
 namespace twinkle::runtime {
 
-// What comes first in the mapping takes what several would match, if it may be replaced; the others
-// are outdone. Asked again when a place is put back.
+// Gives shared nodes to the place whose pattern comes first in the mapping, if it may be replaced;
+// the others are outdone. Called again when a place is put back.
 void settle_overlaps(Plan& plan);
 
 }  // namespace twinkle::runtime

@@ -1,6 +1,6 @@
 #pragma once
-// What a kernelize will do to a model, as data: every site with what was chosen for it, or why
-// nothing was. Nothing of the model has changed yet.
+// What a kernelize will do to a model, as data: every site with its choice, or why there is none.
+// Making it changes nothing in the model.
 
 #include "runtime/graph/function_calls.h"
 #include "runtime/patterns/pattern_sites.h"
@@ -26,9 +26,9 @@ struct Plan {
     std::vector<std::string> warnings;
 };
 
-// Finds the sites and chooses. Calls that a trace has inlined are proved for that, with the job's
+// Finds the sites and chooses. Calls that a trace has inlined are proved first, with the job's
 // inputs, by code that `stand_ins` compiles beside the model's. Throws Error: malformed (a
-// pattern), refused (strict, and something that is named is nowhere).
+// pattern), refused (strict, and a name that matches nothing).
 Plan make_plan(const Job& job, StandIns& stand_ins);
 
 }  // namespace twinkle::runtime

@@ -12,7 +12,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-// Strict: whoever excludes a site wants it kept.
+// Strict, except for excluded sites: their user wants them kept.
 void refuse_kept(const Plan& plan) {
     for (const Site& site : plan.sites) {
         if (site.report.status == SiteStatus::kept && site.is_reported() && !site.left_out) {

@@ -1,5 +1,5 @@
 #pragma once
-// A model with the plan for it: find, choose and apply, as one thing that can be asked in between.
+// A model with its plan: find, choose and apply as one object that can be queried in between.
 
 #include "runtime/plan/kernel_code.h"
 #include "runtime/plan/plan.h"
@@ -9,10 +9,10 @@ namespace twinkle::runtime {
 
 class PlannedModel {
 public:
-    // Converts the job's model as its options ask, and makes the plan; its layers are as they were.
-    // Throws Error as kernelize does.
+    // Converts the job's model as its options ask, and makes the plan; the layers do not change
+    // yet. Throws Error as kernelize does.
     explicit PlannedModel(const Job& job);
-    // The plan of `other` for another copy of its model, read from the same file.
+    // Reuses the plan of `other` for another copy of its model, read from the same file.
     PlannedModel(const Job& job, const PlannedModel& other);
     PlannedModel(const PlannedModel&) = delete;
     PlannedModel& operator=(const PlannedModel&) = delete;
@@ -20,7 +20,7 @@ public:
     // What is changed of it (replan.h) is for the next copy.
     Plan& plan() { return plan_; }
 
-    // Does to the model what the plan says, once. The plan stays as it was made.
+    // Applies the plan to the model, once. The plan itself does not change.
     Report apply();
 
 private:
@@ -31,7 +31,7 @@ private:
     Plan plan_;
 };
 
-// The entries of a plan's sites.
+// Adds the entries of a plan's sites.
 void add_sites(Report& report, const Plan& plan);
 
 }  // namespace twinkle::runtime

@@ -14,7 +14,7 @@ namespace jit = torch::jit;
 
 namespace {
 
-// Of what it holds, and of what freezing has made constants.
+// The bytes of its tensors, and of those that freezing has made constants.
 std::uint64_t bytes_of(const jit::Module& model) {
     std::uint64_t bytes = 0;
     for (const at::Tensor& parameter : model.parameters()) {
@@ -26,7 +26,7 @@ std::uint64_t bytes_of(const jit::Module& model) {
     return bytes;
 }
 
-// None: nothing can stand for its function here.
+// None: nothing can replace its function here.
 std::optional<Question> question_about(const Job& job, StandIns& stand_ins, InlinedGraph& graph,
                                        const TracedRun& run, Proofs& proofs) {
     const MappedFunction& function = job.mapping.functions[run.function];
@@ -53,7 +53,7 @@ std::optional<Question> question_about(const Job& job, StandIns& stand_ins, Inli
     return question;
 }
 
-// A copy, as a run may change what a model holds; its code is the same.
+// Runs a copy, because a run may change what a model holds; the code is shared.
 void run_model(const Job& job) {
     const torch::NoGradGuard no_grad;
     const jit::GraphOptimizerEnabledGuard unoptimized(false);

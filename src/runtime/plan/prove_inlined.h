@@ -1,5 +1,5 @@
 #pragma once
-// Proves on one run of the model how the calls that a trace has inlined can be replaced.
+// Proves on one run of the model how to replace the calls that a trace has inlined.
 
 #include "runtime/plan/job.h"
 #include "runtime/proof/call_prover.h"
@@ -13,7 +13,7 @@ namespace twinkle::runtime {
 class StandIns;
 
 struct InlinedGraph {
-    // Instances share their code: where it is one of several, each of them has its sites.
+    // Instances share their code: each of those listed has its own sites.
     std::vector<Instance> instances;
     torch::jit::Function* method = nullptr;
     InlinedCode code;
@@ -21,11 +21,11 @@ struct InlinedGraph {
 
 struct Proofs {
     std::map<const TracedRun*, Answer> answers;  // none for a run: there was no proof
-    // Candidates that nothing can be proved of, as they cannot be compiled or loaded.
+    // Candidates that cannot be compiled or loaded, so that nothing can be proved of them.
     std::map<const FunctionCandidate*, KeepReason> unusable;
 };
 
-// Nothing without the job's inputs.
+// Empty without the job's inputs.
 Proofs prove(const Job& job, StandIns& stand_ins, std::vector<InlinedGraph>& graphs);
 
 }  // namespace twinkle::runtime

@@ -84,11 +84,11 @@ private:
                 }
             }
         }
-        // LibTorch has no functions that lead back to themselves.
+        // LibTorch has no recursive functions, so that the order is complete.
         return order;
     }
 
-    // Once all that stands in its callers is decided.
+    // Needs a decision on all sites in its callers.
     Causes causes_of(const jit::Function* function) const {
         std::set<Site*> found;
         for (const FunctionUse& use : plan_.uses.of.at(function)) {
@@ -112,7 +112,7 @@ private:
         return known != known_.end() ? known->second : std::nullopt;
     }
 
-    // Of a method that is replaced or called no more.
+    // The causes for a method that is replaced or no longer called.
     Causes causes_in_method(const jit::Function* function, const FunctionUse& use) const {
         const std::string method = method_name(use);
         if (left_.contains({function, method}) &&
@@ -168,7 +168,7 @@ private:
     StandIns& stand_ins_;
     const Holders& holders_;
     CalledInstances called_;
-    // As the graphs are now: calls by site, and the methods that use a function.
+    // The state of the graphs now: calls by site, and the methods that use a function.
     std::map<std::string, FunctionCall> calls_;
     std::set<std::pair<const jit::Function*, std::string>> left_;
     std::map<std::string, jit::Module> instances_;

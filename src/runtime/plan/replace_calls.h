@@ -1,6 +1,6 @@
 #pragma once
-// Replaces calls of functions, callers before what they call: what stands in a function that
-// nothing calls any more is no site.
+// Replaces calls of functions, callers before callees: a call inside a function that nothing calls
+// any more is no site.
 
 #include "runtime/plan/holders.h"
 #include "runtime/plan/plan.h"

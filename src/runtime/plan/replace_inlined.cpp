@@ -15,7 +15,7 @@ namespace jit = torch::jit;
 
 namespace {
 
-// A call of one graph.
+// A call in one graph.
 struct Piece {
     std::vector<Site*> sites;  // of the instances that share the graph
     std::optional<InlinedCall> call;
@@ -23,7 +23,7 @@ struct Piece {
     std::size_t runs() const { return sites.front()->as<InlinedCallSite>()->place.count; }
 };
 
-// `gone`: nodes that other calls may have held.
+// `gone`: destroyed nodes, which other calls may have held.
 tl::expected<void, KeepReason> replace(StandIns& stand_ins, InlinedCode& code, Piece& piece,
                                        std::unordered_set<const jit::Node*>& gone) {
     const Site& site = *piece.sites.front();
@@ -53,7 +53,7 @@ tl::expected<void, KeepReason> replace(StandIns& stand_ins, InlinedCode& code, P
     return {};
 }
 
-// Calls of one graph, those first that hold others.
+// Replaces the calls of one graph, outer ones first.
 void replace_in(const Job& job, jit::Function& method, const std::vector<Site*>& sites,
                 StandIns& stand_ins) {
     TracedCalls calls(traced_functions(job.mapping));

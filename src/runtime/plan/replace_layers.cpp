@@ -14,7 +14,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-// The sites of layers with a choice, by how many others of them hold each.
+// The layer sites with a choice, grouped by how many other such sites hold them.
 std::vector<std::vector<Site*>> chosen_by_depth(Plan& plan) {
     std::vector<std::vector<Site*>> levels;
     std::vector<const Site*> above;  // those that hold the site that is looked at, outermost first
@@ -32,7 +32,7 @@ std::vector<std::vector<Site*>> chosen_by_depth(Plan& plan) {
     return levels;
 }
 
-// Replaces each class once, whatever instances of it there are.
+// Replaces each class once, however many instances it has.
 class LayerReplacer {
 public:
     LayerReplacer(const Job& job, KernelCode& code) : job_(job), code_(code) {}

@@ -1,5 +1,5 @@
 #pragma once
-// Replaces the forwards of chosen instances, outer ones before those inside of them.
+// Replaces the forwards of chosen instances, outer before inner ones.
 
 #include "runtime/plan/holders.h"
 #include "runtime/plan/kernel_code.h"
@@ -7,7 +7,7 @@
 
 namespace twinkle::runtime {
 
-// Those that a pattern or an outer layer computes now become part of it.
+// Instances that a pattern or an outer layer computes now become part of it.
 void replace_layers(const Job& job, Plan& plan, KernelCode& code, const Holders& holders);
 
 }  // namespace twinkle::runtime

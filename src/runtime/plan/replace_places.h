@@ -1,5 +1,5 @@
 #pragma once
-// Puts calls in the places of patterns.
+// Replaces the places of patterns by calls.
 
 #include "runtime/plan/holders.h"
 #include "runtime/plan/plan.h"
@@ -12,15 +12,15 @@
 
 namespace twinkle::runtime {
 
-// A layer is more than a pattern inside of it. So patterns that hold layers come before them, and
-// those in layers after them, where a layer could not take its place.
+// A layer takes precedence over a pattern inside of it. So patterns that hold layers are replaced
+// before layers, and patterns inside layers after them, where no layer could be replaced.
 class PlaceReplacer {
 public:
     PlaceReplacer(const Job& job, Plan& plan, StandIns& stand_ins, Holders& holders)
         : job_(job), plan_(plan), stand_ins_(stand_ins), holders_(holders) {}
 
     void replace_outside_layers() { replace(false); }
-    // The graphs are others by then: places are found again, and known by where they are.
+    // Layers have changed the graphs: places are found again, and identified by where they are.
     void replace_rest() {
         plan_.places.reset();
         replace(true);
@@ -37,7 +37,7 @@ private:
     Plan& plan_;
     StandIns& stand_ins_;
     Holders& holders_;
-    // What came of places, by key: instances of a class share them.
+    // Results of replacing places, by key: instances of a class share them.
     std::map<std::string, tl::expected<void, KeepReason>> done_;
 };
 

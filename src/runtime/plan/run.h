@@ -5,13 +5,13 @@
 
 namespace twinkle::runtime {
 
-// The model is kernelized in place, while nobody else changes models that share its code.
+// Kernelizes the model in place. Nobody else may change models that share its code meanwhile.
 Report run(const Job& job);
 
-// The report alone: in memory only, and the model is not fit for use afterwards.
+// Returns the report alone: works in memory only, and the model is not fit for use afterwards.
 Report examine(Job job);
 
-// The last word on a model, once all that was to be replaced in it is: a warning where nothing was.
+// Warns if nothing was replaced; called once everything that was to be replaced is.
 void report_nothing_replaced(Report& report, const Mapping& mapping);
 
 }  // namespace twinkle::runtime

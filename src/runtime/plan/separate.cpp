@@ -12,10 +12,10 @@ namespace twinkle::runtime {
 
 namespace {
 
-// What is chosen for an instance itself, and for the calls in its methods.
+// The choices for an instance itself, and for the calls in its methods.
 using Treatment = std::vector<std::pair<std::string, Choice>>;
 
-// Its place in the instance: empty for the instance itself.
+// The site's place in the instance: empty for the instance itself.
 std::string place_of(const Site& site) {
     if (site.is_layer()) {
         return "";
@@ -61,8 +61,8 @@ std::optional<NotSeparable> try_to_separate(const Job& job, Plan& plan) {
     return std::nullopt;
 }
 
-// The sites that are chosen for a kernel and are instances of this class, or held by one; all that
-// are chosen where there is none such.
+// The sites with a choice that are instances of this class, or held by one; all sites with a choice
+// if there are none such.
 std::vector<Site*> sites_below(const Job& job, Plan& plan, const c10::ClassTypePtr& type) {
     std::vector<std::string> above;
     for (const Instance& instance : instances_of(job.model)) {
@@ -95,7 +95,7 @@ void separate(const Job& job, Plan& plan) {
             concerned.emplace_back(site, *std::exchange(site->choice, std::nullopt));
         }
     }
-    // Which of them it is that the model exchanges shows when each is tried.
+    // Tries each alone to find which of them the model exchanges.
     for (const auto& [site, choice] : concerned) {
         site->choice = choice;
         if (const auto problem = try_to_separate(job, plan)) {

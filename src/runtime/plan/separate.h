@@ -1,12 +1,12 @@
 #pragma once
-// Gives instances that a plan treats differently different classes.
+// Gives a class of their own to instances that a plan treats differently.
 
 #include "runtime/plan/plan.h"
 
 namespace twinkle::runtime {
 
-// A site that the model treats as one with another is kept, and says so. Instances of the sites are
-// the new objects afterwards, and places are found in the new graphs.
+// Keeps a site that the model does not distinguish from another, with that reason. Afterwards the
+// sites refer to the new objects, and places are found in the new graphs.
 void separate(const Job& job, Plan& plan);
 
 }  // namespace twinkle::runtime

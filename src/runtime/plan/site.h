@@ -1,5 +1,5 @@
 #pragma once
-// A site: what of a model may be replaced, what was chosen for it, and what came of it.
+// A site: a part of a model that may be replaced, the choice for it, and the result.
 
 #include "runtime/graph/function_calls.h"
 #include "runtime/graph/keep_reason.h"
@@ -76,18 +76,18 @@ struct Site {
     // A call in a function, not in a method of an instance.
     const torch::jit::Function* function() const;
     bool is_replaced() const { return report.status == SiteStatus::replaced; }
-    // Some candidate can serve it, and nobody wants the original.
+    // Whether a candidate can serve it, and the user does not want the original.
     bool may_be_replaced() const {
         return !left_out && !put_back && !candidates.empty() && candidates.front().serves();
     }
-    // Not where another site has taken all of it.
+    // False if another site has taken all of it.
     bool is_reported() const { return !absorbed && !outdone; }
 
-    // Names a site in the reason that this one computes now.
+    // Names an absorbed site in this one's reason.
     void add_part(const std::string& name);
 };
 
-// "layer", "function" or "pattern", and the name that the report has for it.
+// `kind`: "layer", "function" or "pattern"; `of`: its name in the report.
 SiteReport reported(std::string site, std::string kind, std::string of);
 
 void keep(const Job& job, Site& site, const KeepReason& reason);
@@ -95,8 +95,8 @@ void keep(const Job& job, Site& site, const KeepReason& reason);
 // Chooses the first of these candidates, or keeps the site for their reason.
 void choose_from(const Job& job, Site& site, Candidates candidates);
 
-// What came of replacing a site by its choice. Throws Error(refused) where a fallback is needed
-// that is not allowed.
+// Records the result of replacing a site by its choice. Throws Error(refused) if that needs a
+// fallback that is not allowed.
 void enter(const Job& job, Site& site, const tl::expected<void, KeepReason>& result);
 
 // Throws Error(refused) for a site that is kept by a fallback that is not allowed.
@@ -108,7 +108,7 @@ SiteReport report_of(const Site& site);
 // Whether one site lies inside of another, by their paths.
 bool is_inside(const std::string& inner, const std::string& outer);
 
-// What a site is called in the instance under this path, which holds it.
+// The name of a site relative to the instance under this path, which holds it.
 std::string name_below(const std::string& path, const std::string& site);
 
 }  // namespace twinkle::runtime

@@ -1,5 +1,5 @@
 #pragma once
-// The functions that calls of a model are made to call instead: one for all calls that it serves.
+// The functions that replaced calls go to: one for all calls that it can serve.
 
 #include "runtime/calls/stand_in.h"
 #include "runtime/patterns/pattern_sites.h"
@@ -33,11 +33,11 @@ private:
               const c10::QualifiedName& name, const std::string& what);
 
     Substitution substitution_;
-    // The originals of patterns, which stand-ins are made after.
+    // The originals of patterns, on which stand-ins are modelled.
     std::shared_ptr<torch::jit::CompilationUnit> originals_;
-    // By compilation unit, what the call passes, and the candidate.
+    // Key: compilation unit, what the call passes, and the candidate.
     std::map<std::tuple<const void*, std::string, const FunctionCandidate*>, Made> known_;
-    // Of regions, by compilation unit, name and code.
+    // Stand-ins for regions, by compilation unit, name and code.
     std::map<std::tuple<const void*, std::string, std::string>, torch::jit::Function*> of_regions_;
 };
 

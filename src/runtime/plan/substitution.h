@@ -1,6 +1,6 @@
 #pragma once
-// What can stand for a function: the substitutes that a choice names, had once for each unit that
-// code is compiled into.
+// The substitutes for a function that a choice names, compiled once for each compilation
+// unit.
 
 #include "runtime/layers/operator_check.h"
 #include "runtime/plan/kernel_code.h"
@@ -17,18 +17,18 @@ class Substitution {
 public:
     Substitution(const Job& job, KernelCode& code) : job_(job), code_(code) {}
 
-    // `what` they stand for, for the observer.
+    // `what` they replace, for the observer.
     const tl::expected<Substitutes, KeepReason>& of(const Choice& choice,
                                                     const torch::jit::Module& module,
                                                     const c10::FunctionSchema& stands_for,
                                                     const std::string& what);
 
-    // Throws Error(refused) for a C++ function that cannot be called as what it stands for: the
-    // model would only show it when it runs.
+    // Throws Error(refused) for a C++ function that cannot be called like the function it replaces:
+    // the model would show that only when it runs.
     void refuse_other_arity(const Choice& choice, const c10::FunctionSchema& stands_for,
                             const std::string& what) const;
 
-    // Why what was made of a choice cannot run, or be trained, where the model will be.
+    // Why the stand-in made of a choice cannot run, or be trained, where the model will be.
     std::optional<KeepReason> unfit(const Choice& choice, torch::jit::Function& stand_in) const;
 
 private:
@@ -39,13 +39,13 @@ private:
 
     const Job& job_;
     KernelCode& code_;
-    // By compilation unit, candidate, and for a C++ function the types of its arguments.
+    // Key: compilation unit, candidate, and for a C++ function the types of its arguments.
     std::map<std::tuple<const void*, const FunctionCandidate*, std::string>,
              tl::expected<Substitutes, KeepReason>>
         known_;
 };
 
-// What will be asked of the code that replaces something.
+// How the code of a replacement will be used.
 OperatorUse operator_use(const Job& job);
 
 }  // namespace twinkle::runtime

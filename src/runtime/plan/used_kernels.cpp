@@ -9,7 +9,8 @@ namespace twinkle::runtime {
 
 namespace {
 
-// A kernel and those whose functions its layers call: the model may name the operators of each.
+// Marks a kernel and those whose functions its layers call: the model may name the operators of
+// each.
 void mark_used_kernel(const Job& job, const KernelCode& code, const MappedKernel& kernel,
                       std::set<std::string>& used) {
     const std::string build_id = kernel.build_id();

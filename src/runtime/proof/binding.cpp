@@ -20,8 +20,8 @@ bool is_tensor(const c10::TypePtr& type) {
     return type->kind() == c10::TypeKind::TensorType;
 }
 
-// Whether a value may have been called like that: "q.1" where a graph has been loaded, "q0.1" where
-// it has been frozen.
+// Whether the value's name may come from this parameter: "q.1" in a loaded graph, "q0.1" in a
+// frozen one.
 bool is_named(const jit::Value* value, const std::string& parameter) {
     std::string name = value->debugName();
     name = name.substr(0, name.find('.'));
@@ -103,7 +103,7 @@ private:
         return options;
     }
 
-    // With exactly so much that is unusual among the parameters that are left.
+    // Tries bindings with exactly `unusual` unusual choices among the remaining parameters.
     void choose(std::size_t left, std::size_t unusual) {
         const std::size_t next = chosen_.size();
         if (found_.size() >= limit_ || tensors_left_ > parameters_.size() - next) {

@@ -1,6 +1,6 @@
 #pragma once
-// How what stands for a function may be called with what goes into a region: a trace keeps neither
-// the names nor the order of a function's arguments, so that each way is tried.
+// The ways of calling a substitute for a function with the inputs of a region. A trace keeps
+// neither the names nor the order of a function's arguments, so that each way is tried.
 
 #include "runtime/graph/result_like.h"
 #include "runtime/source/substitutes.h"
@@ -12,7 +12,7 @@
 
 namespace twinkle::runtime {
 
-// What one parameter gets.
+// The value that one parameter gets.
 struct ParameterSource {
     enum class Kind { omitted, input, scalar };
     Kind kind = Kind::omitted;
@@ -26,21 +26,21 @@ struct CallBinding {
     std::vector<ParameterSource> sources;  // by parameter, behind the one it writes into
     std::optional<ResultLike> out;  // what that one is given: `argument` is an input of the region
     std::size_t unusual = 0;  // scalars given though there is a default, inputs given twice, …
-    // For each result of the region which one it is of what is returned; those that are not
-    // returned stay computed as they were.
+    // For each result of the region, its index among the returned values; those that are not
+    // returned are computed by the original nodes.
     std::vector<std::optional<std::size_t>> results;
 };
 
 bool is_list_of_tensors(const c10::TypePtr& type);
-// Whether its only result is a list, which is then compared, and given, as one.
+// Whether its only result is a list, which is then compared, and returned, as one value.
 bool gives_list(const Region& region);
 
-// The constants of a region that may have been arguments; both truth values and None.
+// The constants of a region that may have been arguments; both booleans and None.
 std::vector<c10::IValue> scalars_of(const Region& region);
 
-// The ways of calling a substitute, the most likely first, no more than `limit`: every tensor that
-// goes in is used, under its own name where there is one, in the order of first use, with
-// defaults. `skipped`: parameters in front that are not bound.
+// The ways of calling a substitute, the most likely first, at most `limit`: every input tensor is
+// used, under its own name if there is one, in the order of first use, with defaults. `skipped`:
+// leading parameters that are not bound.
 std::vector<CallBinding> bindings_of(const Region& region, const Substitute& substitute,
                                      std::size_t skipped, std::size_t limit);
 

@@ -16,7 +16,7 @@ struct Right {
     std::optional<RegionProof::Values> on_random_values;
 };
 
-// Tensors to write into that are like the only result of the region.
+// Output tensors shaped like the only result of the region.
 std::vector<ResultLike> outs_for(const Region& region, const RegionProof& proof) {
     std::vector<ResultLike> outs;
     if (proof.results().size() != 1 || !proof.results()[0].isTensor()) {
@@ -73,7 +73,7 @@ public:
     Trials(const Region& region, const Substitutes& substitutes, const RegionProof& proof)
         : region_(region), substitutes_(substitutes), proof_(proof) {}
 
-    // Whether this way is right beyond doubt: no other one needs to be looked at.
+    // Returns whether this way is right beyond doubt, so that no other need be tried.
     bool examine(CallBinding binding) {
         const Substitute& substitute = substitutes_.at(binding.substitute);
         const auto graph = graph_of(region_, substitute, binding);
@@ -136,13 +136,13 @@ private:
     const Substitutes& substitutes_;
     const RegionProof& proof_;
     std::vector<Right> right_;
-    // What is wrong with the first way that could not be compiled, and with the one that comes
+    // The errors of the first way that could not be compiled, and of the one that came
     // nearest.
     std::string not_called_, wrong_;
     double least_excess_ = 0;
 };
 
-// Equal for regions that do the same, whatever their values are called.
+// Equal for regions with equal code, whatever the names of their values.
 std::string structure_of(const Region& region) {
     const auto graph = graph_of(region);
     const auto forget = [](at::ArrayRef<jit::Value*> values) {

@@ -1,5 +1,5 @@
 #pragma once
-// Finds the way of calling what stands for a function that gives what a region gives.
+// Finds the way of calling a function's substitute that gives the results of a region.
 
 #include "runtime/proof/binding.h"
 #include "runtime/proof/region_proof.h"
@@ -14,8 +14,8 @@ namespace twinkle::runtime {
 
 class BindingSearch {
 public:
-    // The most likely of those that are right; the error says why there is none, or that the
-    // recorded values do not tell which. What was found for a region is tried first for an equal
+    // The most likely way among the right ones; the error says why there is none, or that the
+    // recorded values do not tell which. A way found for one region is tried first for an equal
     // one.
     tl::expected<CallBinding, std::string> find(const Region& region,
                                                 const Substitutes& substitutes,

@@ -67,7 +67,7 @@ private:
         return substitute_.value->call(range_, body, positional, named, 1)->asValue(range_, body);
     }
 
-    // Traced code has no effects, or it would be no region.
+    // Traced code in a region has no effects, so the call must have none.
     std::optional<std::string> wrong_effects(const jit::Value* out) const {
         const auto written = written_roots(graph_->block());
         if (out != nullptr && !written.contains(out)) {

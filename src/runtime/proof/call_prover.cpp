@@ -19,7 +19,8 @@ namespace {
 
 using base::Json;
 constexpr std::size_t calls_per_region = 4;
-// What cannot be cut out is most often half a call: worse than a call of a result or two.
+// A piece that cannot be cut out is most often half a call: worse than a call with a result or two
+// too few.
 constexpr std::size_t pieces_of_no_region = 3;
 
 [[noreturn]] void inputs_do_not_fit(const std::string& why) {
@@ -48,9 +49,10 @@ public:
         recorded_ = record_regions(regions, calls_per_region, run);
     }
 
-    // The split with the fewest results that stay computed as they were: each of those of a call
-    // that cannot be replaced. Where several leave as many, the one of most calls: what takes them
-    // for one says nothing of the others. Where none leaves any, the one of the fewest guesses.
+    // The split that leaves the fewest results to the original nodes; a call that cannot be
+    // replaced leaves all of its results. Of several such splits the one of most calls wins,
+    // because one big call would say nothing of those inside. If none leaves any, the one with the
+    // fewest guesses.
     Answer answer(const Question& question) {
         std::optional<Answer> best;
         std::array<std::size_t, 5> least{};
@@ -163,7 +165,7 @@ Answer answer_from(const Json& json) {
     return answer;
 }
 
-// Whether a child's answer can be one to this question: what it says is used as indices.
+// Checks that a child's answer fits this question: its numbers are used as indices.
 bool fits(const Answer& answer, const Question& question) {
     if (answer.split >= question.splits.size() ||
         answer.calls.size() != question.splits[answer.split].size()) {
@@ -189,14 +191,14 @@ bool fits(const Answer& answer, const Question& question) {
     return true;
 }
 
-// What a child says of the questions that are still open, and which it was at when it died.
+// A child's answers to the open questions, and the question during which it died.
 struct Collector {
     const std::vector<Question>& questions;
     std::map<std::size_t, Answer> answers{};
     std::optional<std::size_t> current{};
     std::optional<std::string> fatal{};
 
-    // What a child says is checked: foreign code can write to its pipe.
+    // Checks every line: foreign code can write to the child's pipe.
     void take(std::string_view line) {
         const Json json = base::parse_json(line, "proof");
         if (json.contains("fatal")) {

@@ -26,12 +26,12 @@ struct Answer {
     std::vector<tl::expected<CallBinding, std::string>> calls;  // of that split
 };
 
-// `run` runs the model. Throws what that throws, as Error(malformed).
+// `run` runs the model. Throws its exceptions as Error(malformed).
 std::vector<Answer> prove_calls(const std::vector<Question>& questions,
                                 const std::function<void()>& run);
 
-// The same in a child process: what crashes there is refused. `device`: that `run` runs it on, if
-// that is a GPU.
+// The same in a child process: a crash there is a refusal. `device`: the GPU that `run` uses, if
+// any.
 std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
                                          const std::function<void()>& run,
                                          const SandboxLimits& limits,

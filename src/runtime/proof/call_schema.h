@@ -6,8 +6,8 @@
 
 namespace twinkle::runtime {
 
-// What a C++ function, which says nothing of itself, is taken for where it stands for a region: it
-// gets so many tensors, and gives one.
+// The schema assumed for a C++ function, which does not describe itself, in the place of a region:
+// a tensor for each input, and one result.
 c10::FunctionSchema call_schema(const Region& region);
 
 }  // namespace twinkle::runtime

@@ -45,7 +45,8 @@ Values in_double(const Values& values) {
     });
 }
 
-// What has as many rows as the input with the most dimensions; none: nothing has.
+// The values with each tensor repeated that has as many rows as the input with the most dimensions;
+// none: there is no such tensor.
 std::optional<Values> repeated(const Values& values) {
     std::int64_t most = 1;
     std::int64_t rows = 0;
@@ -72,7 +73,7 @@ Values random_like(const Values& values) {
     });
 }
 
-// Results one by one: those of a tuple, and of a list that stands for several.
+// Results one by one: the elements of a tuple, or of a list that stands for several.
 Values run(const std::shared_ptr<jit::Graph>& graph, const Values& inputs, bool unlisted) {
     const torch::NoGradGuard no_grad;
     const jit::GraphOptimizerEnabledGuard unoptimized(false);
@@ -100,7 +101,7 @@ bool unchanged(const Values& before, const Values& after) {
     return true;
 }
 
-// A call that gives fewer results leaves some where they are; one that gives more, some unused.
+// A call with fewer results leaves some to the original nodes; one with more has unused ones.
 bool enough(const std::vector<std::optional<std::size_t>>& results, std::size_t given) {
     const auto matched = static_cast<std::size_t>(
         std::count_if(results.begin(), results.end(), [](const auto& one) { return one; }));
@@ -145,7 +146,7 @@ RegionProof::RegionProof(const Region& region, const std::vector<Values>& record
     random_ = case_of("", random_like(first));
 }
 
-// None: the region itself cannot be run on these.
+// None: the region itself cannot run on these.
 std::optional<RegionProof::Case> RegionProof::case_of(std::string what, Values inputs) const {
     try {
         Case one{std::move(what), std::move(inputs), {}, {}};
@@ -164,12 +165,12 @@ RegionProof::Outcome RegionProof::examine(const Case& one, const Values& given) 
     for (std::size_t i = 0; i < one.results.size(); ++i) {
         std::optional<std::size_t> found;
         for (std::size_t step = 0; step < given.size() && !found; ++step) {
-            // The result at the same place first, then the others.
+            // Tries the result in the same place first, then the others.
             const std::size_t same = i < given.size() ? i : 0;
             const std::size_t j = step == 0 ? same : step <= same ? step - 1 : step;
             const auto comparison =
                 compare(given[j], one.results[i], one.reference[i], Norm::largest, one.tolerance);
-            // What goes beyond the recorded values tells ways of calling apart, not kernels.
+            // Cases beyond the recorded values only distinguish ways of calling, not kernels.
             const bool near = &one != &cases_.front() && comparison.allowed > 0 &&
                               comparison.error <= slack * comparison.allowed;
             if (comparison.problem.empty() || near) {

@@ -1,6 +1,6 @@
 #pragma once
-// Whether a call gives what a region gives: on what went into the region when the model ran, the
-// same much smaller (a wrong epsilon shows there), and twice as many of it (a batch).
+// Checks that a call gives a region's results: on the inputs that the region got when the model
+// ran, on much smaller values (a wrong epsilon shows there), and on twice as many rows (a batch).
 
 #include "runtime/trace/region.h"
 #include "runtime/verify/comparison.h"
@@ -19,31 +19,31 @@ class RegionProof {
 public:
     using Values = std::vector<c10::IValue>;
 
-    // `recorded`: what went in, by call; at least one.
+    // `recorded`: the inputs, by call; at least one.
     RegionProof(const Region& region, const std::vector<Values>& recorded);
 
-    // Whether the region itself can be run on what was recorded; if not, nothing else is to be
-    // asked.
+    // Whether the region itself can run on the recorded inputs; if not, no other method may be
+    // called.
     bool possible() const { return !cases_.empty(); }
 
     struct Outcome {
-        // For each result of the region, which of those that the call gives it is.
+        // For each result of the region its index among the results of the call.
         std::vector<std::optional<std::size_t>> results;
         std::string problem;  // why the call is not right; empty: it is
-        // How many times as far off as it may be; infinite where that cannot be said.
+        // The error over the allowed one; infinite if it cannot be computed.
         double excess = std::numeric_limits<double>::infinity();
     };
-    // By the rule of comparison.h. The graph takes the inputs of the region.
+    // Compares by the rule of comparison.h. The graph takes the inputs of the region.
     Outcome examine(const std::shared_ptr<torch::jit::Graph>& call) const;
 
-    // What a call gives for random values of the recorded shapes, to tell calls apart that are all
-    // right on the recorded ones; nothing where it fails.
+    // The call's results for random values of the recorded shapes, to tell apart calls that are all
+    // right on the recorded ones; nothing if it fails.
     std::optional<Values> on_random_values(const std::shared_ptr<torch::jit::Graph>& call) const;
-    // … and whether those are the results of the region, or of another call.
+    // Whether these are the results of the region, or else of another call.
     bool right_on_random_values(const Values& given,
                                 const std::vector<std::optional<std::size_t>>& results) const;
 
-    // Inputs, and the results of the region for them, for the first recorded call.
+    // The inputs of the first recorded call, and the region's results for them.
     const Values& inputs() const { return cases_.front().inputs; }
     const Values& results() const { return cases_.front().results; }
 
@@ -63,7 +63,7 @@ private:
     std::optional<Case> random_;
 };
 
-// Every result of a call in the order of `results`, as far as it gives them, is the other's.
+// Whether every result that both calls give, in the order of `results`, is the same.
 bool same_results(const RegionProof::Values& one,
                   const std::vector<std::optional<std::size_t>>& results,
                   const RegionProof::Values& other,

@@ -14,7 +14,7 @@ namespace {
 using project::LayerBinding;
 using project::Manifest;
 
-// Releases and branches v<int> are versions, the rest are revisions.
+// Releases and branches v<int> are versions, others are revisions.
 template <typename Kernel>
 void set_pin(Kernel& layer, const project::Pin& pin) {
     if (pin.version) {
@@ -46,7 +46,7 @@ LayerKernel layer_of(const Manifest& manifest, const LayerBinding& binding) {
     return layer;
 }
 
-// What stands for a function or pattern.
+// Sets the replacement of a function or pattern.
 template <typename Kernel>
 void set_replacement(Kernel& function, const Manifest& manifest,
                      const project::FunctionBinding& binding) {
@@ -80,7 +80,7 @@ PatternKernel pattern_of(const Manifest& manifest, const project::PatternBinding
     return pattern;
 }
 
-// The lock is part of what a manifest says; one that Python alone has made will do.
+// A manifest includes its lock; a lock made by Python's `kernels` alone is accepted.
 std::filesystem::path lock_of(const Manifest& manifest) {
     const auto files = project::lock_files(manifest, std::nullopt);
     const auto lock = project::read_project_lock(files);

@@ -29,7 +29,7 @@ namespace {
                  .hint = "give only one of them"});
 }
 
-// needs_backward and needs_torch_compile say together what `mode` says alone.
+// needs_backward and needs_torch_compile together are the older form of `mode`.
 std::optional<std::string> mode_of(const ModelOptions& options) {
     const auto& backward = options.needs_backward;
     const auto& compile = options.needs_torch_compile;
@@ -68,7 +68,7 @@ Pending& of_process() {
     return pending;
 }
 
-// Those that its code calls, and those of the registered ones that a trace has inlined.
+// The functions that its code calls, and the registered ones that a trace has inlined.
 std::set<std::string> functions_of(const torch::jit::Module& model,
                                    const runtime::Registrations& registrations) {
     std::set<std::string> functions;
@@ -92,7 +92,7 @@ runtime::Registrations registered_in(const Registry* registry) {
     return runtime::effective(registry != nullptr ? *registry : Registry::of_process());
 }
 
-// `alone`: nothing else is replaced in the model, so that a report of nothing is said to be one.
+// `alone`: nothing else is replaced in the model, so that an empty report gets a warning.
 Report kernelize_by(runtime::Registrations registrations, torch::jit::Module& model,
                     const ModelOptions& options, bool alone) {
     KernelizeOptions how = kernelize_options(options);
@@ -104,7 +104,7 @@ Report kernelize_by(runtime::Registrations registrations, torch::jit::Module& mo
     how.mode = context.mode;
     how.device = how.device ? how.device : context.device;
     if (runtime::mapping_disabled()) {
-        // Nothing is looked for then; every site is kept, and says why.
+        // Looks for nothing; every site is kept, and says why.
         registrations.layers.clear();
         registrations.functions.clear();
         registrations.patterns.clear();
@@ -136,7 +136,7 @@ Report kernelize_by(runtime::Registrations registrations, torch::jit::Module& mo
     return report;
 }
 
-// The registrations that the options name. Strict: there is one.
+// Keeps the registrations that the options name. Strict: there must be one.
 void keep_asked(std::vector<runtime::RegisteredFunction>& functions,
                 const FunctionOptions& options) {
     std::vector<std::string> modules;

@@ -51,7 +51,7 @@ public:
     }
 
 private:
-    // Classes that were given to one kernel name, one by one, are one shape again.
+    // Merges classes that were given to one kernel name one by one into one shape.
     std::vector<LayerShape> in_order() {
         std::stable_sort(shapes_.begin(), shapes_.end(),
                          [](const auto& a, const auto& b) { return a.call > b.call; });
@@ -88,7 +88,7 @@ private:
         return shapes;
     }
 
-    // … and those of the presets.
+    // Adds those of the presets.
     std::vector<LayerShape> known_classes(const std::string& kernel_name) const {
         auto shapes = registered_classes(kernel_name);
         for (const project::LayerBinding& preset : presets_) {

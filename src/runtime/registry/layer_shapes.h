@@ -1,5 +1,5 @@
 #pragma once
-// Registrations grouped by the instances that they are for.
+// Registrations grouped by the instances that they apply to.
 
 #include "project/manifest.h"
 #include "runtime/registry/registrations.h"
@@ -8,8 +8,8 @@
 
 namespace twinkle::runtime {
 
-// Instances of some classes, under some conditions, with the registrations for them: first those
-// for one kind of device, then those for every device.
+// Instances of some classes, under some conditions, with their registrations: first those for one
+// kind of device, then those for every device.
 struct LayerShape {
     MappedLayer bound;                                 // without candidates
     std::vector<const InstanceCondition*> conditions;  // in the registrations
@@ -17,9 +17,9 @@ struct LayerShape {
     std::size_t call = 0;  // that bound the classes; 0: a preset does
 };
 
-// What a later call binds comes first, so that it takes the class from what an earlier one has
-// bound. `presets`: where kernel names that a program gives no class find theirs. A kernel name
-// with a class and no registration is a shape without kernels.
+// Later bindings come first, so that they take the class from earlier ones. `presets` give classes
+// to kernel names for which the program gives none. A kernel name with a class and no registration
+// is a shape without kernels.
 std::vector<LayerShape> layer_shapes(const Registrations& registrations,
                                      const std::vector<project::LayerBinding>& presets);
 

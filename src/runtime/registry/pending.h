@@ -1,5 +1,5 @@
 #pragma once
-// Functions that a program has registered for every model that comes later.
+// Functions that a program has registered for all later models.
 
 #include "twinkle/report.h"
 

@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Models name their kernels, and hold no paths: a folder is called by its own name, and numbered
-// where several have it.
+// Models name their kernels, and hold no paths: a folder goes by its own name, with a number if
+// several have it.
 void name_folder(project::Manifest& manifest, const fs::path& folder) {
     auto& kernels = manifest.kernels;
     const auto known = [&](const auto& test) {
@@ -92,7 +92,7 @@ project::Download download_of(const Registrations& registrations) {
     };
 }
 
-// Programs may kernelize often, each time with the same kernels.
+// Cached: programs may kernelize often, each time with the same kernels.
 kernel::Build read_build(const fs::path& folder) {
     static auto& memory = *new kernel::BuildMemory();
     return memory.read(folder);

@@ -1,5 +1,5 @@
 #pragma once
-// From a registration to a build on this machine.
+// Finds the build on this machine for a registration.
 
 #include "project/build_chooser.h"
 #include "project/kernel_locator.h"
@@ -19,20 +19,20 @@ public:
     // Adds builds and decisions to `mapping`.
     RegisteredKernels(const Registrations& registrations, Mapping& mapping);
 
-    // The layer's candidate, its build among the mapping's kernels. None: it has no build for any
-    // device of this process that the registration allows; a decision says so. Throws Error: the
-    // kernel is not on this machine (and cannot be downloaded), has no such layer, breaks a rule,
-    // excludes the mode that it is registered for and the model is kernelized for.
+    // The layer's candidates, their builds among the mapping's kernels. None: there is no build for
+    // any device of this process that the registration allows; a decision says so. Throws Error:
+    // the kernel is not on this machine (and cannot be downloaded), has no such layer, breaks a
+    // rule, or excludes the mode that it is registered for and the model is kernelized for.
     std::vector<LayerCandidate> candidates(const LayerKernel& layer,
                                            const std::vector<std::string>& classes,
                                            const std::string& mode);
 
-    // The same for a function that is no C++; a Python file is read. Throws Error.
+    // The same for a function that is not C++; reads a Python file. Throws Error.
     std::vector<FunctionCandidate> candidates(const FunctionKernel& function,
                                               const std::string& mode);
 
     // A build for the first of these devices that has one, its dependencies among the mapping's
-    // kernels. Throws Error(not_found) where none has.
+    // kernels. Throws Error(not_found) if none has.
     const MappedKernel& build(const project::KernelRequest& request,
                               const std::filesystem::path& lockfile,
                               const std::vector<std::string>& devices);
@@ -40,7 +40,7 @@ public:
     std::vector<std::string> warnings() const;
 
 private:
-    // What locating needs depends on the lock.
+    // The tools for locating kernels under one lock.
     struct Place {
         std::unique_ptr<project::Lock> lock;
         std::unique_ptr<project::KernelLocator> locator;
@@ -56,7 +56,7 @@ private:
     std::map<std::filesystem::path, Place> places_;
 };
 
-// The pin that a version and a revision mean.
+// The pin given by a version and a revision.
 project::Pin pin_of(const std::optional<KernelVersion>& version, const std::string& revision);
 
 }  // namespace twinkle::runtime

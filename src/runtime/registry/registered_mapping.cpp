@@ -21,8 +21,8 @@ std::string name_of(const Kernel& layer) {
     return layer.repo_path.empty() ? "twinkle-pack" : layer.repo_path.filename().string();
 }
 
-// What a registration offers before anybody has looked for its kernel: its flags are not known yet,
-// and do not matter for which one is chosen.
+// A registration's candidate before its kernel is located: its flags are not known yet, and do not
+// affect which one is chosen.
 LayerCandidate unresolved(const LayerKernel& layer) {
     return {name_of(layer),
             layer.layer_name,
@@ -44,8 +44,8 @@ FunctionCandidate unresolved(const RegisteredFunction& function) {
     return candidate;
 }
 
-// Whether a failure to get a kernel may leave the original in its place; what is wrong in itself
-// may not.
+// Whether the original may stay after this failure to get a kernel; a mistake in the registration
+// itself is always an error.
 bool is_failure_to_load(const Error& error) {
     return error.code() == ErrorCode::not_found || error.code() == ErrorCode::unreachable ||
            error.code() == ErrorCode::refused;
@@ -72,7 +72,7 @@ public:
         result_.conditions.push_back(shape.conditions);
     }
 
-    // All registrations for one function, those for one kind of device first.
+    // Adds all registrations for one function, those for one kind of device first.
     void add(const std::vector<const RegisteredFunction*>& registered, bool called) {
         MappedFunction function{
             registered.front()->kernel.target_module, registered.front()->kernel.func_name, {}};
@@ -92,8 +92,8 @@ public:
         result_.mapping.functions.push_back(std::move(function));
     }
 
-    // All registrations for one pattern. Whether a model computes it shows only when it is looked
-    // for.
+    // Adds all registrations for one pattern. Only a search shows whether a model computes
+    // it.
     void add(const std::vector<const RegisteredPattern*>& registered) {
         std::vector<const RegisteredFunction*> functions;
         for (const RegisteredPattern* one : registered) {
@@ -113,7 +113,7 @@ public:
     }
 
 private:
-    // Only the registration that serves this device and mode is looked for.
+    // Locates only the registration that serves this device and mode.
     void resolve(const LayerShape& shape, MappedLayer& layer) {
         Mapping pretended;
         for (const LayerCandidate& candidate : layer.candidates) {
@@ -170,7 +170,7 @@ private:
         return {candidate};
     }
 
-    // A kernel that throws this where it would be loaded.
+    // Adds a kernel that throws this error when it is loaded.
     void note_failure(const std::string& name, const Error& error) {
         MappedKernel missing;
         missing.name = name;
@@ -237,7 +237,7 @@ RegisteredMapping mapping_for(const Registrations& registrations,
                               const std::set<std::string>& classes,
                               const std::set<std::string>& functions,
                               const SelectionContext& context, bool may_fail) {
-    // Files of the installation, which are asked only for names that come without classes.
+    // Reads the installed files only if a kernel name comes without classes.
     const bool asked = std::any_of(registrations.layers.begin(), registrations.layers.end(),
                                    [](const auto& layer) { return layer.kernel.classes.empty(); });
     const auto presets =

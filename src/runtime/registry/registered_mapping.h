@@ -1,5 +1,5 @@
 #pragma once
-// The mapping that a registry means for one model: only what the model can use is looked for.
+// The mapping that a registry means for one model: only kernels that the model can use are located.
 
 #include "runtime/registry/registrations.h"
 #include "runtime/selection/selection.h"
@@ -15,11 +15,11 @@ namespace twinkle::runtime {
 
 struct RegisteredMapping {
     Mapping mapping;
-    // Of each layer of the mapping; in the registrations.
+    // By layer of the mapping; points into the registrations.
     std::vector<std::vector<const InstanceCondition*>> conditions;
     // Kernels that could not be had, by their name in the mapping: loading them throws this.
     std::map<std::string, Error> failures;
-    // C++ functions, by the operator that candidates name them as.
+    // C++ functions, by the operator name that candidates use.
     std::map<std::string, Implementation> natives;
     std::vector<std::string> warnings;
 
@@ -28,8 +28,8 @@ struct RegisteredMapping {
 };
 
 // `classes` and `functions`: full names of all classes in the model, and of all functions that it
-// calls. Where `may_fail`, a kernel that cannot be had
-// is a failure of the result, else its error is thrown.
+// calls. With `may_fail`, a kernel that cannot be had is a failure in the result, else its error is
+// thrown.
 RegisteredMapping mapping_for(const Registrations& registrations,
                               const std::set<std::string>& classes,
                               const std::set<std::string>& functions,

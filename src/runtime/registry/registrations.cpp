@@ -49,7 +49,7 @@ void check_repository(const Kernel& layer) {
     }
 }
 
-// The usual spellings; none: there is no such word.
+// The usual spelling; none: there is no such device.
 std::optional<std::string> usual_device(const std::string& device) {
     return device.empty() ? device : target::parse_device(device);
 }
@@ -169,7 +169,7 @@ std::string native_name(const FunctionKernel& function) {
     std::string name = function.target_module + "_" + function.func_name;
     std::replace_if(
         name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-    // Another process must not take the function of its own that has this name for it.
+    // Unique to this process: another one must not call its own function of this name instead.
     return name + "_" + process_token() + "_" + std::to_string(++count);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a registry holds, and how registrations replace each other.
+// The contents of a registry, and how registrations replace each other.
 
 #include "twinkle/registry.h"
 
@@ -9,8 +9,8 @@
 
 namespace twinkle::runtime {
 
-// `call` is the number of the call that registered it: where two bind one class, the later one goes
-// before the earlier. What one call registers keeps its order.
+// `call` is the number of the call that registered it: of two that bind one class, the later one
+// comes first. Registrations of one call keep their order.
 struct RegisteredLayer {
     LayerKernel kernel;  // mode and device normalized
     std::size_t call;
@@ -25,8 +25,8 @@ struct ExternalLayer {
 
 struct RegisteredFunction {
     FunctionKernel kernel;  // mode and device normalized
-    // What a model calls it by where it is C++; a name of its own, so that no other takes its place
-    // in a model that is kernelized already.
+    // The operator's name in a model, for a C++ function; unique, so that no other function can
+    // take its place in a model that is kernelized already.
     std::string native;
 };
 
@@ -51,25 +51,25 @@ struct Registrations {
     std::vector<std::string> notes;
 };
 
-// Checks the words of a registration and gives them their usual spelling. Throws Error(malformed).
+// Checks the words of a registration and normalizes their spelling. Throws Error(malformed).
 LayerKernel normalized(LayerKernel layer);
 
-// In the place of what has the same module, name, device and mode. Throws Error(malformed).
+// Replaces the entry of the same module, name, device and mode. Throws Error(malformed).
 void put(Registrations& to, FunctionKernel function);
 
-// In the place of what has the same name, device and mode. Throws Error(malformed | not_found).
+// Replaces the entry of the same name, device and mode. Throws Error(malformed | not_found).
 void put(Registrations& to, const PatternKernel& pattern);
 
-// In the place of what binds the same class to this name, or, unless there is a condition, to any.
+// Replaces what binds the same class to this name, or, without a condition, to any name.
 void put(Registrations& to, ExternalLayer external);
 
-// In the place of what has the same name, device, range, mode and bound instances.
+// Replaces the entry of the same name, device, range, mode and bound instances.
 void put(Registrations& to, LayerKernel layer);
 
-// In the place of all modes of the same name, device and range.
+// Replaces all modes of the same name, device and range.
 void put(Registrations& to, const KernelMapping& mapping, bool inherit_mapping);
 
-// Those of a registry, with the scopes of this thread over them.
+// The registrations of a registry, overlaid with the scopes of this thread.
 Registrations effective(const Registry& registry);
 
 }  // namespace twinkle::runtime

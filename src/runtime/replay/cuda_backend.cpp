@@ -15,7 +15,7 @@ FoundBackend open_backend() {
     if (!std::filesystem::exists(library, ignored)) {
         return {nullptr, "this libtwinkle was built without CUDA graphs"};
     }
-    // Its dependencies are LibTorch's CUDA libraries, which a process with CUDA tensors has.
+    // It depends on LibTorch's CUDA libraries, which a process with CUDA tensors has loaded.
     void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     void* symbol = handle ? ::dlsym(handle, cuda_graphs_symbol) : nullptr;
     if (!symbol) {

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t known_keys = 4096;  // a server may see a new shape with every call
 constexpr std::uint64_t calls_of_an_age = 4096;
-// Where more shapes come back than there is room for, they would take turns in being captured,
-// which takes a hundred times as long as a run.
+// Guards against thrashing: if more shapes recur than fit, each would evict another and be captured
+// again, which takes a hundred times as long as a run.
 constexpr std::uint64_t as_often = 2;
 
 }  // namespace
@@ -88,7 +88,7 @@ void GraphCache::drop(Entry& entry) {
     }
 }
 
-// Of those without a graph, which there are more of than graphs in a cache of any sense.
+// Drops the oldest entry without a graph; a cache of sensible size has more of these than graphs.
 void GraphCache::forget_the_oldest() {
     if (entries_.size() < known_keys + max_graphs_) {
         return;

@@ -14,7 +14,7 @@
 
 namespace twinkle::runtime {
 
-// Destroyed in this order: the run last lets go of the memory that its inputs are in.
+// Destroyed in reverse: first the inputs, last the run, which owns the memory that they are in.
 struct CapturedCall {
     std::unique_ptr<CapturedRun> run;
     std::unique_ptr<StaticInputs> inputs;
@@ -34,12 +34,12 @@ public:
     GraphCache(std::size_t max_graphs, std::size_t max_bytes);
 
     void limit_bytes(std::size_t bytes) { max_bytes_ = bytes; }
-    // Counts a use. The entry stays where it is until the next call that is not const.
+    // Counts a use. The entry stays in place until the next non-const call.
     Entry& use(const std::string& key);
     Entry& find(const std::string& key);  // made where there is none; no use
 
-    // Why there is no room for a capture of this entry of so many bytes (0: not known yet); empty:
-    // there is, after those that are used less gave way.
+    // Why this entry cannot be captured for want of room, with so many bytes (0: not known yet).
+    // Empty: there is room, after less used entries were evicted.
     std::string make_room(const Entry& entry, std::size_t bytes);
     void put(Entry& entry, std::shared_ptr<CapturedCall> call);
     void clear();

@@ -23,9 +23,9 @@ GraphModel::GraphModel(jit::Module model, bool freeze, bool fuse) : module_(std:
         obstacle_ = graph_obstacle(*module_.get_method("forward").graph()).value_or("");
     }
     if (frozen && !fuse && obstacle_.empty()) {
-        // Nothing is left in there to specialize for: no profiling, no compiling for a shape that
-        // is new. LibTorch's own switch for that is one for the process. What is never captured
-        // keeps LibTorch's settings, which are faster then.
+        // A frozen graph has nothing left to specialize: no profiling, no compiling for a new
+        // shape. LibTorch's own switch for that is process-wide. Runs that are never captured keep
+        // LibTorch's settings, which are faster for them.
         auto& function = jit::toGraphFunction(module_.get_method("forward").function());
         function._set_initial_executor_execution_mode(jit::ExecutorExecutionMode::SIMPLE);
         uncaptured_.emplace(function.graph()->copy(), function.name());

@@ -1,5 +1,5 @@
 #pragma once
-// A model as its captured runs want it: frozen, and with settings of its own that change nothing
+// A model prepared for capture: frozen, and with executor settings of its own that change nothing
 // for the rest of the process.
 
 #include <torch/csrc/jit/runtime/graph_executor.h>
@@ -13,21 +13,21 @@ namespace twinkle::runtime {
 
 class GraphModel {
 public:
-    // Throws Error(malformed) where it has no forward().
+    // Throws Error(malformed) if it has no forward().
     GraphModel(torch::jit::Module model, bool freeze, bool fuse);
 
-    // The arguments of forward() in the order of its parameters, defaults filled in. Throws what
-    // LibTorch throws where they do not fit.
+    // The arguments of forward() in the order of its parameters, with defaults filled in. Throws
+    // what LibTorch throws if they do not fit.
     std::vector<c10::IValue> arguments(std::vector<c10::IValue> inputs,
                                        const torch::jit::Kwargs& named) const;
     c10::IValue run(const std::vector<c10::IValue>& arguments) const;
-    // The same with LibTorch's own settings, which are faster where nothing is captured.
+    // Runs with LibTorch's own settings, which are faster if nothing is captured.
     c10::IValue run_uncaptured(const std::vector<c10::IValue>& arguments) const;
 
     const torch::jit::Module& module() const { return module_; }
     bool is_training() const;
     bool wants_gradients() const { return wants_gradients_; }
-    // Why it is never captured; empty: nothing is known against it.
+    // Why it is never captured; empty: no reason is known.
     const std::string& obstacle() const { return obstacle_; }
     const std::string& not_frozen() const { return not_frozen_; }
 

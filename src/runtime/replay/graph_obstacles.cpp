@@ -14,8 +14,8 @@ namespace jit = torch::jit;
 
 namespace {
 
-// dropout(train=False), attention(dropout_p=0.): random where a switch says so. What one says that
-// is no constant (self.training) shows when it is captured: LibTorch then refuses to draw.
+// dropout(train=False), attention(dropout_p=0.): random only if a switch says so. A switch that is
+// no constant (self.training) is found at capture: LibTorch then refuses to draw.
 bool surely_draws(const jit::Node* node) {
     static const std::set<std::string> switches = {"train", "training", "p", "dropout_p",
                                                    "dropout"};

@@ -1,5 +1,5 @@
 #pragma once
-// What of a model a captured run would leave out, or do wrong.
+// The parts of a model that a captured run would leave out, or get wrong.
 
 #include <torch/script.h>
 
@@ -10,18 +10,18 @@
 
 namespace twinkle::runtime {
 
-// As its code has it; none: nothing in there is against it. What waits for the device is found out
-// when it is captured.
+// An obstacle in its code; none: nothing in it prevents capture. Waiting for the device is detected
+// only at capture.
 std::optional<std::string> graph_obstacle(const torch::jit::Graph& forward);
-// Weights on several devices: a captured run belongs to one.
+// Reports weights on several devices: a captured run belongs to one.
 std::optional<std::string> device_obstacle(const torch::jit::Module& model);
 
-// How often the tensors of a model were written to: what changes between two of these is state that
-// a run has changed. Tensors made in inference mode do not know.
+// How often each tensor of a model was written to: a difference between two of these is state that
+// a run has changed. Tensors made in inference mode have no such count.
 class StateVersions {
 public:
     explicit StateVersions(const torch::jit::Module& model);
-    // The first that was written to or replaced, by its path.
+    // The path of the first tensor that was written to or replaced.
     std::optional<std::string> changed_since(const StateVersions& before) const;
 
 private:

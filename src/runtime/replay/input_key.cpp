@@ -8,7 +8,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-// Every part says what it is and how long, so that no two inputs are written alike.
+// Every part has a tag and a length, so that different inputs give different keys.
 class KeyWriter {
 public:
     explicit KeyWriter(c10::DeviceType type) : key_{{}, c10::Device(type, 0), {}} {}
@@ -71,7 +71,7 @@ void KeyWriter::tensor(const at::Tensor& tensor) {
     number('@', static_cast<int>(tensor.device().index()));
     number('d', tensor.dim());
     numbers(tensor.sizes());
-    // Strides of dimensions of size 1 say nothing.
+    // Strides of dimensions of size 1 mean nothing.
     const bool contiguous = tensor.is_contiguous();
     key_.text.push_back(contiguous ? 'c' : 's');
     if (!contiguous) {

@@ -1,5 +1,6 @@
 #pragma once
-// What of its inputs a captured run depends on, besides the numbers in their tensors.
+// The properties of its inputs that a captured run depends on, besides the numbers in their
+// tensors.
 
 #include "runtime/replay/nested_values.h"
 
@@ -15,7 +16,7 @@ struct InputKey {
     std::string obstacle;  // why these inputs cannot be captured; empty: they can
 };
 
-// `type`: where captured runs can be.
+// `type`: the kind of device that captures runs.
 InputKey key_of(const Values& inputs, c10::DeviceType type);
 
 }  // namespace twinkle::runtime

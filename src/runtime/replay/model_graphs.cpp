@@ -24,7 +24,7 @@ GraphOptions checked(GraphOptions options) {
     return options;
 }
 
-// Around a use of a captured run.
+// Brackets one use of a captured run.
 class Use {
 public:
     explicit Use(GraphLane& lane) : lane_(lane) { lane_.enter(); }
@@ -82,7 +82,7 @@ std::optional<std::string> ModelGraphs::prepare(Values inputs, const torch::jit:
     std::string reason = obstacle_of(key, inputs);
     if (reason.empty()) {
         const c10::DeviceGuard device(key.device);
-        // On copies: a model may write into its inputs.
+        // Runs on copies: a model may write into its inputs.
         first(key, StaticInputs(inputs).values());
         std::unique_lock lock(mutex_);
         const Plan planned = plan(cache_.find(key.text));
@@ -94,7 +94,7 @@ std::optional<std::string> ModelGraphs::prepare(Values inputs, const torch::jit:
     return reason.empty() ? std::nullopt : std::optional(reason);
 }
 
-// Of this call, whatever was captured before.
+// The obstacle of this call, whatever was captured before.
 std::string ModelGraphs::obstacle_of(const InputKey& key, const Values& inputs) const {
     if (!key.obstacle.empty()) {
         return key.obstacle;
@@ -155,7 +155,7 @@ void ModelGraphs::count_plain(const std::string& reason) {
     }
 }
 
-// A plain run that shows what the model does with its own tensors.
+// A plain run that shows whether the model writes to its own tensors.
 c10::IValue ModelGraphs::first(const InputKey& key, const Values& inputs) {
     const StateVersions before(model_.module());
     count_plain("the shape is new");
@@ -167,7 +167,7 @@ c10::IValue ModelGraphs::first(const InputKey& key, const Values& inputs) {
     return result;
 }
 
-// With the lock.
+// Needs the lock.
 c10::IValue ModelGraphs::replay(CapturedCall& call, const InputKey& key, const Values& inputs) {
     const Use use(lane_of(key.device));
     call.inputs->copy_from(inputs);

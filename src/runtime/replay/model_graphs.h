@@ -1,5 +1,5 @@
 #pragma once
-// What twinkle/graphed_model.h says, over any device that can capture.
+// Implements twinkle/graphed_model.h, over any device that can capture.
 
 #include "runtime/replay/graph_backend.h"
 #include "runtime/replay/graph_cache.h"
@@ -16,7 +16,7 @@ namespace twinkle::runtime {
 
 class ModelGraphs {
 public:
-    // Asked for when the first inputs come that could be captured.
+    // Called when the first inputs arrive that could be captured.
     using FindBackend = std::function<FoundBackend()>;
 
     ModelGraphs(torch::jit::Module model, GraphOptions options, c10::DeviceType type,
@@ -31,8 +31,8 @@ private:
     static constexpr const char* another_captures = "another thread is capturing";
     static constexpr int most_refusals = 3;  // of a model that was never captured
 
-    // What is to be done with a call: refused ones run as LibTorch runs any model. Its entry may
-    // have gone when the lock is given up.
+    // The next step for a call: refused ones run as LibTorch runs any model. The entry may be gone
+    // once the lock is released.
     enum class Step { plain, refused, first, capture, replay };
     struct Plan {
         Step step;
@@ -44,7 +44,7 @@ private:
     void count_plain(const std::string& reason);
     c10::IValue first(const InputKey& key, const Values& inputs);
     c10::IValue replay(CapturedCall& call, const InputKey& key, const Values& inputs);
-    // Why nothing was captured; empty: the entry of the key has it.
+    // Why nothing was captured; empty: the key's entry has the graph.
     std::string capture(const InputKey& key, const Values& inputs);
     std::shared_ptr<CapturedCall> attempt(GraphLane& lane, const Values& inputs,
                                           std::string& reason, bool again = false);

@@ -1,4 +1,4 @@
-// How a model is captured for inputs of one kind, and what is said where it is not.
+// Captures a model for inputs of one kind, or says why not.
 #include "runtime/replay/model_graphs.h"
 
 #include "runtime/replay/same_results.h"
@@ -13,12 +13,12 @@ namespace {
 constexpr const char* memory_is_short = "memory is short for its graph";
 constexpr std::string_view cannot_be_captured = "it cannot be captured: ";
 
-// What a recipe finds wrong; its text is the reason.
+// A recipe's objection; its text is the reason.
 struct Refusal : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// TorchScript's interpreter makes another exception of it, with the text.
+// TorchScript's interpreter turns it into another exception, with the same text.
 bool is_out_of_memory(const std::exception& error) {
     const std::string_view text = error.what();
     return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
@@ -63,7 +63,7 @@ std::string ModelGraphs::capture(const InputKey& key, const Values& inputs) {
     return keep(key, std::move(call));
 }
 
-// None: the reason says why.
+// None: `reason` says why.
 std::shared_ptr<CapturedCall> ModelGraphs::attempt(GraphLane& lane, const Values& inputs,
                                                    std::string& reason, bool again) {
     try {
@@ -81,7 +81,7 @@ std::shared_ptr<CapturedCall> ModelGraphs::attempt(GraphLane& lane, const Values
     return nullptr;
 }
 
-// With the lock.
+// Needs the lock.
 void ModelGraphs::refuse(const InputKey& key, const std::string& reason) {
     cache_.find(key.text).refusal = reason;
     if (counted_.captures == 0 && reason != memory_is_short) {
@@ -89,7 +89,7 @@ void ModelGraphs::refuse(const InputKey& key, const std::string& reason) {
     }
 }
 
-// With the lock.
+// Needs the lock.
 std::string ModelGraphs::keep(const InputKey& key, std::shared_ptr<CapturedCall> call) {
     ++counted_.captures;
     GraphCache::Entry& entry = cache_.find(key.text);

@@ -24,7 +24,7 @@ c10::IValue changed_tuple(const c10::ivalue::Tuple& tuple, const Change& change)
     for (const c10::IValue& element : tuple.elements()) {
         elements.push_back(with_tensors(element, change));
     }
-    // A named one knows its names by its type.
+    // The names of a named tuple are in its type.
     return c10::ivalue::Tuple::createNamed(std::move(elements), tuple.type());
 }
 

@@ -10,19 +10,19 @@ namespace twinkle::runtime {
 
 using Values = std::vector<c10::IValue>;
 
-// The same value with every tensor changed; types of lists, dicts and named tuples stay.
+// Changes every tensor; the types of lists, dicts and named tuples stay.
 c10::IValue with_tensors(const c10::IValue& value,
                          const std::function<at::Tensor(const at::Tensor&)>& change);
 Values with_tensors(const Values& values,
                     const std::function<at::Tensor(const at::Tensor&)>& change);
-// With a copy of every tensor.
+// Copies every tensor.
 c10::IValue cloned(const c10::IValue& value);
 
-// All defined tensors, always in the same order.
+// All defined tensors, in a fixed order.
 std::vector<at::Tensor> tensors_of(const c10::IValue& value);
 std::vector<at::Tensor> tensors_of(const Values& values);
 
-// Nothing but tensors, numbers, text, None, devices, and what of them lists, tuples and dicts hold.
+// Only tensors, numbers, strings, None, devices, and lists, tuples and dicts of them.
 bool is_plain(const c10::IValue& value);
 
 }  // namespace twinkle::runtime

@@ -24,7 +24,7 @@ Squares squares_of(const at::Tensor& have, const at::Tensor& want) {
                                                              : at::kFloat;
     const at::Tensor ours = have.to(dtype);
     const at::Tensor theirs = want.to(dtype);
-    // NaN and infinity have to be in the same places.
+    // NaN and infinity must be in the same places.
     const at::Tensor same = (ours == theirs) | (ours.isnan() & theirs.isnan());
     const auto sum = [](const at::Tensor& tensor) {
         return tensor.abs().to(at::kDouble).square().sum().item<double>();

@@ -8,7 +8,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-// Bit by bit: NaN is equal to itself.
+// Compares bits: NaN equals itself.
 bool same_bits(const at::Tensor& one, const at::Tensor& other) {
     const auto bits = [](const at::Tensor& tensor) {
         return tensor.resolve_conj().resolve_neg().contiguous().view({-1}).view(at::kByte);

@@ -9,14 +9,14 @@ namespace twinkle::runtime {
 
 class StaticInputs {
 public:
-    // Copies of these. They know what is written into them, in whatever mode they are made.
+    // Makes copies. They track writes to them, in whatever mode they are made.
     explicit StaticInputs(const Values& inputs);
 
     const Values& values() const { return values_; }
     void copy_from(const Values& inputs);  // of the same structure, shapes and dtypes
 
-    // After a run on `inputs`: it has written into them, and a copy of the caller's would not be
-    // what the caller sees. Compares what they hold, too: not every kernel says that it writes.
+    // Whether a run on `inputs` has written into them: a replay works on copies, so that the caller
+    // would not see it. Compares values, too, as not every kernel declares that it writes.
     bool were_written(const Values& inputs) const;
 
 private:

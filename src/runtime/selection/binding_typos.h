@@ -1,5 +1,5 @@
 #pragma once
-// Conditions of a binding that no instance can fulfil: most often typing errors.
+// Conditions of a binding that no instance can meet: most often typing errors.
 
 #include "runtime/graph/sites.h"
 #include "twinkle/mapping.h"
@@ -11,7 +11,7 @@ namespace twinkle::runtime {
 
 // One sentence for every pattern in `modules` that matches no instance of the binding's classes,
 // and for every attribute or submodule in `when` and `when_submodule` that none of them has, with
-// the nearest that is there.
+// the nearest name that exists.
 std::vector<std::string> doubtful_conditions(const Mapping& mapping,
                                              const std::vector<Instance>& instances);
 

@@ -13,7 +13,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-// What of a candidate decides.
+// The properties of a candidate that decide.
 struct Offer {
     std::string device;
     std::optional<std::pair<int, int>> capability;
@@ -72,7 +72,7 @@ const MappedKernel* kernel_of(const Mapping& mapping, const std::string& name,
     return any;
 }
 
-// How far one comes on the way to being chosen.
+// The check at which a candidate was refused, in order.
 enum class Stage { device, capability, range, mode, flags, serves };
 
 struct Judged {
@@ -113,7 +113,7 @@ long narrowest_range(const std::vector<Offer>& offers, const SelectionContext& c
     return narrowest;
 }
 
-// Why none of them serves: what the one that came farthest was refused for.
+// Why none of them serves: the reason of the one that passed the most checks.
 KeepReason why_none(const std::string& name, const std::vector<Offer>& offers,
                     const std::vector<Judged>& all, const SelectionContext& context) {
     const Judged* farthest = &all.front();
@@ -154,7 +154,7 @@ std::vector<Offer> offers_of(const std::vector<Offered>& candidates) {
     return offers;
 }
 
-// Of a binding called `name`; `kind` is that of its decision in the mapping.
+// Candidates for the binding `name`; `kind` is that of its decision in the mapping.
 template <typename ChoiceOf, typename Binding>
 Candidates candidates_of(const Mapping& mapping, const std::string& kind, const std::string& name,
                          const Binding& binding, const SelectionContext& context) {

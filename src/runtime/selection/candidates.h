@@ -12,7 +12,7 @@
 
 namespace twinkle::runtime {
 
-// One that a mapping offers for a site.
+// A candidate that a mapping offers for a site.
 struct Candidate {
     Choice choice;
     std::string refused;  // why it cannot serve the site; empty: it can
@@ -20,19 +20,19 @@ struct Candidate {
     bool serves() const { return refused.empty(); }
 };
 
-// All that a mapping offers for a site: those that can serve it in the order of preference, then
-// the others.
+// All candidates that a mapping offers for a site: those that can serve it in the order of
+// preference, then the others.
 struct Candidates {
     std::vector<Candidate> all;
     KeepReason reason;  // why none can serve, where none can
 
     tl::expected<Choice, KeepReason> first() const;
-    // Those of another binding, which comes after this one.
+    // Appends the candidates of another binding.
     void add(Candidates others);
 };
 
 // Device, capability range (the smallest that contains the device wins), mode and flags, in this
-// order, decide which can serve; mode and the mapping's order, which comes first.
+// order, decide which can serve; mode and then the mapping's order decide which comes first.
 Candidates candidates_for(const Mapping& mapping, const MappedLayer& layer,
                           const SelectionContext& context);
 Candidates candidates_for(const Mapping& mapping, const MappedFunction& function,

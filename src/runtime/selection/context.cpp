@@ -39,7 +39,7 @@ std::string named_device(const std::string& text) {
     return *device;
 }
 
-// Parameters; where there are none, what freezing has made of them. Numbers may be anywhere.
+// The parameters or, in a frozen model, the constants they became. Numbers may be on any device.
 std::vector<at::Tensor> tensors_of(const torch::jit::Module& model) {
     std::vector<at::Tensor> tensors;
     for (const at::Tensor& parameter : model.parameters()) {

@@ -1,5 +1,5 @@
 #pragma once
-// What is chosen for a site, for which machine, and which bindings concern an instance.
+// The choice for a site and for which machine, and the bindings that concern an instance.
 
 #include "runtime/graph/sites.h"
 #include "twinkle/kernelize.h"
@@ -10,7 +10,7 @@
 
 namespace twinkle::runtime {
 
-// What a mapping binds, and its candidate that was chosen.
+// A binding of the mapping, and its chosen candidate.
 struct LayerChoice {
     const MappedLayer* binding = nullptr;
     const LayerCandidate* candidate = nullptr;
@@ -40,7 +40,7 @@ struct Choice {
     const Kind* as() const {
         return std::get_if<Kind>(&of);
     }
-    // What stands for a function or a pattern; null for a layer.
+    // The candidate for a function or a pattern; null for a layer.
     const FunctionCandidate* implementation() const;
     std::string bound_name() const;  // "RMSNorm", "silu_and_mul", "add_rms_norm"
     const std::string& mode() const;
@@ -57,7 +57,7 @@ struct SelectionContext {
 // Whether the binding names this class.
 bool binds(const MappedLayer& layer, const std::string& class_name);
 
-// The conditions of a binding on one instance: its path, attributes and submodules. Nothing: they
+// Checks a binding's conditions on one instance: its path, attributes and submodules. Nothing: they
 // hold.
 std::optional<std::string> unmet_condition(const MappedLayer& layer, const Instance& instance);
 

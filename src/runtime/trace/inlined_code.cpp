@@ -17,7 +17,7 @@ Labels labels_of(const TracedRun& run, const RunPart& part) {
     return Labels(run.labels).subspan(part.begin, part.count);
 }
 
-// What `word` has and the part of a run lacks, if the part has nothing else.
+// The labels of `word` that this part of a run lacks, if the part has no others.
 std::vector<TraceLabel> missing_in(Labels part, Labels word) {
     std::vector<TraceLabel> missing;
     auto next = part.begin();
@@ -67,7 +67,7 @@ void InlinedCode::find_words() {
     }
 }
 
-// Freezing merges equal nodes, those of two calls too: the second one then lacks them.
+// Freezing merges equal nodes, even those of two calls: the second one then lacks them.
 void InlinedCode::find_shared() {
     for (const TracedRun& run : runs_) {
         const auto& word = words_[run.function];
@@ -100,7 +100,8 @@ void InlinedCode::add_shared(const TracedRun& run, std::size_t way, const RunSpl
     }
 }
 
-// To a call that there is beside `part`: ways of cutting a run exclude each other.
+// Whether a call that exists beside `part` lends it: different ways of cutting a run exclude each
+// other.
 bool InlinedCode::is_lent(const jit::Node* node, const TracedRun& run, const RunPart& part) const {
     const auto known = lent_.find(node);
     return known != lent_.end() &&
@@ -113,12 +114,12 @@ bool InlinedCode::is_lent(const jit::Node* node, const TracedRun& run, const Run
            });
 }
 
-// Whether cut into equal parts it lacks nothing that the function does.
+// Whether the run, cut into equal parts, has everything that the function computes.
 bool InlinedCode::is_complete(const TracedRun& run) const {
     return std::ranges::equal(labels_of(run, splits(run).front().front()), words_[run.function]);
 }
 
-// What gives the inputs of a node, where that does what is missing: no more than a call has.
+// Takes nodes that feed `node` and compute what is missing, no more than one call has.
 void InlinedCode::borrow(const jit::Node* node, std::size_t function,
                          const std::vector<TraceLabel>& missing, Nodes& into) const {
     for (const jit::Value* input : node->inputs()) {

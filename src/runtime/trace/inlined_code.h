@@ -1,6 +1,6 @@
 #pragma once
-// What a trace has inlined into one graph: runs of nodes, the calls that these may be made of, and
-// those as regions.
+// The code that a trace has inlined into one graph: runs of nodes, the calls they may consist of,
+// and these as regions.
 
 #include "runtime/graph/function_calls.h"
 #include "runtime/trace/region.h"
@@ -14,7 +14,7 @@
 
 namespace twinkle::runtime {
 
-// The nodes of one call, with what they need to be closed as a region, now or when the graph
+// The nodes of one call, with what is needed to close them as a region, now or after the graph
 // around them has changed.
 struct InlinedCall {
     std::vector<torch::jit::Node*> nodes;
@@ -23,7 +23,7 @@ struct InlinedCall {
 
 class InlinedCode {
 public:
-    // Reads stacks through `calls`, which it needs as long as it lives.
+    // Reads stacks through `calls`, which must outlive it.
     InlinedCode(torch::jit::Graph& graph, TracedCalls& calls);
     InlinedCode(InlinedCode&&) = default;
     InlinedCode(const InlinedCode&) = delete;  // it points into itself
@@ -31,7 +31,7 @@ public:
     ~InlinedCode() = default;
 
     const std::vector<TracedRun>& runs() const { return runs_; }
-    // Of a run, counted among those of its function.
+    // Run number `index` of this function.
     const TracedRun* run(std::size_t function, std::size_t index) const;
     const std::vector<RunSplit>& splits(const TracedRun& run) const;
 
@@ -53,17 +53,17 @@ private:
     std::vector<TracedRun> runs_;
     std::vector<std::vector<TraceLabel>> words_;  // by function: what its longest call does
     std::vector<std::vector<RunSplit>> splits_;   // by run
-    // By node of a whole call: which function's call it is part of, and as what.
+    // Nodes of whole calls: the function, and the label within it.
     std::unordered_map<const torch::jit::Node*, std::pair<std::size_t, TraceLabel>> whole_;
-    // Those whose results an incomplete call needs: of which run, cut in which way.
+    // Nodes whose results an incomplete call needs: the run, and the way of cutting it.
     std::unordered_map<const torch::jit::Node*,
                        std::vector<std::pair<const TracedRun*, std::size_t>>>
         lent_;
     std::set<const torch::jit::Value*> written_;
 };
 
-// Regions that calls have taken the place of, in the model as it was, with the results that the
-// calls give. Reads a method once for each function.
+// The regions of the original model that calls have replaced, with the results that the calls give.
+// Reads a method once for each function.
 class InlinedOriginals {
 public:
     explicit InlinedOriginals(const torch::jit::Module& original) : original_(original) {}

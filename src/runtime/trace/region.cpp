@@ -30,7 +30,7 @@ bool is_random(const jit::Node* node) {
     return node->isNondeterministic();
 }
 
-// Why a node cannot be part of what one call of a function replaces.
+// Why a node cannot be part of a region that one call replaces.
 std::optional<std::string> forbidden(const jit::Node* node) {
     const std::string name = node->kind().toQualString();
     if (node->kind() == c10::prim::CallMethod) {
@@ -59,7 +59,7 @@ bool belongs_to_code(const jit::Value* value) {
     return !constant || !constant->isTensor() || constant->toTensor().dim() == 0;
 }
 
-// Numbers and lists of them: sizes, most of all.
+// False for numbers and lists of them, which are mostly sizes.
 bool holds_tensors(const c10::TypePtr& type) {
     if (type->kind() == c10::TypeKind::TensorType) {
         return true;
@@ -120,7 +120,7 @@ public:
     }
 
 private:
-    // A trace takes a list of tensors apart where it is made, by a node that has no stack.
+    // A trace unpacks a list of tensors where it is made, by a node that has no stack.
     void add_unpacking() {
         const std::vector<jit::Node*> nodes = region_.nodes;
         for (jit::Node* node : nodes) {
@@ -208,7 +208,7 @@ private:
         (leak ? region_.leaks : region_.results).push_back(output);
     }
 
-    // A view that becomes a copy, or a later time of reading, would show.
+    // If it is written to, a view that becomes a copy, or a later read, would change results.
     bool is_written() const {
         const auto written = [&](const jit::Value* value) {
             return around_.written.contains(view_root(value));

@@ -8,7 +8,7 @@ namespace jit = torch::jit;
 
 namespace {
 
-// As Graph::insertFunctionCall writes it.
+// Writes it as Graph::insertFunctionCall does.
 jit::Value* insert_constant(jit::Graph& graph, jit::Function* function) {
     jit::Value* constant = graph.insertNode(graph.create(c10::prim::Constant))->output();
     constant->node()->s_(c10::attr::name, function->name());
@@ -16,7 +16,7 @@ jit::Value* insert_constant(jit::Graph& graph, jit::Function* function) {
     return constant;
 }
 
-// The node of `block` that a node is, or is inside of.
+// The node of `block` that is this node, or contains it.
 jit::Node* in_block(jit::Node* node, const jit::Block* block) {
     while (node != nullptr && node->owningBlock() != block) {
         node = node->owningBlock()->owningNode();
@@ -24,7 +24,8 @@ jit::Node* in_block(jit::Node* node, const jit::Block* block) {
     return node;
 }
 
-// Behind what: the last node, or, where a result is used before that, what gives the last input.
+// The node to insert after: the last one, or, if a result is used before that, the one that gives
+// the last input.
 jit::Node* place_for(const Region& region) {
     const std::unordered_set<const jit::Node*> inside(region.nodes.begin(), region.nodes.end());
     jit::Block* block = region.nodes.front()->owningBlock();
@@ -50,7 +51,7 @@ jit::Node* place_for(const Region& region) {
     return ready ? first_user->prev() : nullptr;
 }
 
-// Users of a result but those that the region itself is made of.
+// Redirects the users of a result, except those inside the region.
 void rewire(jit::Value* from, jit::Value* to, const std::unordered_set<const jit::Node*>& inside) {
     const std::vector<jit::Use> uses = from->uses();
     for (const jit::Use& use : uses) {

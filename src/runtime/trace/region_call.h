@@ -1,5 +1,5 @@
 #pragma once
-// Puts the call of a function in the place of a region.
+// Replaces a region by the call of a function.
 
 #include "runtime/trace/region.h"
 
@@ -13,24 +13,25 @@
 
 namespace twinkle::runtime {
 
-// Nodes that are no more: other regions may have held them.
+// Nodes that are destroyed: other regions may have held them.
 using DestroyedNodes = std::unordered_set<const torch::jit::Node*>;
 
-// `function` takes the inputs of the region, and gives its result, or a tuple of them. The call
-// stands where the region ends, with the source range of its last node. Nodes that nothing uses
-// any more are destroyed; regions that take what they gave are to be closed again. The error says
-// why there is no place for a call; the graph is then as it was.
+// `function` takes the inputs of the region, and gives its result, or a tuple of them. The call is
+// placed where the region ends, with the source range of its last node. Unused nodes are destroyed;
+// regions that use the region's results must be closed again. The error says why there is no place
+// for a call; the graph is then as it was.
 tl::expected<DestroyedNodes, std::string> call_in_place_of(const Region& region,
                                                            torch::jit::Function& function);
 
-// A call at the graph's insert point; its result, or the elements of the tuple of `count` results.
+// Inserts a call at the graph's insert point; returns its result, or the `count` elements of a
+// tuple.
 std::vector<torch::jit::Value*> insert_call(torch::jit::Graph& graph,
                                             torch::jit::Function& function,
                                             const std::vector<torch::jit::Value*>& arguments,
                                             std::size_t count,
                                             const torch::jit::SourceRange& range);
 
-// Lets a call of a function call another one.
+// Redirects a call of a function to another one.
 void call_instead(torch::jit::Node* call, torch::jit::Function* function);
 
 }  // namespace twinkle::runtime

@@ -22,7 +22,7 @@ RunSplit equal_parts(Labels labels, std::size_t length) {
     return parts;
 }
 
-// New parts begin where `begins` says so.
+// Starts a new part wherever `begins` says so.
 template <class Begins>
 RunSplit parts_where(Labels labels, Begins begins) {
     RunSplit parts;
@@ -70,7 +70,7 @@ std::vector<RunSplit> splits_of(Labels labels, Labels word) {
     }
     add(parts_of_word(labels, word));
     add(parts_where(labels, [&](std::size_t i) { return labels[i] == labels[0]; }));
-    // What calls have in common stands in the first of them alone.
+    // Nodes that several calls share are in the first of them only.
     std::size_t begin = 0;
     add(parts_where(labels, [&](std::size_t i) {
         const auto first = labels.begin() + static_cast<std::ptrdiff_t>(begin);

@@ -1,6 +1,6 @@
 #pragma once
-// A run of nodes cut into the calls that it is made of: neither stacks nor connections tell two
-// calls of one line apart, but what they do in turn does.
+// Cuts a run of nodes into the calls that it consists of. Neither stacks nor connections tell two
+// calls on one line apart, but the sequence of their operations does.
 
 #include "runtime/trace/traced_calls.h"
 
@@ -17,12 +17,12 @@ struct RunPart {
 };
 using RunSplit = std::vector<RunPart>;  // covers the run
 
-// The ways of cutting it that are worth trying: into equal words, most calls first, into parts of
-// `word`, what a whole call does, where the first label returns, and where any does.
+// The ways of cutting that are worth a try: into equal words (most calls first), into parts of
+// `word` (the operations of a whole call), where the first label recurs, and where any label does.
 std::vector<RunSplit> splits_of(std::span<const TraceLabel> labels,
                                 std::span<const TraceLabel> word);
 
-// The shortest word that the labels are a repetition of.
+// The shortest word of which the labels are a repetition.
 std::span<const TraceLabel> word_of(std::span<const TraceLabel> labels);
 
 }  // namespace twinkle::runtime

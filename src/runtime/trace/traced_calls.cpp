@@ -49,8 +49,9 @@ std::uint32_t TracedCalls::number_of(const std::string& text) {
     return numbers_.emplace(text, static_cast<std::uint32_t>(numbers_.size())).first->second;
 }
 
-// For each function the outermost frame of it below the forward of the module: the stack goes up
-// to the root of the model, and every module that a function calls would look like a call of it.
+// For each function its outermost frame below the forward of the module. The stack goes up to the
+// root of the model, so that without this limit every module that a function calls would look like
+// a call of it.
 const std::vector<TracedCalls::Place>& TracedCalls::places_of(
     const std::vector<StackFrame>& stack) {
     const auto [entry, first] = places_.try_emplace(&stack);
@@ -82,7 +83,7 @@ std::vector<TracedRun> TracedCalls::in(jit::Graph& graph) {
     std::size_t position = 0;  // among the nodes that have a stack
     std::vector<std::pair<std::size_t, std::size_t>> last(functions_.size());  // run, position
     for (jit::Node* node : graph.nodes()) {
-        // Constants are hoisted, and what has no stack says nothing.
+        // Skips constants, which are hoisted, and nodes without a stack, which tell nothing.
         if (node->kind() == c10::prim::Constant) {
             continue;
         }

@@ -1,5 +1,5 @@
 #pragma once
-// The calls of Python functions that a trace has inlined, found by the stacks that its nodes keep.
+// Finds calls of Python functions that a trace has inlined, by the stacks of its nodes.
 
 #include "runtime/graph/stack_frames.h"
 #include "twinkle/mapping.h"
@@ -17,7 +17,7 @@
 
 namespace twinkle::runtime {
 
-// What a function of a model is called: the file of the module as it was traced ends in that of
+// A function's name in a model: the path of the traced module's file ends in that of
 // `target_module`.
 struct TracedFunction {
     std::string target_module;  // "transformers.models.llama.modeling_llama"
@@ -28,7 +28,7 @@ struct TracedFunction {
 
 std::vector<TracedFunction> traced_functions(const Mapping& mapping);
 
-// What a node is and where in the function: equal for the same place of two calls.
+// A node's operation and place in the function: equal for the same place of two calls.
 struct TraceLabel {
     c10::Symbol kind;
     std::uint32_t lines = 0;
@@ -36,28 +36,28 @@ struct TraceLabel {
     bool operator==(const TraceLabel&) const = default;
 };
 
-// Nodes of one call, or of several calls that nothing lies between, in the order of the graph.
-// Nodes that a nested call of the function makes belong to the outer one.
+// Nodes of one call, or of several adjacent calls, in the order of the graph. Nodes of a nested
+// call of the same function belong to the outer one.
 struct TracedRun {
     std::size_t function = 0;  // which of those that were looked for
-    // From where the function is called: equal for calls of one place (a loop, one line).
+    // The caller's place: equal for calls from one place (a loop, one line).
     std::uint32_t caller = 0;
     std::vector<torch::jit::Node*> nodes;
     std::vector<TraceLabel> labels;
 };
 
-// Looks at the stack of every node once, for all functions. Calls that stand in place of one of
-// them are not calls of it.
+// Reads the stack of every node once, for all functions. Calls that have replaced one of them are
+// not calls of it.
 class TracedCalls {
 public:
     explicit TracedCalls(std::vector<TracedFunction> functions);
 
-    // In the order of the graph, of its outermost block: a trace has no others.
+    // In the order of the graph's outermost block: a trace has no other blocks.
     std::vector<TracedRun> in(torch::jit::Graph& graph);
-    // Which of the functions are anywhere in a model.
+    // The functions that occur anywhere in a model.
     std::set<std::size_t> in(const torch::jit::Module& model);
 
-    // Whether a node has been made by Python code, so that it is known where it belongs.
+    // Whether Python code has made the node, so that its origin is known.
     bool has_stack(const torch::jit::Node* node) { return !stacks_.stack_of(node).empty(); }
     const std::vector<TracedFunction>& functions() const { return functions_; }
 

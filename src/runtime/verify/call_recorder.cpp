@@ -18,7 +18,7 @@ namespace {
 struct Recording {
     std::mutex mutex;
     std::size_t max_calls = 0;
-    // By the object of the instance, and for a call of a function its place in the graphs.
+    // Key: the object of the instance, and for a call of a function its place in the graphs.
     std::map<std::pair<const void*, std::int64_t>, std::string> sites;
     std::map<std::string, std::vector<RecordedCall>> calls;
 };
@@ -87,7 +87,7 @@ const jit::RegisterOperators registration(
      jit::Operator("twinkle::record_function(Any self, int place, Any inputs) -> ()",
                    record_function, c10::AliasAnalysisKind::CONSERVATIVE)});
 
-// Instances share their methods: which one is called is known when it is.
+// Instances share their methods: only at run time is it known which one is called.
 void instrument(const c10::ClassTypePtr& type) {
     for (jit::Function* method : type->methods()) {
         if (!method->name().starts_with("forward")) {
@@ -103,7 +103,7 @@ void instrument(const c10::ClassTypePtr& type) {
     }
 }
 
-// Inserts the nodes that record `values` in front of a node; `self`: none for a call that is the
+// Inserts the nodes that record `values` in front of a node; `self`: null for a call that is the
 // same for all instances.
 std::vector<jit::Node*> instrument(jit::Node* before, jit::Value* self,
                                    at::ArrayRef<jit::Value*> values, std::int64_t place) {
@@ -143,7 +143,7 @@ std::map<std::string, std::vector<RecordedCall>> stop() {
     return std::exchange(into.calls, {});
 }
 
-// Takes away again what was inserted.
+// Removes the inserted nodes on destruction.
 class Instrumented {
 public:
     explicit Instrumented(const std::vector<Region>& regions) {

@@ -1,5 +1,5 @@
 #pragma once
-// Records what the sites of a model, instances and calls of functions, are called with during one
+// Records the arguments that a model's sites, instances and calls of functions, get during one
 // run.
 
 #include "runtime/trace/region.h"
@@ -19,13 +19,13 @@ struct RecordedCall {
     std::vector<c10::IValue> inputs;  // without self; copies, as they were before the call
 };
 
-// By site, the calls that a trace had inlined into a model: the instance, and what they were.
+// Calls that a trace has inlined, by site: the instance and the region.
 using InlinedSites = std::map<std::string, std::pair<torch::jit::Module, Region>>;
 
 // Records runs of a model, one at a time in a process.
 class CallRecorder {
 public:
-    // Instruments the model: a copy that nobody else uses.
+    // Instruments the model, which must be a copy that nobody else uses.
     CallRecorder(torch::jit::Module model, const std::vector<std::string>& sites,
                  const InlinedSites& inlined = {});
 
@@ -35,12 +35,12 @@ public:
 
 private:
     torch::jit::Module model_;
-    // By the object of the instance, and for a call of a function its place in the graphs.
+    // Key: the object of the instance, and for a call of a function its place in the graphs.
     std::map<std::pair<const void*, std::int64_t>, std::string> sites_;
 };
 
-// What goes into regions of a model while `run` runs it, by region, the first `max_calls`. The
-// graphs are then as they were; what was optimized for the run is not (past_runs.h).
+// The inputs of each region during `run`, the first `max_calls`. The graphs are restored after it;
+// what was optimized for the run is not (past_runs.h).
 std::vector<std::vector<std::vector<c10::IValue>>> record_regions(
     const std::vector<Region>& regions, std::size_t max_calls, const std::function<void()>& run);
 

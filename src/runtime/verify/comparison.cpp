@@ -13,7 +13,7 @@ constexpr double tolerated_factor = 1.5;
 constexpr double tolerated_largest = 4;  // beside the Euclidean norm
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// Positions where both are NaN, or the same infinity, agree; where one only is: infinite.
+// NaN in both, or the same infinity, agrees; in only one of them the error is infinite.
 double relative_error(const at::Tensor& value, const at::Tensor& reference, Norm norm) {
     if (value.numel() == 0) {
         return 0;
@@ -33,25 +33,25 @@ double relative_error(const at::Tensor& value, const at::Tensor& reference, Norm
     return scale > 0 ? measure(difference) / scale : measure(difference);
 }
 
-// What two right orders of summing n terms differ by. Each of n - 1 additions rounds its partial
-// sum by at most u. As these errors are independent and of both signs, what comes of them is within
-// a constant times sqrt(n) u, in any order, with high probability (Higham and Mary, "A New Approach
-// to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41, 2019). The constant: added
-// one by one, an error is spread over u times the partial sum, with a deviation of u / sqrt(3) of
-// it, and partial sums of terms of one sign grow evenly: sqrt(n) u / 3 in all. The difference of
-// two such sums is sqrt(2) times that, half of sqrt(n) u. Blocks, trees and vectors, as kernels
-// sum, lose less, and so do terms of both signs, measured against the largest result. What
-// accumulates float16 and bfloat16 does so in float32. Wrong values are far above: 1e-6 instead of
-// 1e-5 as the epsilon of a norm changes values of unit variance by 75 u, where 4,096 terms allow 32
-// u.
+// The difference that two correct orders of summing n terms may have. Each of n - 1 additions
+// rounds its partial sum by at most u. These errors are independent and of both signs, so that
+// their sum is within a constant times sqrt(n) u, in any order, with high probability (Higham and
+// Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41, 2019).
+// The constant: in sequential summation an error is spread over u times the partial sum, with a
+// standard deviation of u / sqrt(3) of it, and partial sums of terms of one sign grow evenly:
+// sqrt(n) u / 3 in all. The difference of two such sums is sqrt(2) times that, half of sqrt(n) u.
+// Blocks, trees and vectors, as kernels sum, lose less, and so do terms of both signs, measured
+// against the largest result. float16 and bfloat16 are accumulated in float32. Wrong values are far
+// above: an epsilon of 1e-6 instead of 1e-5 in a norm changes values of unit variance by 75 u,
+// where 4,096 terms allow 32 u.
 double order_of_summation(at::ScalarType dtype, std::int64_t terms) {
     const double roundoff = unit_roundoff(dtype == at::kDouble ? at::kDouble : at::kFloat);
     return terms > 1 ? std::sqrt(static_cast<double>(terms)) / 2 * roundoff : 0;
 }
 
-// At the worst element a formula of other roundings may lose one bit more than one that happened to
-// lose nothing. In half precision that bit is no luck: what is computed in float32 does not lose
-// it. It comes on top of what the sum has lost.
+// At the worst element, a formula that rounds differently may lose one bit more than an original
+// that happened to lose nothing. Half precision gets no such bit: computing in float32 does not
+// lose it. What the sum loses comes on top.
 double least_tolerated(at::ScalarType dtype, Norm norm, std::int64_t summed) {
     const bool one_more = norm == Norm::largest && (dtype == at::kFloat || dtype == at::kDouble);
     return unit_roundoff(dtype) * (one_more ? 2 : 1) + order_of_summation(dtype, summed);
@@ -138,7 +138,7 @@ private:
         const double allowed = std::max(
             tolerance_.factor * std::max(tolerated_factor * own, least_of(norm_)), least.error);
         outcome.bounds.push_back({allowed, 0});
-        // One figure for all results: that of the one nearest to its bound.
+        // One figure for all results: that of the result nearest to its bound.
         if (outcome.allowed == 0 || error * outcome.allowed > outcome.error * allowed) {
             outcome.error = error;
             outcome.original_error = own;

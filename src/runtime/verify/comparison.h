@@ -1,8 +1,8 @@
 #pragma once
-// The rule of right: compared with a double-precision run of the original, the kernelized result's
-// error is at most 1.5 times the original's own in that dtype, or, where that is more, the unit
-// roundoff of the dtype, as a result rounded once cannot do better, and what two right orders of
-// summation differ by.
+// The rule of right. Errors are measured against a double-precision run of the original. The
+// kernelized result's may be 1.5 times the original's own in that dtype or, if that is more, the
+// unit roundoff of the dtype (a result rounded once cannot do better) plus the difference that two
+// correct orders of summation may have.
 
 #include <torch/script.h>
 
@@ -17,30 +17,30 @@ namespace twinkle::runtime {
 enum class Norm {
     largest,  // the largest difference over the largest magnitude: for a site
     // The root of the summed squares over the reference's: for a whole model, whose largest
-    // difference is a matter of luck (measured on 14 models and 560 inputs: of right ones, 0.7 %
-    // exceeded 1.5 times the original's largest error, none its Euclidean one). The largest may be
-    // 4 times the original's then.
+    // difference is random (measured on 14 models and 560 inputs: 0.7 % of correct models exceeded
+    // 1.5 times the original's largest error, none its Euclidean one). The largest may then be 4
+    // times the original's.
     euclidean,
 };
 
-// What one tensor among the results may be off by.
+// Allowed errors of one tensor among the results.
 struct Bound {
     double error = 0;
     double largest = 0;  // beside the Euclidean norm
 };
 
-// What is known of results beside their values.
+// What the rule takes into account beside the values.
 struct Tolerance {
-    // How many times what the rule allows is allowed: what the user says.
+    // Multiplies what the rule allows; set by the user.
     double factor = 1;
     std::int64_t summed = 1;  // terms of the longest sum (reduction_length.h)
-    // At least so much, tensor by tensor in the order of the results; what was allowed on other
-    // inputs. The largest of a few rounding errors is a matter of luck, that of many is not.
+    // Lower bounds, by tensor in the order of the results: what was allowed on other inputs. The
+    // largest of a few rounding errors is random, that of many is not.
     std::vector<Bound> least{};
 };
 
 struct Comparison {
-    // Of the output that is nearest to its bound.
+    // Of the output that is nearest to its bound:
     double error = 0;           // of the result under test
     double original_error = 0;  // of the original in its own dtype
     double allowed = 0;
@@ -48,8 +48,8 @@ struct Comparison {
     std::vector<Bound> bounds;  // of every floating-point tensor among the results
 };
 
-// Values of equal structure: tensors, tuples, lists, numbers. What is not floating point must be
-// equal to the original. NaN counts only where the reference has it too.
+// Compares values of equal structure: tensors, tuples, lists, numbers. Values that are not floating
+// point must equal the original's. NaN is accepted only where the reference has it too.
 Comparison compare(const c10::IValue& result, const c10::IValue& original,
                    const c10::IValue& reference, Norm norm = Norm::largest,
                    const Tolerance& tolerance = {});

@@ -1,6 +1,6 @@
 #pragma once
-// Modules as contestants: the calls that are run, once to compare what they give, and over and over
-// to measure what they take.
+// Modules as contestants: their calls are run once to compare results, and repeatedly to measure
+// times.
 
 #include "runtime/model/inputs.h"
 
@@ -15,17 +15,17 @@ namespace twinkle::runtime {
 
 using Calls = std::vector<std::pair<std::string, Inputs>>;  // method, inputs
 
-// Every run draws the same random numbers: dropout is then the same in all that are compared.
+// Seeds every run alike, so that dropout is the same in all modules that are compared.
 c10::IValue run_seeded(const torch::jit::Module& module, const std::string& method,
                        const Inputs& inputs);
 
-// All calls, one after the other; with `training`, forward and backward. On copies of the inputs,
-// which the module may write to.
+// Runs all calls in turn; with `training`, forward and backward. Works on copies of the inputs, as
+// the module may write to them.
 std::function<void()> contestant(const torch::jit::Module& module, const Calls& calls,
                                  bool training);
 
-// Lets the parameters of `to` be those of `from`, where they are alike: of two models in memory one
-// may lie better than the other, and one may push the other out of the cache.
+// Makes `to` use the parameters of `from` where they are alike. Of two models in memory, one may be
+// better placed, or evict the other from the cache.
 void share_parameters(const torch::jit::Module& from, const torch::jit::Module& to);
 
 }  // namespace twinkle::runtime

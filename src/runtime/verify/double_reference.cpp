@@ -50,7 +50,8 @@ private:
         }
     }
 
-    // An argument is a dtype if the operator's schema says so; an equal integer elsewhere is none.
+    // An argument is a dtype only if the operator's schema says so; elsewhere the same integer is
+    // not.
     void dtype_arguments(jit::Node* node) {
         const auto* schema = node->maybeSchema();
         if (schema == nullptr) {

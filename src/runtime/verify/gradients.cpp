@@ -6,7 +6,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-// Of every tensor that a gradient may come back to, in the order of the result's structure.
+// Collects every tensor that a gradient may flow into, in the order of the result's structure.
 void collect(const c10::IValue& value, std::vector<at::Tensor>& outputs) {
     if (value.isTensor()) {
         if (value.toTensor().defined() && value.toTensor().is_floating_point()) {
@@ -37,7 +37,7 @@ bool is_zero(const at::Tensor& gradient) {
     return !gradient.defined() || gradient.count_nonzero().item<std::int64_t>() == 0;
 }
 
-// What gradients are asked for: copies of the inputs, and the parameters themselves.
+// The tensors whose gradients are computed: copies of the inputs, and the parameters themselves.
 struct Leaves {
     std::vector<at::Tensor> tensors;
     std::vector<std::string> names;
@@ -61,7 +61,7 @@ Leaves leaves_of(const torch::jit::Module& module, const Inputs& inputs) {
     return leaves;
 }
 
-// The outputs that a gradient may come back to.
+// The outputs that a gradient may flow into.
 std::vector<at::Tensor> forward(const torch::jit::Module& module, const std::string& method,
                                 const Inputs& inputs, const Leaves& leaves) {
     std::size_t next = 0;

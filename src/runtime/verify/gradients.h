@@ -1,5 +1,5 @@
 #pragma once
-// Gradients as a training program would ask for them: of every floating-point input and parameter.
+// Gradients as a training program computes them: of every floating-point input and parameter.
 
 #include "runtime/model/inputs.h"
 #include "runtime/verify/comparison.h"
@@ -20,17 +20,17 @@ struct Gradients {
     std::vector<One> all;
 };
 
-// Runs a method forward and backward. What comes back from outside is a fixed pattern, exact in
-// every dtype. Parameters require gradients from then on.
+// Runs a method forward and backward. The incoming gradient is a fixed pattern, exact in every
+// dtype. Sets requires_grad on the parameters, for good.
 Gradients gradients_of(const torch::jit::Module& module, const std::string& method,
                        const Inputs& inputs);
 
-// The same work without a result, prepared: forward, and backward to what gradients_of() asks for.
+// The same work without a result, prepared: forward, and backward to the leaves of gradients_of().
 std::function<void()> training_step(const torch::jit::Module& module, const std::string& method,
                                     const Inputs& inputs);
 
-// By the rule of comparison.h, in the Euclidean norm; returns why the result is not right, or
-// nothing. No gradient is as good as one of zeros.
+// Compares by the rule of comparison.h, in the Euclidean norm; returns why the result is not right,
+// or nothing. A missing gradient equals one of zeros.
 std::string wrong_gradient(const Gradients& result, const Gradients& original,
                            const Gradients& reference, const Tolerance& tolerance = {});
 

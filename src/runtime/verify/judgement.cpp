@@ -26,7 +26,7 @@ bool unchanged(const Inputs& before, const Inputs& after) {
     return true;
 }
 
-// What the original gives for a call, and what it should have given.
+// The original's result of a call, and the result in double.
 struct Expected {
     Inputs inputs_after;
     c10::IValue result, reference;
@@ -50,8 +50,8 @@ Expected expect(const Contest& contest, const std::string& method, const Inputs&
     return expected;
 }
 
-// In another size than was given the original may run, and compute nothing that makes sense: then
-// there is nothing to compare with.
+// In another size the original may run and still compute nothing that makes sense: then there is
+// nothing to compare with.
 std::optional<Expected> expect_sense(const Contest& contest, const std::string& method,
                                      const Inputs& inputs) {
     try {
@@ -90,7 +90,7 @@ public:
         }
     }
 
-    // Of the first call of each method.
+    // Compares gradients of the first call of each method.
     void gradients(const SizedCalls& one) {
         contest_.size(one.size);
         std::set<std::string> differentiated;
@@ -143,7 +143,7 @@ private:
         }
     }
 
-    // What is allowed on the given inputs is in other sizes, too.
+    // A bound that holds on the given inputs holds in other sizes, too.
     void remember(const std::string& method, const std::vector<Bound>& bounds, bool given) {
         auto& known = bounds_[method];
         for (std::size_t i = 0; given && i < bounds.size(); ++i) {
@@ -153,9 +153,9 @@ private:
         }
     }
 
-    // A gradient that the original cannot give is none that a kernel could get wrong.
+    // Skips gradients that the original itself cannot compute.
     void gradients(const std::string& method, const Inputs& inputs, bool given) {
-        // One run each: what TorchScript's optimizer would prepare for further ones takes longer.
+        // Each runs once: preparing TorchScript's optimizer for further runs takes longer.
         const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
         Gradients original;
         Gradients reference;
@@ -218,7 +218,7 @@ Verdict judge(const Contest& contest, const std::vector<SizedCalls>& sized) {
     }
     if (contest.context.gradients) {
         step("", [&] { judge.gradients(sized.front()); });
-        // Of the other sizes one: a backward pass costs several runs.
+        // One other size is enough: a backward pass costs several runs.
         if (sized.size() > 1) {
             step(sized.back().size, [&] { judge.gradients(sized.back()); });
         }

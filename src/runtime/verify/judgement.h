@@ -1,5 +1,5 @@
 #pragma once
-// A site, or a whole model, beside what it stands for: on every call, in every size.
+// Judges a site, or a whole model, against what it replaces: on every call, in every size.
 
 #include "runtime/verify/sized_calls.h"
 #include "runtime/verify/verification.h"
@@ -13,7 +13,7 @@
 
 namespace twinkle::runtime {
 
-// What is compared: the same work by the kernelized and the original module, and by its double.
+// The modules to compare: kernelized, original, and the original in double.
 struct Contest {
     torch::jit::Module kernelized;
     torch::jit::Module original;
@@ -22,12 +22,12 @@ struct Contest {
     std::function<void()> alive;                        // told between steps that take long
     std::function<void(const std::string& size)> size;  // told before what is run in a size
     const VerificationContext& context;
-    // Of a converted model as a whole, instead of the original: a random result must not make
-    // another that is right fail.
+    // For a converted model as a whole, the error measured instead of the original's: a random
+    // error of the original must not make a correct model fail.
     std::optional<torch::jit::Module> measure = std::nullopt;
 };
 
-// `sized`: the calls on the given inputs first. These alone are measured.
+// `sized` starts with the calls on the given inputs. Only these are timed.
 Verdict judge(const Contest& contest, const std::vector<SizedCalls>& sized);
 
 }  // namespace twinkle::runtime

@@ -31,7 +31,7 @@ std::string first_line(const std::exception& error) {
     return base::printable(text.substr(0, std::min<std::size_t>(text.find('\n'), 300)));
 }
 
-// One of the four, while it takes part.
+// One of the four contestants; `model` is empty once it is out.
 struct Entry {
     Contestant said;
     std::optional<torch::jit::Module> model;
@@ -100,7 +100,7 @@ void take_turns(const VerificationContext& context, std::vector<Entry>& entries,
     for (std::size_t i = 0; i < entries.size(); ++i) {
         Entry& entry = entries[i];
         if (entry.model) {
-            // Whoever crashes or hangs is the one that was announced last.
+            // A contestant that crashes or hangs is the one announced last.
             send(base::json_line({{"doing", entry.said.name}}));
             runs.push_back([&running_now, i, run = contestant(*entry.model, calls, context.steps)] {
                 running_now.leave(static_cast<int>(i));
@@ -139,7 +139,7 @@ Contestant contestant_of(const Json& json) {
             json.at("us").get<std::vector<double>>()};
 }
 
-// In the child. Sends {"doing"} before each step, then {"contestants"}, or {"fatal"}.
+// Runs in the child. Sends {"doing"} before each step, then {"contestants"}, or {"fatal"}.
 void measure(const VerificationContext& given, const torch::jit::Module& kernelized,
              const Send& send, const SharedNumber& running_now) {
     const torch::NoGradGuard no_grad;
@@ -197,7 +197,7 @@ ModelTimes measure_models(const VerificationContext& context, const torch::jit::
     if (fatal) {
         inputs_do_not_fit(context, *fatal);
     }
-    // What the child says is only used where it has the right shape.
+    // The child's answer is used only if it has the right shape.
     const bool complete = std::equal(
         times.contestants.begin(), times.contestants.end(), std::begin(names), std::end(names),
         [](const Contestant& one, const char* name) { return one.name == name; });

@@ -1,7 +1,7 @@
 #pragma once
-// Whole models against each other, in a child process: the original and the kernelized one, each as
-// it is and frozen. What each gives is compared with a double-precision run of the original, then
-// they take turns.
+// Times whole models against each other, in a child process: the original and the kernelized one,
+// each as it is and frozen. Their results are compared with a double-precision run of the original,
+// then they take turns.
 
 #include "runtime/verify/comparison.h"
 #include "runtime/verify/timing.h"
@@ -29,8 +29,8 @@ struct ModelTimes {
     const Contestant& named(const std::string& name) const;
 };
 
-// With context.steps a run is a step of training, and nothing is frozen. The observer is told
-// what is being done. Throws Error(refused) where a contestant crashed or hung, naming it.
+// With context.steps a run is a step of training, and nothing is frozen. The observer gets each
+// step. Throws Error(refused) if a contestant crashed or hung, naming it.
 ModelTimes measure_models(const VerificationContext& context, const torch::jit::Module& kernelized,
                           const std::function<void(const std::string& doing)>& observer);
 

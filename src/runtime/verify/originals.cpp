@@ -19,9 +19,9 @@ namespace twinkle::runtime {
 
 namespace {
 
-// Devices that its code names give way as in the model that is compared.
+// Releases the devices that the code names, as in the model that is compared.
 torch::jit::Module open(const VerificationContext& context) {
-    // What was kernelized has been opened, and allowed, before.
+    // allow_io: this model was opened, and allowed, before it was kernelized.
     torch::jit::Module model = open_model(
         context.original, {.device = context.device.value_or(at::kCPU), .allow_io = true});
     if (context.device) {

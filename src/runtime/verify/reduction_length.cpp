@@ -14,7 +14,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-// Where an operator's arguments or results show how many terms it adds up.
+// Where an operator's arguments or results show how many terms it sums.
 enum class Shows {
     reduced,      // elements of the input over those of the result
     last,         // the last dimension of the first argument
@@ -112,7 +112,7 @@ std::int64_t terms_of(Shows shows, at::ArrayRef<const c10::IValue> inputs) {
     return 1;
 }
 
-// The elements of what an operator reduces, until there is a result.
+// The number of elements that an operator reduces, kept until its result is known.
 struct Reduced : at::ObserverContext {
     std::int64_t elements = 0;
 };
@@ -136,7 +136,8 @@ void ends(const at::RecordFunction& call, at::ObserverContext* context) {
     if (context == nullptr || call.outputs().empty() || !call.outputs().back().isTensor()) {
         return;
     }
-    // Of several results the last, which is a statistic or a bias's gradient: one for each sum.
+    // The last of several results is a statistic or the gradient of a bias: one element for each
+    // sum.
     const at::Tensor& result = call.outputs().back().toTensor();
     if (result.defined() && result.numel() > 0) {
         raise_to(static_cast<const Reduced*>(context)->elements / result.numel());
@@ -150,7 +151,7 @@ std::int64_t longest_reduction(const std::function<void()>& work) {
     const std::scoped_lock lock(one_at_a_time);
     longest = 1;
     struct Observed {
-        // Also for what the work starts on other threads: it takes these callbacks along.
+        // Thread-local callbacks also follow the work onto threads that it starts.
         at::CallbackHandle handle = at::addThreadLocalCallback(
             at::RecordFunctionCallback(begins, ends)
                 .needsInputs(true)

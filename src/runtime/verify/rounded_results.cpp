@@ -12,7 +12,7 @@ namespace jit = torch::jit;
 
 namespace {
 
-// What masks is the lowest number of the one dtype, and stands for that of the other.
+// A mask's fill value, the lowest number of one dtype, becomes that of the other.
 at::Tensor rounded(const at::Tensor& tensor, at::ScalarType dtype) {
     if (!tensor.defined() || !tensor.is_floating_point()) {
         return tensor;
@@ -63,7 +63,7 @@ void round_results(jit::Module& model, at::ScalarType dtype) {
     }
 }
 
-// Tensors of the dtypes of others.
+// Converts tensors to the dtypes of those in `like`.
 c10::IValue in_dtypes_of(const c10::IValue& value, const c10::IValue& like) {
     if (value.isTensor() && like.isTensor()) {
         return value.toTensor().to(like.toTensor().scalar_type());

@@ -4,8 +4,8 @@
 
 namespace twinkle::runtime {
 
-// What LibTorch says when a model fails, as one printable line: its message, without the stack of
-// the model's source and of C++ around it; explained where it says little.
+// LibTorch's message for a failed model as one printable line, without the stack of the model's
+// source and of C++ around it; with an explanation if it says little.
 std::string run_error(const std::string& text);
 
 }  // namespace twinkle::runtime

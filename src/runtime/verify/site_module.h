@@ -1,5 +1,5 @@
 #pragma once
-// A site as something to run by itself.
+// A site as a module that runs alone.
 
 #include <torch/script.h>
 
@@ -8,8 +8,8 @@
 
 namespace twinkle::runtime {
 
-// The instance under a path; for a call of a function, a module whose forward is what is called
-// there now. None: the model has no such site (any more).
+// The instance under a path; for a call of a function, a module whose forward is the function
+// called there now. None: the model has no such site (any more).
 std::optional<torch::jit::Module> module_at(const torch::jit::Module& model,
                                             const std::string& site);
 

@@ -49,7 +49,7 @@ bool is_batch(const at::Tensor& tensor, std::int64_t dimension, const Sizes& siz
     return dimension == 0 && tensor.size(0) == sizes.batch && (tensor.dim() > 1 || !strict);
 }
 
-// A vector's only dimension may be the length, too: positions in a cache.
+// The only dimension of a vector may be the length, too: positions in a cache.
 bool is_length(const at::Tensor& tensor, std::int64_t dimension, const Sizes& sizes, bool strict) {
     const bool may_be = tensor.dim() == 1 ? sizes.length != sizes.batch || !strict
                                           : dimension == 1 || (dimension > 1 && !strict);
@@ -66,7 +66,7 @@ std::vector<std::int64_t> lengths_in(const at::Tensor& tensor, const Sizes& size
     return dimensions;
 }
 
-// The first of the values, or the last; where there are not as many, from the first one again.
+// Takes the first values, or the last; if there are too few, it starts again from the first.
 at::Tensor resized(const at::Tensor& tensor, std::int64_t dimension, std::int64_t size,
                    bool from_end) {
     const std::int64_t have = tensor.size(dimension);
@@ -75,8 +75,8 @@ at::Tensor resized(const at::Tensor& tensor, std::int64_t dimension, std::int64_
     return tensor.index_select(dimension, index.to(tensor.device()));
 }
 
-// Rows that were repeated are moved along, so that no row is like another: a kernel that reads the
-// first row for every one would go unnoticed.
+// Shifts repeated rows, so that no two rows are alike: otherwise a kernel that reads the first row
+// for every one would go unnoticed.
 void move_repeated_rows(at::Tensor& tensor, std::int64_t rows, const Sizes& sizes, bool strict) {
     std::vector<std::int64_t> along = lengths_in(tensor, sizes, strict);
     std::erase(along, 0);
@@ -95,7 +95,7 @@ void move_repeated_rows(at::Tensor& tensor, std::int64_t rows, const Sizes& size
     }
 }
 
-// A row of a mask that hides everything: what is computed with it is no number.
+// A mask row that hides everything makes the result NaN.
 bool hides_a_row(const at::Tensor& tensor) {
     if (!has_dimensions(tensor, 2) || tensor.numel() == 0) {
         return false;
@@ -119,7 +119,7 @@ bool hides_more(const Inputs& inputs, const Inputs& given) {
     return false;
 }
 
-// Of one length, and beside the others.
+// An odd length that differs from the other variants.
 std::int64_t odd_length(std::int64_t length) {
     return length > 5 ? std::min(length - (length % 2 == 0 ? 1 : 2), largest_odd)
                       : (length == 5 ? 7 : 5);

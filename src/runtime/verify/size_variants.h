@@ -1,7 +1,7 @@
 #pragma once
-// The given inputs in other sizes: a kernel that is right on one row may read past an end on two,
-// without a word. Values are those that were given, chosen again and repeated, so that ids stay
-// ids and masks stay masks.
+// The given inputs in other sizes: a kernel that is right on one row may silently read past the end
+// on two. Values are taken from the given ones, reordered and repeated, so that ids stay ids and
+// masks stay masks.
 
 #include "runtime/model/inputs.h"
 
@@ -13,14 +13,15 @@
 namespace twinkle::runtime {
 
 struct SizeVariant {
-    // Of inputs that have it; 0: as given.
+    // For inputs that have such a dimension; 0: as given.
     std::int64_t batch = 0;
     std::int64_t length = 0;
-    // Variants of one number are ways to the same sizes: the first that the original accepts
-    // counts.
+    // Variants with the same number are alternative ways to the same sizes: the first that the
+    // original accepts counts.
     std::size_t number = 0;
-    // Which dimensions are the batch, or the length, is told by their sizes; where that means more
-    // dimensions than it should: only the first dimension of what has several, only the second.
+    // The batch and length dimensions are recognized by their sizes. If that matches too
+    // many, strict_batch leaves out vectors, and strict_length takes the second dimension
+    // only.
     bool strict_batch = false;
     bool strict_length = false;
     bool from_end = false;  // what is shorter has the last of the values, not the first
@@ -29,11 +30,11 @@ struct SizeVariant {
     Inputs of(const Inputs& given) const;
 };
 
-// Batches and lengths of 1, 2, 3 and an odd length, those that differ from the given ones. Few and
-// small, whatever the size of what was given.
+// Batches and lengths of 1, 2, 3 and an odd length that differ from the given ones. Few and small,
+// whatever the size of the given inputs.
 std::vector<SizeVariant> size_variants(const Inputs& given);
 
-// "int64[2,8];float32[2,8,64]": as --inputs takes it.
+// "int64[2,8];float32[2,8,64]": the format of --inputs.
 std::string shapes_text(const Inputs& inputs);
 
 }  // namespace twinkle::runtime

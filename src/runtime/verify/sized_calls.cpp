@@ -31,7 +31,7 @@ SiteCalls record_size(CallRecorder& recorder, const Inputs& inputs) {
 bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
                   const std::function<void(std::string_view)>& send,
                   std::vector<SizedRecording>& recordings) {
-    // One run each: what TorchScript's optimizer would prepare for further ones takes longer.
+    // Each runs once: preparing TorchScript's optimizer for further runs takes longer.
     const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
     std::vector<std::size_t> accepted;
     std::set<std::size_t> numbers;
@@ -47,7 +47,7 @@ bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
             numbers.insert(variant.number);
             accepted.push_back(i);
         } catch (const std::exception&) {
-            // The original does not run on it, so nothing can be wrong there.
+            // The original does not run in this size, so nothing can be wrong in it.
         }
         if (context.device && !still_works(context.device)) {
             return false;

@@ -1,6 +1,6 @@
 #pragma once
-// What the sites of a model are called with: on the given inputs, and in those other sizes that the
-// original accepts.
+// The calls that a model's sites get: on the given inputs, and in the other sizes that the original
+// accepts.
 
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/contestant.h"
@@ -21,22 +21,22 @@ struct SizedRecording {
     SiteCalls calls;
 };
 
-// The same of one site.
+// The calls of one site in one size.
 struct SizedCalls {
     std::string size;
     Calls calls;
 };
 
 std::string size_text(const SizeVariant& variant, const Inputs& inputs);
-// In front of a reason: "at batch 2 (int64[2,8]): "; nothing for the given inputs.
+// Prefix of a reason: "at batch 2 (int64[2,8]): "; empty for the given inputs.
 std::string at_size(const std::string& size);
 
 SiteCalls record_size(CallRecorder& recorder, const Inputs& inputs);
 
-// In the child: adds a recording for every size that the original runs in. Sends {"trying"} with
-// the index of each before it is run, at last {"sizes"} with those that were accepted; of these
-// others with their number are not tried. False: what the original did has broken the GPU for this
-// process.
+// Runs in the child: adds a recording for every size that the original runs in. Sends {"trying"}
+// with the index of each variant before it runs, and finally {"sizes"} with the accepted ones; once
+// one is accepted, others of its number are skipped. False: the original has broken the GPU for
+// this process.
 bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
                   const std::function<void(std::string_view)>& send,
                   std::vector<SizedRecording>& recordings);

@@ -30,7 +30,7 @@ double microseconds(const std::function<void()>& work, std::size_t repeats,
            static_cast<double>(repeats);
 }
 
-// The same number for all, by the fastest.
+// The number of repeats is the same for all: it follows the fastest.
 std::size_t repeats_for(const std::vector<std::function<void()>>& contestants,
                         const Sampling& sampling) {
     const double shortest = sampling.wait ? shortest_sample_waited_us : shortest_sample_us;
@@ -42,7 +42,7 @@ std::size_t repeats_for(const std::vector<std::function<void()>>& contestants,
         std::clamp(std::ceil(shortest / std::max(fastest, 1e-3)), 1.0, max_repeats));
 }
 
-// Between two values, where the quantile falls between them.
+// Interpolates if the quantile falls between two values.
 double quantile(const std::vector<double>& sorted, double share) {
     const double place = share * static_cast<double>(sorted.size() - 1);
     const auto below = static_cast<std::size_t>(place);
@@ -76,7 +76,7 @@ Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
     double spent_us = 0;
     for (std::size_t turn = 0; !enough(turn, spent_us); ++turn) {
         for (std::size_t i = 0; i < count; ++i) {
-            // Forwards and backwards: nobody always runs after the same one.
+            // Alternates direction, so that no contestant always runs after the same one.
             const std::size_t next = (turn + (turn / count % 2 == 0 ? i : count - i)) % count;
             pause();
             samples[next].push_back(microseconds(contestants[next], repeats, sampling));

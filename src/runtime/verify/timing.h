@@ -1,6 +1,6 @@
 #pragma once
-// Times of contestants on the same work, taken in turns so that all see the same machine, and what
-// may be said of their differences.
+// Times contestants on the same work, in turns so that all see the same machine, and says what
+// their differences mean.
 
 #include <cstddef>
 #include <functional>
@@ -14,16 +14,17 @@ struct Sampling {
     std::size_t runs = 0;        // measured ones of each; 0: as many as fit into the budget
     std::size_t least_runs = 1;  // however small the budget is
     double budget_ms = 150;      // of all contestants together
-    // What a run has only ordered, a GPU's work, is waited for at the end of a sample, which is
-    // longer then: runs follow each other as they would in a server.
+    // Waits for asynchronous work (a GPU's) at the end of a sample. Samples are longer then: runs
+    // follow each other as they would in a server.
     std::function<void()> wait{};
 };
 
-// Microseconds of one run, by contestant and turn: the i-th figures of all were taken side by side.
+// Microseconds of one run, by contestant and turn: entries with the same turn were taken side by
+// side.
 using Samples = std::vector<std::vector<double>>;
 
-// Each contestant is first as often as the others. What takes less than the clock can tell is run
-// several times for one sample. `between` is called outside of what is measured.
+// Each contestant goes first equally often. Work shorter than the clock's resolution is repeated
+// within one sample. `between` is called outside of what is measured.
 Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
                       const Sampling& sampling, const std::function<void()>& between = {});
 
@@ -33,7 +34,7 @@ struct Spread {
     double upper = 0;
 };
 
-// Of at least one value.
+// Needs at least one value.
 Spread spread_of(std::vector<double> values);
 
 struct Speedup {
@@ -48,9 +49,9 @@ struct Speedup {
     Verdict verdict = Verdict::unknown;
 };
 
-// Of `contestant` over `other`. There is a difference if the times lie apart, from quartile to
-// quartile, and the quartiles of the ratio on one side of 1 (of fewer than 12 turns, all ratios).
-// Of fewer than 6 turns none is believed.
+// Speedup of `contestant` over `other`. A difference counts if the interquartile ranges of the
+// times do not overlap and the quartiles of the ratio are on one side of 1 (with fewer than 12
+// turns, all ratios). With fewer than 6 turns none counts.
 Speedup speedup_of(const std::vector<double>& contestant, const std::vector<double>& other);
 
 const char* verdict_name(Speedup::Verdict verdict);  // "faster", "slower", "none", "unknown"

@@ -33,7 +33,7 @@ Json to_json(const Verdict& verdict) {
             {"because", verdict.because},
             {"reached", verdict.reached},
             {"ran", verdict.ran},
-            // Infinity is no JSON number.
+            // JSON has no infinity.
             {"error", std::min(verdict.comparison.error, 1e300)},
             {"original", std::min(verdict.comparison.original_error, 1e300)},
             {"allowed", std::min(verdict.comparison.allowed, 1e300)},
@@ -65,8 +65,8 @@ std::function<void(const std::string&)> sender_of_sizes(const Send& send) {
     return [&send](const std::string& size) { send(base::json_line({{"size", size}})); };
 }
 
-// In the child. Sends {"fatal"}, or {"trying"} and {"sizes"} (sized_calls.h) and, for sites until
-// one breaks the GPU, {"begin"}, {"size"} and {"verdict"}.
+// Runs in the child. Sends {"fatal"}, or {"trying"} and {"sizes"} (sized_calls.h) and, for sites
+// until one breaks the GPU, {"begin"}, {"size"} and {"verdict"}.
 void judge_sites(const VerificationContext& given, const torch::jit::Module& made,
                  const std::vector<std::string>& sites, const Send& send) {
     const torch::NoGradGuard no_grad;
@@ -93,7 +93,7 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
     for (const std::string& site : sites) {
         send(base::json_line({{"begin", site}}));
         const auto replaced = module_at(kernelized, site);
-        // Where there is none it stands in what another site has replaced.
+        // A site without a module lies in what another site has replaced.
         const auto calls = replaced ? calls_of(site, recordings) : std::vector<SizedCalls>(1);
         const Contest contest{replaced.value_or(kernelized),
                               site_of(original, inlined, site),
@@ -153,7 +153,7 @@ Verdict judge_converted(const VerificationContext& given) {
     return verdict;
 }
 
-// Collects what a child sends; remembers which site was under way when it died.
+// Collects what a child sends; remembers which site was being judged when it died.
 struct Collector {
     std::map<std::string, Verdict> verdicts;
     std::optional<std::string> current;
@@ -183,14 +183,14 @@ struct Collector {
     }
 };
 
-// Of a child that has died, or that foreign code has ended as if its work were done.
+// For a child that has died, or that foreign code has ended as if its work were done.
 Verdict without_verdict(const SandboxOutcome& outcome, const std::string& where) {
     Verdict verdict;
     verdict.because = where + (outcome.finished ? "it ended without a verdict" : outcome.why);
     return verdict;
 }
 
-// A child that foreign code runs in has named them: each can be meant once.
+// The numbers come from a child that runs foreign code: each variant can be taken only once.
 std::vector<SizeVariant> chosen(const std::vector<SizeVariant>& from,
                                 const std::vector<std::size_t>& which) {
     std::vector<SizeVariant> sizes;
@@ -240,7 +240,7 @@ SitesVerified verify_sites(const VerificationContext& given, const torch::jit::M
                 }
             });
         if (collector.trying && *collector.trying < context.sizes.size()) {
-            // The original itself died of it, or broke the GPU.
+            // The original itself crashed in this size, or broke the GPU.
             context.sizes.erase(context.sizes.begin() +
                                 static_cast<std::ptrdiff_t>(*collector.trying));
             continue;

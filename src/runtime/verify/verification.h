@@ -1,6 +1,6 @@
 #pragma once
 // Proves a kernelized model on real values, in a child process: each replaced site on the inputs
-// that it really saw, then the whole model, both against a double-precision run of the original.
+// that it got in a run, then the whole model, both against a double-precision run of the original.
 
 #include "runtime/verify/comparison.h"
 #include "runtime/verify/timing.h"
@@ -31,19 +31,19 @@ struct SitesVerified {
     std::vector<SizeVariant> sizes;  // of those in the context, what the original accepts
 };
 
-// A site during which the child died has the reason of its death; the others are taken up again in
-// a new child. Throws Error(malformed) if the original itself cannot run on these inputs.
+// A site during which the child died gets the reason of its death; a new child goes on with the
+// others. Throws Error(malformed) if the original itself cannot run on these inputs.
 SitesVerified verify_sites(const VerificationContext& context, const torch::jit::Module& kernelized,
                            const std::vector<std::string>& sites);
 
-// In every size of the context, which the original accepts.
+// Compares in every size of the context that the original accepts.
 Verdict verify_whole(const VerificationContext& context, const torch::jit::Module& kernelized);
 
-// The original as it was converted, before any kernel, against the original in which every result
-// is rounded to that dtype. The context must have one.
+// Compares the converted original, before any kernel, with the original in which every result is
+// rounded to that dtype. The context must have one.
 Verdict verify_conversion(const VerificationContext& context);
 
-// Tells the parent that the child is alive, but not more often than ten times a second.
+// Tells the parent that the child is alive, at most ten times a second.
 std::function<void()> sign_of_life(const std::function<void(std::string_view line)>& send);
 
 [[noreturn]] void inputs_do_not_fit(const VerificationContext& context, const std::string& why);

@@ -1,5 +1,5 @@
 #pragma once
-// What a kernelized model is compared with, on what, and within which limits.
+// The inputs of a verification: what to compare with, on which values, within which limits.
 
 #include "runtime/model/inputs.h"
 #include "runtime/trial/sandbox.h"
@@ -19,10 +19,10 @@ namespace twinkle::runtime {
 struct VerificationContext {
     std::filesystem::path original;
     Inputs inputs;  // in the dtype below, where there is one
-    // Other sizes of the inputs to compare on, too, where the original accepts them.
+    // Other sizes of the inputs to compare in, where the original accepts them.
     std::vector<SizeVariant> sizes = {};
     double tolerance = 1;  // how many times what may be an error is allowed
-    // The original was converted to it before it was kernelized.
+    // The dtype that the original was converted to before it was kernelized.
     std::optional<at::ScalarType> dtype = std::nullopt;
     // Where everything runs; none: on the CPU.
     std::optional<at::Device> device = std::nullopt;
@@ -31,8 +31,8 @@ struct VerificationContext {
     std::optional<Sampling> sampling = std::nullopt;  // none: nothing is measured
     bool steps = false;  // what is measured is steps of training, not only the forward
     std::optional<int> threads = std::nullopt;  // of LibTorch, in the child; none: its own choice
-    // Makes calls of what these sites compute, in a copy of the original, where they are no calls
-    // yet; none: nothing has to be done for that.
+    // Turns what these sites compute into calls, in a copy of the original that has no calls there
+    // yet; empty: nothing to do.
     std::function<void(torch::jit::Module& model, const std::vector<std::string>& sites)> prepare{};
     // Called in the parent as sites are taken up: how many are done, how many there are, which is
     // next.

@@ -1,11 +1,11 @@
-// Changed models through inspect, kernelize and kernelize --verify, as the worker does them, each
+// Runs mutated models through inspect, kernelize and kernelize --verify, as the worker does, each
 // in a process of its own with limits:
 //
-//   fuzz_models MODELS COUNT [SEED]           says what became of them; exit 1 on a finding
+//   fuzz_models MODELS COUNT [SEED]           prints the outcomes; exit 1 on a finding
 //   fuzz_models MODELS COUNT SEED --write DIR writes them instead
 //
 // A finding is a crash, an exception that is no Error, more than a second of processor time before
-// anything is verified, or a model that was accepted and computes something else than it did.
+// anything is verified, or a model that was accepted and computes something else than before.
 
 #include "models/mutator.h"
 
@@ -81,7 +81,7 @@ Mapping mapping_to(const fs::path& folder) {
     return mapping;
 }
 
-// What a child tells its parent, in shared memory: the sites that are to be verified.
+// A child's message to its parent, in shared memory: the sites that will be verified.
 struct Told {
     char chosen[200];
 };
@@ -102,8 +102,9 @@ at::Tensor run(const fs::path& file, const std::string& inputs) {
     return model.forward(runtime::read_inputs(inputs).positional).toTensor().to(at::kDouble);
 }
 
-// On the very inputs that were verified. --verify allows 1.5 times the original's own error, which
-// in a changed model may be any; what differs by a thousandth besides is no rounding.
+// Compares on the very inputs that were verified. --verify allows 1.5 times the original's own
+// error, which can be arbitrary in a mutated model; a difference of a thousandth beyond that is no
+// rounding.
 bool same(const Place& place, const std::string& inputs, double allowed) {
     const at::Tensor before = run(place.model(), inputs);
     const at::Tensor after = run(place.output(), inputs);
@@ -175,7 +176,7 @@ int verify(const Place& place, const std::string& inputs, const std::string& onl
         if (report.at("replaced").get<int>() == 0) {
             return kept;
         }
-        // The site that the inputs did not reach is accepted as such.
+        // A site that the inputs did not reach is accepted as such.
         return same(place, inputs, report.at("whole").at("allowed_error").get<double>()) ? accepted
                                                                                          : wrong;
     });
@@ -207,7 +208,7 @@ Ended in_child(rlim_t seconds, Work&& work) {
     return ended;
 }
 
-// The last thing that the worker said it would do.
+// The last stage that the worker announced.
 std::string last_stage(int channel) {
     std::string text(1 << 16, '\0');
     const ssize_t size = ::pread(channel, text.data(), text.size(), 0);

@@ -36,7 +36,7 @@ std::string changed_bytes(std::string bytes, Random& random) {
     return bytes;
 }
 
-// Names, numbers, and what stands between them.
+// Names, numbers, and the characters between them.
 std::vector<std::string> tokens_of(const std::string& text) {
     std::vector<std::string> tokens;
     for (std::size_t at = 0; at < text.size();) {
@@ -135,7 +135,7 @@ std::string repeated(const std::string& text, std::size_t count) {
     return all;
 }
 
-// What a parser that calls itself dies of.
+// Nesting that kills a recursive parser.
 std::string nested(const std::string& text, Random& random) {
     const std::size_t depth = std::size_t(1) << below(random, 18);
     auto tokens = tokens_of(text);

@@ -1,5 +1,5 @@
 #pragma once
-// Changes saved models: their bytes, the records of their archive, their code, their pickles.
+// Mutates saved models: their bytes, the records of their archive, their code, their pickles.
 
 #include <random>
 #include <string>
@@ -16,7 +16,7 @@ struct SeedModel {
 
 SeedModel read_seed(const std::string& file);
 
-// Another model, the same for the same state of `random`. `how` says in a word what was done.
+// A mutated model, deterministic by the state of `random`. `how` names the mutation.
 std::string mutate_model(const SeedModel& seed, std::mt19937& random, std::string& how);
 
 }  // namespace twinkle::fuzz

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t stack_bytes = 128 << 10;
 constexpr unsigned warp_size = 32, most_threads = 1024;
 
-// How many of a group have come, and how often all have.
+// How many of a group have arrived, and how often all have.
 struct Meeting {
     unsigned members = 0, arrived = 0;
     uint64_t times = 0;

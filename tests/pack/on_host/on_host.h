@@ -1,9 +1,9 @@
 #pragma once
-// CUDA's names for the kernels of the bundled pack, on the CPU: every thread of a block runs, on a
-// stack of its own, and waits where CUDA's would. What is checked in addition: that wide loads and
-// stores are aligned, that all threads of a warp or block meet where they must, that a kernel
-// launched early waits before it reads or writes in such steps, and that a block of a cluster waits
-// for just what is sent to it.
+// CUDA's names for the kernels of the bundled pack, on the CPU: every thread of a block runs, on
+// its own stack, and waits where CUDA's would. Checks in addition: that wide loads and stores are
+// aligned, that all threads of a warp or block meet where they must, that a kernel launched early
+// waits before it reads or writes in such steps, and that a block of a cluster waits for exactly
+// the items that are sent to it.
 
 #include <cmath>
 #include <cstdint>
@@ -38,9 +38,9 @@ struct alignas(16) uint4 {
 
 template <unsigned most_blocks = 0>
 void let_next_begin() {}  // here none begins before another has ended
-// As CUDA's. In a kernel that was launched early every thread must.
+// Like CUDA's. In a kernel launched early every thread must call it.
 void wait_for_earlier();
-// std::logic_error: it has not.
+// Throws std::logic_error if the thread has not called it.
 void check_waited();
 
 inline void check_aligned(const void* address) {
@@ -90,9 +90,9 @@ inline uint64_t upper_product(uint64_t a, uint64_t b) {
     return static_cast<uint64_t>(Wide{a} * b >> 64);
 }
 
-// Where the threads of a block meet.
+// The barrier of a block's threads.
 void __syncthreads();
-// What the thread with this number in the warp has passed.
+// The value that the thread with this number in the warp has passed.
 uint64_t exchange(uint64_t value, unsigned from_lane);
 
 template <class T>
@@ -139,8 +139,8 @@ struct Card {
     uint16_t multiprocessors, cache_mib, cluster_blocks;
     bool early;
 };
-// A small one, so that the cases of the tests are large for it too. TWINKLE_PACK_CLUSTER: how many
-// blocks can be a cluster, on a part of a GPU fewer than 16.
+// A small GPU, so that the tests' cases are large for it. TWINKLE_PACK_CLUSTER: how many blocks can
+// form a cluster; on a part of a GPU fewer than 16.
 inline Card card(int) {
     static const char* const cluster = std::getenv("TWINKLE_PACK_CLUSTER");
     return {16, 1, static_cast<uint16_t>(cluster ? std::atoi(cluster) : most_cluster_blocks), true};
@@ -156,7 +156,7 @@ void launch_early(void*, const Card& card, void (*kernel)(Parameters...), Grid g
 unsigned cluster_rank();
 void meet_cluster();
 
-// Shared variables are those of all blocks here: each block of a cluster has its own place in them.
+// Here all blocks share their shared variables: each block of a cluster has its own place in them.
 template <class Item, int most>
 struct Gathered {
     struct Items {

@@ -1,5 +1,6 @@
 #pragma once
-// What the kernels' launches depend on of a GPU. Without nvcc, tests/pack/on_host/on_host.h has it.
+// The GPU's properties that kernel launches depend on. Without nvcc, tests/pack/on_host/on_host.h
+// replaces it.
 
 #ifdef __CUDACC__
 
@@ -17,15 +18,15 @@ inline void check_cuda(cudaError_t code) {
         throw std::runtime_error(std::string("twinkle-pack: CUDA: ") + cudaGetErrorString(code));
 }
 
-// Every GPU that has clusters has them of 8 blocks; of 16 for kernels that ask for it, an H100 and
-// an H200 do.
+// Every GPU with clusters allows 8 blocks; an H100 and an H200 allow 16 to kernels that ask for
+// it.
 constexpr uint16_t usual_cluster_blocks = 8, most_cluster_blocks = 16;
 
 struct Card {
     uint16_t multiprocessors = 0;
     uint16_t cache_mib = 0;  // L2
-    // Kernels that are compiled for compute capability 9.0 or later, and not only run on it: how
-    // many blocks can be a cluster, and whether they can begin early.
+    // For kernels compiled for compute capability 9.0 or later, not merely running on it: how many
+    // blocks can form a cluster, and whether kernels can begin early.
     uint16_t cluster_blocks = 1;
     bool early = false;
 };
@@ -34,7 +35,7 @@ namespace {
 
 __global__ void compiled_for() {}
 
-// 1 where multiprocessors are too few or too far apart: in a slice of a GPU, say.
+// 1 if multiprocessors are too few or too far apart, as in a slice of a GPU.
 inline uint16_t ask_cluster_blocks() {
     cudaFuncSetAttribute(compiled_for, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     uint16_t blocks = most_cluster_blocks;
@@ -73,7 +74,7 @@ inline Card ask_card(int device) {
     return card;
 }
 
-// Asked for once for each GPU of the process. `device` is the current one.
+// Queried once for each GPU of the process. `device` must be the current one.
 inline Card card(int device) {
     constexpr int most = 64;
     static std::atomic<Card> known[most];

@@ -1,6 +1,6 @@
 #pragma once
-// Blocks that work on one row send each other what they have found (compute capability 9.0 and
-// later). Without nvcc, tests/pack/on_host/on_host.h has this too.
+// Lets blocks that work on one row send each other their results (compute capability 9.0 and
+// later). Without nvcc, tests/pack/on_host/on_host.h replaces it.
 
 #include "cuda/platform.h"
 
@@ -24,7 +24,7 @@ struct Gathered {
     alignas(16) Item items[most];
     alignas(8) uint64_t barrier;
 
-    // All threads of the block; as early as possible.
+    // Called by all threads of the block, as early as possible.
     __device__ __forceinline__ void prepare() {
 #if __CUDA_ARCH__ >= 900
         if (threadIdx.x == 0)
@@ -35,8 +35,8 @@ struct Gathered {
         asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
     }
-    // All threads, before the first sends: the others are prepared. So many items will come here;
-    // some may have already.
+    // Called by all threads before the first sends: waits until the others are prepared. `count`
+    // items will arrive here; some may have already.
     __device__ __forceinline__ void wait_for_others(unsigned count) {
 #if __CUDA_ARCH__ >= 900
         asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -58,7 +58,7 @@ struct Gathered {
             : "memory");
 #endif
     }
-    // All that was expected has come.
+    // Returns when all expected items have arrived.
     __device__ __forceinline__ void wait_for_items() {
 #if __CUDA_ARCH__ >= 900
         asm volatile(
@@ -76,7 +76,7 @@ private:
     static __device__ __forceinline__ unsigned at(const void* shared) {
         return static_cast<unsigned>(__cvta_generic_to_shared(shared));
     }
-    // The same variable of another block.
+    // The address of the same variable in another block.
     static __device__ __forceinline__ unsigned there(const void* shared, unsigned rank) {
         unsigned remote = 0;
 #if __CUDA_ARCH__ >= 900

@@ -29,8 +29,8 @@ __device__ __forceinline__ void compute(const Pack<T, n> (&in)[F::inputs],
     for (int k = 0; k < F::outputs; ++k) out[k] = packed<T>(results[k]);
 }
 
-// Tensors without gaps: [0, elements) of each. The last elements, too few for a vector, are the
-// last block's.
+// Tensors without gaps: [0, elements) of each. The last block handles the last elements, too few
+// for a vector.
 template <class F>
 struct Dense {
     static constexpr int count = F::inputs + F::outputs;
@@ -38,7 +38,7 @@ struct Dense {
     uint64_t elements;
 };
 
-// A thread computes one vector of n elements: more than that at once is no faster, on an H200.
+// A thread computes one vector of n elements: several per thread are no faster, on an H200.
 template <class F, class T, int n, Reading reading>
 __global__ void __launch_bounds__(most_threads) dense(Dense<F> tensors) {
     const uint64_t vectors = tensors.elements / n;
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(most_threads)
     for (int k = 0; k < F::outputs; ++k) store(at[F::inputs + k], out[k]);
 }
 
-// Narrower loads ask nothing of the cache.
+// Narrower loads have no cache hints.
 template <class T, int n>
 constexpr bool loads_wide = n * sizeof(T) == vector_bytes;
 
@@ -97,7 +97,7 @@ inline Grid grid_for(uint64_t items, unsigned threads) {
 template <class F, class T, int n, class Index, int most>
 void launch_strided(const RowShape<F::inputs + F::outputs>& shape, const Queue& queue) {
     const Places<F::inputs + F::outputs, Index, most> places(shape, n);
-    // Small blocks where there are few; larger ones are faster else, on an H200.
+    // Small blocks if there are few; otherwise larger ones are faster, on an H200.
     const unsigned threads = places.items < 8192 ? 128 : most_threads;
     const Card here = card(queue.device);
     const uint64_t results = static_cast<uint64_t>(shape.rows * shape.n) * F::outputs;
@@ -121,7 +121,7 @@ void launch_dense(const RowShape<F::inputs + F::outputs>& shape, const Queue& qu
     });
 }
 
-// So few elements that all are under way at once, and what counts is how long one thread takes.
+// So few elements that all are in flight at once, and the latency of one thread decides.
 template <class T>
 bool is_little(int64_t elements, const Card& card) {
     return elements * static_cast<int64_t>(sizeof(T)) <= int64_t{4096} * card.multiprocessors;

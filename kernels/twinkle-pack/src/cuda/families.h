@@ -1,5 +1,5 @@
 #pragma once
-// The kernels, family by family, as the operators are in operators/families.h.
+// The kernels by family, like the operators in operators/families.h.
 
 #include "cuda/launches.h"
 

@@ -15,7 +15,7 @@ struct Gate {
     }
 };
 
-// grad, gate, up; the gradients of gate and up.
+// In: grad, gate, up. Out: the gradients of gate and up.
 template <class A>
 struct GateGradient {
     static constexpr int inputs = 3, outputs = 2;
@@ -51,7 +51,7 @@ void backward(const Inputs& in, const Plan& plan, void* const* results, const Qu
         queue);
 }
 
-// The halves of rows whose elements lie `step` apart.
+// The halves of rows whose elements are `step` apart.
 Halves halves_of(const Placed& whole, int64_t last_size, int64_t step, bool gate_first) {
     return Halves(whole, last_size / 2 * (last_size > 1 ? step : 1), gate_first);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The operators on CUDA devices: what `Operator::compute` is on the CPU. Nothing here is CUDA's or
-// LibTorch's, so that every compiler can include it.
+// The operators on CUDA devices, like `Operator::compute` on the CPU. Uses nothing of CUDA or
+// LibTorch, so that every compiler can include it.
 
 #include "operator.h"
 
@@ -14,10 +14,10 @@ struct Queue {
 
 struct Kernel {
     const char* name;
-    // Inputs as they lie: any strides; results as planned. Returns at once.
+    // Inputs with any strides; results as planned. Asynchronous.
     void (*launch)(const Inputs& inputs, const Plan& plan, void* const* results,
                    const Queue& queue);
-    // Bytes of device memory for the time of the call; null: none.
+    // Bytes of device memory needed during the call; null: none.
     int64_t (*workspace)(const Inputs& inputs) = nullptr;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// How kernels are started. Without nvcc, tests/pack/on_host/on_host.h runs them.
+// Starts kernels. Without nvcc, tests/pack/on_host/on_host.h runs them.
 
 #include "cuda/card.h"
 
@@ -22,7 +22,7 @@ void launch(void* stream, void (*kernel)(Parameters...), Grid grid, unsigned thr
                                 dim3(threads), pointers, 0, static_cast<cudaStream_t>(stream)));
 }
 
-// For kernels that wait_for_earlier(). `cluster`: blocks, of those that follow each other.
+// For kernels that wait_for_earlier(). `cluster`: the number of consecutive blocks that form one.
 template <class... Parameters>
 void launch_early(void* stream, const Card& card, void (*kernel)(Parameters...), Grid grid,
                   unsigned threads, unsigned cluster,

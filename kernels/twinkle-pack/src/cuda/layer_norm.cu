@@ -15,7 +15,7 @@ bool launch_half(DType weight, const RowShape<row_tensors<add>>& shape, const Af
                                     : layer_rows<X, X, add>(shape, affine, queue);
 }
 
-// Weight and bias have one dtype: x's, or float32.
+// Weight and bias have one dtype: that of x, or float32.
 template <bool add>
 bool launch_fast(DType x, DType weight, const RowShape<row_tensors<add>>& shape,
                  const Affine& affine, const Queue& queue) {

@@ -1,26 +1,27 @@
 #pragma once
-// The sums that a normalization needs, over what a warp holds of a row.
+// The sums that a normalization needs, over the part of a row that a warp holds.
 
 #include "cuda/teams.h"
 
 namespace twinkle_pack::cuda {
 namespace {
 
-// Of the numbers x of some lanes: how many, about which mean, and the sums of x - mean and of its
-// square. `differences` is what the mean lacks.
+// For the numbers x of some lanes: their count, a number near their mean, and the sums of x - mean
+// and of its square. `differences` shows how far `mean` is off.
 struct alignas(16) Moments {
     float count, mean, differences, squares;
 };
 
-// A sum as several chains of additions, which go on beside each other.
+// A sum as several independent chains of additions, which run in parallel.
 struct Chains {
     float of[4] = {};
 
     __device__ __forceinline__ float total() const { return (of[0] + of[1]) + (of[2] + of[3]); }
 };
 
-// The mean of a power of two of this lane's first numbers, of 1e38 too: of equal ones, just that.
-// Half precision needs no more than one vector, and has no registers for more.
+// The mean of this lane's first numbers, a power of two of them; does not overflow at 1e38, and of
+// equal numbers is exactly these. Half precision needs one vector at most, and has no registers for
+// more.
 template <class V, class X, int held, int n, class Mine>
 __device__ __forceinline__ float mean_of_few(const Pack<X, n> (&x)[held], const Mine& share) {
     constexpr int some = !V::precise ? 1 : held < 4 ? held : 4;
@@ -44,7 +45,8 @@ __device__ __forceinline__ float mean_of_few(const Pack<X, n> (&x)[held], const 
     return mean;
 }
 
-// Of x - about and its square, of this lane's numbers. Vectors that are not the row's are left out.
+// The sums of x - about and of its square over this lane's numbers. Skips vectors that are not the
+// row's.
 template <class V, class X, int held, int n, class Mine>
 __device__ __forceinline__ Pair<float> lane_sums_about(float about, const Pack<X, n> (&x)[held],
                                                        const Mine& share) {
@@ -62,12 +64,12 @@ __device__ __forceinline__ Pair<float> lane_sums_about(float about, const Pack<X
     return {differences.total(), squares.total()};
 }
 
-// Sums about a number other than the mean lose the digits of (that number - mean)^2 / variance. In
-// single precision this much is let pass.
+// Sums about a number other than the mean lose the digits of (that number - mean)^2 / variance.
+// Single precision accepts this loss.
 constexpr float most_lost = 0.5f;
 
-// Whether sums about a number, of x - about and of its square, are to be made again nearer to the
-// mean, which is at `shift` from it. Where they overflow, the mean's may not.
+// Whether sums of x - about and of its square must be repeated nearer to the mean, which is `shift`
+// away. Where they overflow, those about the mean may not.
 template <class V>
 __device__ __forceinline__ bool are_far(const Pair<float>& sums, float shift) {
     const float lost = sums.first * shift;
@@ -75,9 +77,9 @@ __device__ __forceinline__ bool are_far(const Pair<float>& sums, float shift) {
     return !is_finite(sums.second);
 }
 
-// About the mean of a few of the numbers, which takes no sum over lanes. As they are among them,
-// half precision never sees how far off that is, but squares may overflow; where it is far off,
-// again.
+// Sums about the mean of a few of the numbers, which needs no sum over lanes. That number lies
+// among them, so that half precision never notices its error, but squares may overflow; if it is
+// far off, the sums are repeated.
 template <class V, class X, int held, int n, class Mine>
 __device__ __forceinline__ Moments moments_about_few(const Pack<X, n> (&x)[held], const Mine& share,
                                                      unsigned lanes, float count) {
@@ -87,14 +89,15 @@ __device__ __forceinline__ Moments moments_about_few(const Pack<X, n> (&x)[held]
     const float shift = sums.first * inverse;
     const bool far = are_far<V>(sums, shift);
     if (any_in_warp(far)) {
-        // A row's result depends on no other row.
+        // A row's result must not depend on other rows.
         about += far ? shift : 0;
         sums = sum_in_warp(lane_sums_about<V>(about, x, share), lanes);
     }
     return {count, about, sums.first, sums.second};
 }
 
-// Of this lane's numbers, in two passes. `differences` is what the mean lacks, of one number.
+// This lane's moments, in two passes. `differences` is the remaining error of the mean, for one
+// number.
 template <class V, class X, int held, int n, class Mine>
 __device__ __forceinline__ Moments moments_of_lane(const Pack<X, n> (&x)[held], const Mine& share) {
     constexpr float most = held * n;
@@ -107,7 +110,7 @@ __device__ __forceinline__ Moments moments_of_lane(const Pack<X, n> (&x)[held], 
         for (int i = 0; i < n; ++i)
             sum.of[i % 4] = V::fma(number_at(x[j], i), 1 / most, sum.of[i % 4]);
     }
-    // To the last digit, so that nothing is left of equal numbers.
+    // Exact to the last digit, so that the differences of equal numbers are zero.
     const float near = count > 0 ? quotient_approximate(1, count) : 0;
     const float inverse = V::fma(V::fma(-count, near, 1), near, near);
     const float mean = sum.total() * (most * inverse);
@@ -118,8 +121,8 @@ __device__ __forceinline__ Moments moments_of_lane(const Pack<X, n> (&x)[held], 
 
 // Each lane sums about its own mean, and pairs are merged, so that no digits are lost wherever the
 // numbers are. Chan, Golub, LeVeque: Updating Formulae and a Pairwise Algorithm for Computing
-// Sample Variances (1979). `even`: all lanes have as many numbers. Else sums about the mean of all
-// are made of theirs, which the same statements add.
+// Sample Variances (1979). `even`: all lanes have equally many numbers. Otherwise their sums are
+// converted to sums about the common mean, which the same statements add.
 template <class V, class X, int held, int n, class Mine>
 __device__ __forceinline__ Moments moments_merged(const Pack<X, n> (&x)[held], const Mine& share,
                                                   unsigned lanes, float count, bool even) {
@@ -148,7 +151,7 @@ __device__ __forceinline__ Moments moments_merged(const Pack<X, n> (&x)[held], c
     return {count, all, left, V::fma(left, rest, squares)};
 }
 
-// Of a warp's part of one row. Vectors that are not the row's hold zeros.
+// The moments of a warp's part of one row. Vectors that are not the row's hold zeros.
 template <Norm norm, class V, class X, int held, int n, class Mine>
 __device__ __forceinline__ Moments moments_of_warp(Pack<X, n> (&x)[held], const Mine& share,
                                                    unsigned lanes, float count, bool even) {
@@ -163,7 +166,7 @@ __device__ __forceinline__ Moments moments_of_warp(Pack<X, n> (&x)[held], const 
             }
         return {count, 0, 0, sum_in_warp(squares.total(), lanes)};
     } else if constexpr (V::precise && Mine::loads_all) {
-        // Where rows lie anyhow there are too few registers for this.
+        // Rows with arbitrary strides leave too few registers for this.
         return moments_merged<V>(x, share, lanes, count, even);
     } else {
         return moments_about_few<V>(x, share, lanes, count);

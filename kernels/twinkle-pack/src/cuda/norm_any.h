@@ -6,7 +6,7 @@
 namespace twinkle_pack::cuda {
 namespace {
 
-// The elements of a row that has its place in memory, or of a weight.
+// The elements of a tensor whose rows have their own addresses, or of a weight.
 struct Elements {
     DType dtype;
     int64_t step;  // in bytes
@@ -28,8 +28,8 @@ struct AnyNorm {
     unsigned lanes;
 };
 
-// A sum of many numbers that loses no more than one rounding: what each addition has lost is
-// summed, too.
+// A compensated sum of many numbers, with at most one rounding: the rounding error of each addition
+// is summed, too.
 template <class Number>
 struct LongSum {
     Number high = 0, low = 0;
@@ -39,14 +39,14 @@ struct LongSum {
         low += (high - (sum - added)) + (value - added);
         high = sum;
     }
-    // Nothing is known to be lost on the way to infinity.
+    // If the sum becomes infinite, its rounding errors mean nothing.
     __device__ __forceinline__ double total() const {
         const double wide = high;
         return low - low == 0 ? wide + low : wide;
     }
 };
 
-// What is computed once for a row is computed in double.
+// Per-row values are computed in double.
 template <class V>
 __device__ __forceinline__ typename V::Scale narrowed(Double::Scale wide) {
     const double value = wide.high + wide.low;
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(any_threads)
         for (uint64_t i = thread.lane; i < stop; i += all.lanes)
             store_as<Number>(all.sum.dtype, at[3] + static_cast<int64_t>(i) * all.sum.step,
                              all.x.get<Number>(at[0], i) + all.residual.get<Number>(at[1], i));
-    // Each thread reads what it has written itself.
+    // Each thread reads only what it has written itself.
     const Elements x = add ? all.sum : all.x;
     const char* const row = add ? at[add ? 3 : 0] : at[0];
     LongSum<Number> values, squared;
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(any_threads)
             squared.add(V::mul(value, value));
         }
         double squares = sum_over_lanes(squared.total(), all.lanes, first);
-        // Where the original's squares overflow float32, its result is zero.
+        // If the original's squares overflow float32, its result is zero.
         if (x.dtype != DType::float64 && squares > 3.4028234663852886e38) squares = INFINITY;
         normal = narrowed<V>(Normal<Double>::root_mean_square(squares, size, affine.eps));
     } else {

@@ -1,5 +1,5 @@
 #pragma once
-// What the normalizations compute from a row's sums. V: the number of scalar.h.
+// The normalizations' formulas on a row's sums. V: a number type of scalar.h.
 
 #include <cmath>
 #include <limits>
@@ -11,8 +11,8 @@ namespace {
 
 enum class Norm { rms, layer };
 
-// The length of a row, to divide by: as two numbers, what the first lacks is in the second. That is
-// as exact as a division, and has none of its branches.
+// The length of a row as a divisor: its inverse in two numbers, the second with the rounding error
+// of the first. As exact as a division, without its branches.
 template <class Number>
 struct Length {
     Number n, inverse, rest;
@@ -21,31 +21,31 @@ struct Length {
         : n(static_cast<Number>(length)), inverse(1 / static_cast<Number>(length)) {
         if (std::fma(inverse, n, Number(-1)) > 0) inverse = std::nextafter(inverse, Number(0));
         rest = std::fma(-inverse, n, Number(1)) / n;
-        // Infinity times either has one sign, and is no NaN.
+        // So infinity times either number has the same sign, and is no NaN.
         if (rest == 0) rest = std::numeric_limits<Number>::min();
     }
     template <class V>
     __device__ Number of(Number sum) const {
-        // Half precision sees no last digit of a mean of squares.
+        // The last digit of a mean of squares is invisible in half precision.
         return V::precise ? V::fma(sum, inverse, sum * rest) : sum * inverse;
     }
 };
 
-// (x - mean) * scale. Where x's digits are all of V's, both are known to more than those.
+// (x - mean) * scale. If V has no more digits than x, mean and scale have extra ones.
 template <class V>
 struct Normal {
     using reg = typename V::reg;
     typename V::Scale scale, minus_mean;
 
-    // The sum of the squares. Where they overflow, the scale is zero, as the original's.
+    // `squares`: the sum of the squares. If it overflows, the scale is zero, like the original's.
     static __device__ Normal root_mean_square(reg squares, Length<reg> n, reg eps) {
         return {V::inverse_root_of(n.template of<V>(squares) + eps), {0, 0}};
     }
-    // The sums of x - mean and of its squares, where `mean` is near the row's: the first tells by
-    // how much it is off.
+    // `differences` and `squares`: the sums of x - mean and of its squares, where `mean` is near
+    // the row's; the first gives its error.
     static __device__ Normal layer(reg mean, reg differences, reg squares, Length<reg> n, reg eps) {
         const reg lost = n.template of<V>(differences);
-        // Squares that overflow are the original's, too: its scale is zero then.
+        // Squares that overflow here do so in the original, too: its scale is zero then.
         reg spread = is_finite(squares) ? V::fma(-differences, lost, squares) : squares;
         spread = spread < 0 ? 0 : spread;
         return {V::inverse_root_of(n.template of<V>(spread) + eps), V::split(-mean, -lost)};
@@ -82,7 +82,7 @@ __device__ __forceinline__ RowGradient<V> row_gradient(typename V::reg scale,
             -scale * n.template of<V>(weighted)};
 }
 
-// What row kernels are told beside where the rows lie.
+// Parameters of row kernels beside the rows' addresses.
 template <class Number>
 struct AffineOf {
     const void* weight;  // null: ones

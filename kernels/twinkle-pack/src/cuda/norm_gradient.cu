@@ -6,7 +6,7 @@
 namespace twinkle_pack::cuda {
 namespace {
 
-// The arguments of a call, and what follows from them.
+// The arguments of a call, and values derived from them.
 struct Call {
     const View &grad, &x, &weight;
     RowShape<3> shape;

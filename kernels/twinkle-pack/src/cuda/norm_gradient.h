@@ -1,6 +1,6 @@
 #pragma once
-// The gradient of a normalization's x, row by row; what the weight's gradient needs of each row is
-// kept.
+// The gradient of a normalization's x, row by row; keeps the values of each row that the weight's
+// gradient needs.
 
 #include "cuda/norm_any.h"
 
@@ -32,13 +32,13 @@ struct Backward {
     struct Held {
         static constexpr int others =
             held * ((sizeof(W) > sizeof(X) ? 2 : 1) + (sizeof(G) > sizeof(X) ? 2 : 1));
-        // x is held as it is computed with.
+        // x is held in the precision of the computation.
         static constexpr unsigned threads =
             most_threads_holding(held * vector_bytes / static_cast<int>(sizeof(X)) + 4 * others);
     };
 };
 
-// grad, x, the gradient of x
+// Tensors: grad, x, the gradient of x.
 template <Norm norm, class X, class W, class G, int held>
 __global__ void __launch_bounds__(Backward<X, W, G>::template Held<held>::threads)
     norm_gradient_rows(Places<3, uint32_t, few_dims> places, RowsOf<NumberOf<X>> all,

@@ -1,5 +1,5 @@
 #pragma once
-// What rms_norm and layer_norm have in common between an operator's call and its kernels.
+// Common code of rms_norm and layer_norm between an operator's call and its kernels.
 
 #include "cuda/norm_any.h"
 
@@ -30,7 +30,7 @@ inline bool is_wide(const View& view) {
     return view.is_there() && dtype_of(view) == DType::float64;
 }
 
-// Whatever no faster kernel takes.
+// For calls that no faster kernel can serve.
 template <Norm norm, bool add>
 void launch_any(const RowShape<row_tensors<add>>& shape, const Inputs& in, const Plan& plan,
                 const View& weight, const View& bias, const Affine& affine, const Queue& queue) {

@@ -52,8 +52,8 @@ template <Team team, bool add>
 using PlacesOf = std::conditional_t<team == Team::any, Places<row_tensors<add>, uint32_t, few_dims>,
                                     EvenRows<row_tensors<add>>>;
 
-// x + residual, rounded; the residual's first vectors are under way. No more of it is held than x
-// leaves room for.
+// x + residual, rounded; the residual's first vectors are in flight. Only so many are held as fit
+// in registers beside x.
 template <class V, class X, int n, int held, int some, class Place>
 __device__ __forceinline__ void add_residual(Pack<X, n> (&x)[held], Loaded<X, n> (&residual)[some],
                                              const Place& share) {
@@ -78,12 +78,12 @@ __device__ __forceinline__ void add_residual(Pack<X, n> (&x)[held], Loaded<X, n>
     }
 }
 
-// Room for so many that are loaded early, or for one.
+// Room for the vectors that are loaded early, or for one.
 template <class T, int n, int early>
 using LoadedEarly = Loaded<T, n>[early > 0 ? early : 1];
 
-// The row's results. Weights and biases of which none were loaded early come one at a time: loads
-// do not pass stores.
+// The row's results. Weights and biases that were not loaded early come one at a time: loads do not
+// pass stores.
 template <Norm norm, class R, class V, int out, int weights, int biases, class W, class X, int n,
           int held, class Place>
 __device__ __forceinline__ void store_row(const Pack<X, n> (&x)[held],
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(Forward<norm, X, W, add>::template Limits<team
     store_row<norm, R, V, out, weights, biases, W>(x, weight, bias, share, normal, affine);
 }
 
-// False: these rows are not for this kernel.
+// False: this kernel cannot serve these rows.
 template <Norm norm, class X, class W, class R, bool add>
 bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& affine,
                       const Queue& queue) {

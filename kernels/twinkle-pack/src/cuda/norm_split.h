@@ -1,12 +1,13 @@
 #pragma once
-// Who normalizes the rows: which team, of how many threads, and how much each of them holds.
+// Splits the normalization of rows: which team, with how many threads, and how much each thread
+// holds.
 
 #include "cuda/teams.h"
 
 namespace twinkle_pack::cuda {
 namespace {
 
-// The rows of the tensors in this order: x (residual) result (sum).
+// The tensors of the rows, in this order: x (residual) result (sum).
 template <bool add>
 constexpr int row_tensors = add ? 4 : 2;
 
@@ -17,14 +18,14 @@ constexpr unsigned two_blocks = 1;
 constexpr unsigned two_blocks = 2;
 #endif
 
-// A team of its own loads the weights together with x, so that less is waited for; a lean one the
-// bias when it is needed; else both come then. Registers that this spares serve more threads: those
-// that a block is limited to, with so many blocks on a multiprocessor at least. As measured on an
+// A team that owns a row loads the weights together with x, to wait less; a lean one loads the
+// bias only when it is needed; other teams load both then. The registers saved allow more threads:
+// as many as a block can have if at least so many blocks run on a multiprocessor. Measured on an
 // H200.
 template <Norm norm, class X, class W, bool add>
 struct Forward {
     static constexpr bool half = sizeof(X) == 2, wide_weights = sizeof(W) > sizeof(X);
-    // Else a lean team would have no more room.
+    // Otherwise a lean team would have no more room.
     static constexpr bool has_lean = norm == Norm::layer && !wide_weights && !(half && add);
     template <int held>
     struct Any {
@@ -43,15 +44,15 @@ struct Forward {
     };
     template <Team team, int held>
     using Limits = std::conditional_t<team == Team::any, Any<held>, Own<team>>;
-    // Many rows of no more vectors than this are faster with a block of their own that is not lean.
+    // Many rows with at most this many vectors are faster with a block per row that is not lean.
     static constexpr uint64_t own_vectors() {
         if (wide_weights) return norm == Norm::rms ? 512 : 0;
         if (has_lean) return 512;
         return half && norm == Norm::rms && !add ? 1024 : Own<Team::block>::threads * 4;
     }
 
-    // How many of a thread's vectors are under way together with x: of the weight, of the bias, and
-    // of the residual as many as there are registers for.
+    // How many of a thread's vectors are loaded together with x: of the weight, of the bias, and of
+    // the residual as many as there are registers for.
     template <Team team, int held>
     static constexpr int weights = team == Team::any ? 0 : held;
     template <Team team, int held>
@@ -67,7 +68,7 @@ struct ForwardSplit : Split {
     Team team;
 };
 
-// None where `most` threads do not hold a row.
+// None if `most` threads cannot hold a row.
 inline ForwardSplit split_own(Team team, uint64_t rows, uint64_t vectors, unsigned blocks, int held,
                               unsigned most) {
     ForwardSplit split{{}, team};
@@ -81,10 +82,10 @@ inline ForwardSplit split_own(Team team, uint64_t rows, uint64_t vectors, unsign
     return split;
 }
 
-// Few rows: as many threads as can be busy with one, of several multiprocessors where blocks can
-// share it: no single one loads a long row as fast. 16 blocks are faster than 8 for very long rows
-// only, up to 4 of them. `streams`: vectors that are loaded or stored for each of x. As measured on
-// an H200.
+// For few rows: as many threads as one row can keep busy, on several multiprocessors if blocks can
+// share it, because none alone loads a long row as fast. 16 blocks are faster than 8 for very long
+// rows only, up to 4 of them. `streams`: vectors that are loaded or stored for each of x. Measured
+// on an H200.
 template <template <Team> class Limits>
 ForwardSplit split_few_rows(uint64_t rows, uint64_t vectors, unsigned streams, const Card& card) {
     constexpr unsigned most = Limits<Team::cluster>::threads;  // of 8 blocks' each
@@ -110,7 +111,7 @@ ForwardSplit split_few_rows(uint64_t rows, uint64_t vectors, unsigned streams, c
     return split_own(Team::block, rows, vectors, 1, held, Limits<Team::block>::threads);
 }
 
-// None: the rows are too long for a team of their own, or many of them are faster without.
+// None: the rows are too long for teams that own them, or many rows are faster without.
 template <Norm norm, class X, class W, bool add>
 ForwardSplit split_own_rows(uint64_t rows, uint64_t vectors, bool many, const Card& card) {
     using With = Forward<norm, X, W, add>;
@@ -126,7 +127,7 @@ ForwardSplit split_own_rows(uint64_t rows, uint64_t vectors, bool many, const Ca
     return split;
 }
 
-// `full`: there is all that a team of its own loads.
+// `full`: everything that a team with its own row loads is present.
 template <Norm norm, class X, class W, bool add>
 ForwardSplit split_forward(const RowShape<row_tensors<add>>& shape, uint64_t vectors, bool full,
                            const Card& card) {

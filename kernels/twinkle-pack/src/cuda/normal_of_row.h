@@ -1,5 +1,6 @@
 #pragma once
-// What a row is normalized by, in one meeting of its threads: the warps' sums are joined.
+// A row's normalization factors, with one synchronization of its threads that joins the warps'
+// sums.
 
 #include "cuda/moments.h"
 
@@ -19,13 +20,13 @@ __device__ __forceinline__ float count_of_warp(unsigned lane, const RowsOf<float
     return static_cast<float>(vectors * n);
 }
 
-// As many parts of a row as the warps of its team can be: each lane has so many of them.
+// A row has at most as many parts as its team has warps: each lane takes so many of them.
 template <Team team>
 constexpr int parts_of_lane = team == Team::cluster ? 2 : 1;
 template <Team team>
 using GatheredFrom = Gathered<Moments, warp * parts_of_lane<team>>;
 
-// The sums of all parts, about one number: each lane of a warp brings some, or zeros.
+// The sums of all parts about one number: each lane of a warp contributes some parts, or zeros.
 template <class V, int count>
 __device__ __forceinline__ Pair<float> joined_about(float about, const Moments (&parts)[count]) {
     Pair<float> sums{0, 0};
@@ -38,9 +39,9 @@ __device__ __forceinline__ Pair<float> joined_about(float about, const Moments (
     return sum_in_warp(sums, warp);
 }
 
-// Of all parts together, the same in all lanes. `first`: the part than which none has more numbers.
-// Sums about its mean lose what the parts' number has of digits at most, which half precision does
-// not see.
+// The moments of all parts together, the same in all lanes. `first`: a part with the most numbers.
+// Sums about its mean lose at most the digits of the number of parts, which half precision does not
+// notice.
 template <Norm norm, class V, int count>
 __device__ __forceinline__ Moments joined(const Moments (&parts)[count], const Moments& first,
                                           const Length<float>& length) {
@@ -51,7 +52,7 @@ __device__ __forceinline__ Moments joined(const Moments (&parts)[count], const M
         return {length.n, 0, 0, sum_in_warp(squares, warp)};
     } else {
         float about = first.mean;
-        // Single precision looks how far it is off.
+        // Half precision corrects the mean here; single precision checks below how far it is off.
         if (!V::precise) about += quotient_approximate(first.differences, first.count);
         Pair<float> sums = joined_about<V>(about, parts);
         const float shift = sums.first * length.inverse;
@@ -63,7 +64,7 @@ __device__ __forceinline__ Moments joined(const Moments (&parts)[count], const M
     }
 }
 
-// The same in all threads of the row. All threads of its blocks take part.
+// The same in all threads of the row. All threads of its blocks must call it.
 template <Norm norm, class V, Team team, int tensors, Reading reading, class X, int held, int n>
 __device__ __forceinline__ Normal<V> normal_of(Pack<X, n> (&x)[held],
                                                const Share<team, tensors, reading>& share,

@@ -14,8 +14,8 @@ struct alignas(n * sizeof(T) < 16 ? n * sizeof(T) : 16) Pack {
     T at[n];
 };
 
-// A pack as it is loaded: taken apart only by unpacked(). What is taken apart where it is loaded,
-// in a branch, is waited for there, before the next load is under way.
+// A pack as loaded; only unpacked() takes it apart. Unpacking right after a load, in a branch,
+// would wait there, before the next load is issued.
 template <class T, int n, int bytes = n * static_cast<int>(sizeof(T))>
 struct Loaded {
     T at[n];
@@ -87,7 +87,7 @@ __device__ __forceinline__ float to_number(T value) {
     return to_float(value);
 }
 
-// An element of a pack. Two bfloat16 are one word, of which each takes one instruction.
+// An element of a pack. Two bfloat16 share a word, and each needs one instruction.
 template <class T, int n>
 __device__ __forceinline__ auto number_at(const Pack<T, n>& pack, int i) {
     if constexpr (std::is_same_v<T, BFloat16> && n % 2 == 0) {
@@ -169,7 +169,7 @@ __device__ __forceinline__ Number rounded_to(DType dtype, Number value) {
     }
 }
 
-// Half precision is held as it is between passes, not as the numbers that it becomes.
+// Keeps half precision packed between passes, instead of as converted numbers.
 template <class X, int held, int n>
 __device__ __forceinline__ void keep_packed(Pack<X, n> (&x)[held]) {
     if constexpr (sizeof(X) == 2) {

@@ -1,5 +1,5 @@
 #pragma once
-// Where the elements of several tensors of one shape lie: what a kernel is told of a RowShape.
+// The addresses of several tensors of one shape: a RowShape in the form that a kernel needs.
 
 #include <stdexcept>
 
@@ -9,7 +9,8 @@
 namespace twinkle_pack::cuda {
 namespace {
 
-// Division of what is below half of Index by a number that the host knows: a product and a shift.
+// Divides numbers below half of Index's range by a divisor known on the host: a product and a
+// shift.
 template <class Index>
 struct Divider {
     Index size, factor, shift;
@@ -34,7 +35,8 @@ constexpr int all_dims = 40;  // whose results fill 2^40 elements, and no device
 // All rows, and the items (elements or vectors) in each, counted together.
 template <int count, class Index, int most>
 struct Places {
-    // What most calls need of it lies together: a kernel waits for each line of its parameters.
+    // Fields that most calls need are adjacent: a kernel waits for each cache line of its
+    // parameters.
     int used;
     Index items;
     char* base[count];
@@ -56,7 +58,7 @@ struct Places {
         }
     }
 
-    // Where a row begins.
+    // Sets `at` to the beginning of a row.
     __device__ __forceinline__ void find_row(Index index, char* (&at)[count]) const {
 #pragma unroll
         for (int k = 0; k < count; ++k) at[k] = base[k];
@@ -73,7 +75,7 @@ struct Places {
             for (int k = 0; k < count; ++k) at[k] += static_cast<int64_t>(index) * step[0][k];
     }
 
-    // Where an item lies. Returns its place in the row.
+    // Sets `at` to an item. Returns the item's place in the row.
     __device__ __forceinline__ Index find(Index item, char* (&at)[count]) const {
         const Index index = row.quotient(item);
         const Index place = item - index * row.size;
@@ -84,7 +86,7 @@ struct Places {
     }
 };
 
-// Rows that follow each other at one distance.
+// Rows at a constant distance.
 template <int count>
 struct EvenRows {
     char* base[count];
@@ -102,7 +104,7 @@ struct EvenRows {
     }
 };
 
-// Whether 32 bits count so many items, and few dimensions hold them.
+// Whether 32 bits can count this many items, in few dimensions.
 template <int count>
 bool has_few(const RowShape<count>& shape, int64_t items) {
     return shape.used <= few_dims && static_cast<uint64_t>(items) < few_items;
@@ -112,8 +114,8 @@ inline bool is_aligned(const void* address) {
     return reinterpret_cast<uintptr_t>(address) % vector_bytes == 0;
 }
 
-// Whether every row of each tensor is a whole number of vectors of so many elements, and begins
-// where one can be loaded.
+// Whether every row of each tensor is a whole number of vectors of so many elements, and is aligned
+// for them.
 template <int count>
 bool has_vectors(const RowShape<count>& shape, int64_t elements) {
     if (shape.n % elements != 0) return false;

@@ -1,6 +1,6 @@
 #pragma once
-// What code on the device uses of CUDA. Without nvcc, tests/pack/on_host/on_host.h gives the same
-// names and runs the kernels on the CPU, thread by thread.
+// The parts of CUDA that device code uses. Without nvcc, tests/pack/on_host/on_host.h provides the
+// same names and runs the kernels on the CPU, thread by thread.
 
 #include <cstdint>
 #include <type_traits>
@@ -15,8 +15,8 @@
 
 namespace twinkle_pack::cuda {
 
-// A 16-byte load of what leaves the L2 cache first, and of what stays. Not through ld.global.nc:
-// what that reads must never change, so compilers move it before wait_for_earlier().
+// 16-byte loads: one evicted first from the L2 cache, and one that stays. Not ld.global.nc: its
+// data must never change, so compilers move it before wait_for_earlier().
 __device__ __forceinline__ uint4 load_once(const uint4* from) {
     uint4 v;
     asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -57,7 +57,7 @@ __device__ __forceinline__ float to_float(BFloat16 value) {
 __device__ __forceinline__ float to_float(Float16 value) {
     return __half2float(__ushort_as_half(value.bits));
 }
-// Two at once: what the hardware converts in one step.
+// Converts two at once, which is one instruction.
 __device__ __forceinline__ void from_floats(float a, float b, float* to) {
     to[0] = a, to[1] = b;
 }
@@ -70,8 +70,8 @@ __device__ __forceinline__ void from_floats(float a, float b, Float16* to) {
     to[0].bits = __half_as_ushort(both.x), to[1].bits = __half_as_ushort(both.y);
 }
 
-// The compiler knows no more of these bits than that they are there: what was computed from them is
-// computed again, and takes no registers in between.
+// Hides the origin of these bits from the compiler: values computed from them are computed again
+// instead of being kept in registers.
 __device__ __forceinline__ void forget(uint32_t& bits) {
     asm volatile("" : "+r"(bits));
 }
@@ -89,7 +89,7 @@ __device__ __forceinline__ T shuffle_xor(T value, unsigned mask) {
     return __shfl_xor_sync(0xffffffffu, value, mask);
 }
 
-// What the first of so many lanes has: a power of two, of which a warp has a whole number.
+// The value of the first of every `lanes` lanes; `lanes` is a power of two up to a warp's.
 template <class T>
 __device__ __forceinline__ T shuffle_first(T value, unsigned lanes) {
     return __shfl_sync(0xffffffffu, value, 0, static_cast<int>(lanes));
@@ -98,9 +98,9 @@ __device__ __forceinline__ bool any_in_warp(bool value) {
     return __any_sync(0xffffffffu, value);
 }
 
-// Lets the next kernel of the stream begin, if it is launched early. Blocks that begin take room
-// and issue slots: more blocks of this kernel had better end first. As measured on an H200, which
-// has room for 1056 of 256 threads at once.
+// Lets the next kernel of the stream begin, if it is launched early. Its blocks take room and issue
+// slots: if this kernel has more blocks than that, they had better end first. Measured on an H200,
+// which has room for 1056 blocks of 256 threads.
 template <unsigned most_blocks = 1056>
 __device__ __forceinline__ void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
@@ -108,9 +108,9 @@ __device__ __forceinline__ void let_next_begin() {
 #endif
 }
 
-// Where it was launched early, a kernel may begin before the one ahead of it in the stream has
-// ended, and waits here for that. Before, it touches nothing that kernels write, and lets none
-// begin: one that does finds all that was ahead of this kernel done.
+// A kernel launched early may begin before the preceding one in the stream has ended; it waits here
+// for that end. Before, it must touch nothing that kernels write, and let none begin: a kernel that
+// begins finds everything before this kernel done.
 __device__ __forceinline__ void wait_for_earlier() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");

@@ -8,7 +8,7 @@ namespace {
 template <class X, class W, class R, bool add>
 constexpr auto rms_rows = launch_norm_rows<Norm::rms, X, W, R, add>;
 
-// A half precision, with weights of its own dtype or of float32.
+// For one half precision, with weights of its own dtype or of float32.
 template <class X, bool add>
 bool launch_half(DType weight, DType result, const RowShape<row_tensors<add>>& shape,
                  const Affine& affine, const Queue& queue) {

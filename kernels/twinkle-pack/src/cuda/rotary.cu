@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned threads = 128;
 
-// How a row's work is cut: pairs of vectors that turn together, then single ones.
+// How a row is divided: pairs of vectors that rotate together, then single vectors.
 struct Turns {
     uint32_t
         pairs;  // items of a row that turn; an item is two vectors where the halves turn, else one
@@ -26,7 +26,7 @@ __device__ __forceinline__ void load_numbers(const char* from, Number (&values)[
     for (int i = 0; i < n; ++i) values[i] = number_at(pack, i);
 }
 
-// x, cos, sin, result
+// Tensors: x, cos, sin, result.
 template <class X, class C, class R, bool neighbours, Reading reading>
 __global__ void __launch_bounds__(threads)
     rotate_vectors(Places<4, uint32_t, few_dims> places, Divider<uint32_t> row_items, Turns turns) {
@@ -92,7 +92,7 @@ struct AnyRotary {
     bool neighbours, transposed;
 };
 
-// Any dtypes, strides and sizes. An item is a pair that turns, or an element that does not.
+// Any dtypes, strides and sizes. An item is a pair that rotates, or an element that does not.
 template <class Number>
 __global__ void __launch_bounds__(threads)
     rotate_any(Places<4, uint64_t, all_dims> places, uint64_t row_items, uint64_t total,
@@ -183,12 +183,12 @@ void launch_any(const RotaryShape& shape, const AnyRotary& all, const Queue& que
            row_items, total, all);
 }
 
-// cos as a tensor of x's dimensions.
+// Treats cos as a tensor of x's dimensions.
 Placed broadcast(const View& cos, const View& x, int64_t* strides) {
     const int64_t missing = x.dims - cos.dims;
     for (int64_t d = 0; d < x.dims; ++d)
         strides[d] = d < missing || cos.sizes[d - missing] == 1 ? 0 : cos.strides[d - missing];
-    // The last size is its own.
+    // The last dimension is not broadcast.
     strides[x.dims - 1] = cos.strides[cos.dims - 1];
     Placed place = placed(cos);
     place.strides = strides;

@@ -1,6 +1,6 @@
 #pragma once
-// How threads share rows: `lanes` threads a row, each with `held` vectors of it in registers. Where
-// the lanes are no more than a warp's, a block has several rows; else it has one.
+// How threads share rows: `lanes` threads per row, each with `held` vectors of it in registers. If
+// a row has at most a warp's lanes, a block has several rows; else it has one.
 
 #include <stdexcept>
 
@@ -12,8 +12,8 @@ namespace {
 
 constexpr unsigned warp = 32;
 
-// How many threads a block may have whose threads hold so many registers of data, beside the 30 of
-// everything: a multiprocessor has 65536.
+// The threads that a block may have if each holds so many registers of data, beside 30 for
+// everything else: a multiprocessor has 65536.
 constexpr unsigned most_threads_holding(int registers) {
     return registers <= 24 ? 1024 : registers <= 48 ? 768 : 512;
 }
@@ -35,7 +35,7 @@ inline bool are_many(uint64_t rows, const Card& card) {
     return rows >= static_cast<uint64_t>(card.multiprocessors) * 4;
 }
 
-// Rows that no more than a warp holds.
+// Rows that fit in a warp.
 inline bool are_short(uint64_t vectors, bool many) {
     return vectors <= (many ? warp * 4 : warp);
 }
@@ -53,8 +53,8 @@ inline uint64_t threads_for(uint64_t vectors, int held) {
     return quotient_up(quotient_up(vectors, static_cast<uint64_t>(held)), warp) * warp;
 }
 
-// One row a block, with as few vectors a thread as its limit allows. Limits<held>: the threads of a
-// block that holds so many.
+// One row per block, with as few vectors per thread as its limit allows. Limits<held>: the thread
+// limit of a block that holds so many.
 template <template <int> class Limits, int least_held, int most_held>
 Split split_long_rows(uint64_t rows, uint64_t vectors) {
     Split split{};
@@ -72,8 +72,8 @@ Split split_long_rows(uint64_t rows, uint64_t vectors) {
     return split;
 }
 
-// Few rows: as many threads as there are vectors, so that all loads are under way at once. Many:
-// several vectors a thread, so that less of its time goes into sums over threads.
+// Few rows: as many threads as there are vectors, so that all loads are in flight at once. Many:
+// several vectors per thread, to spend less time on sums over threads.
 template <template <int> class Limits, int most_held>
 Split split_rows(uint64_t rows, uint64_t vectors, const Card& card) {
     const bool many = are_many(rows, card);
@@ -82,12 +82,12 @@ Split split_rows(uint64_t rows, uint64_t vectors, const Card& card) {
                 : split_long_rows<Limits, 1, most_held>(rows, vectors);
 }
 
-// A kernel is compiled for so many threads of a block.
+// A kernel is compiled for a maximal number of threads in a block.
 inline void check_threads(unsigned threads, unsigned most) {
     if (threads > most) throw std::logic_error("twinkle-pack: more threads than a kernel has");
 }
 
-// Which row is this thread's, and its place among the lanes.
+// This thread's row, and its place among the lanes.
 struct Lane {
     uint64_t row;
     unsigned lane;
@@ -123,7 +123,8 @@ __device__ __forceinline__ Pair<Number> other_lane(const Pair<Number>& value, un
     return {shuffle_xor(value.first, mask), shuffle_xor(value.second, mask)};
 }
 
-// The sum over so many lanes of a warp (a power of two, or more than a warp has), the same in all.
+// The sum over this many lanes of a warp (a power of two, or more than a warp has), the same in
+// all.
 template <class Number>
 __device__ __forceinline__ Number sum_in_warp(Number value, unsigned lanes) {
 #pragma unroll
@@ -132,8 +133,8 @@ __device__ __forceinline__ Number sum_in_warp(Number value, unsigned lanes) {
     return value;
 }
 
-// The sum over a row's lanes, the same in all of them. All threads of the block take part; `shared`
-// has one for each warp, and serves one sum only.
+// The sum over a row's lanes, the same in all of them. Called by all threads of the block; `shared`
+// has one number for each warp, and serves one sum only.
 template <class Number>
 __device__ __forceinline__ Number sum_over_lanes(Number value, unsigned lanes, Number* shared) {
     value = sum_in_warp(value, lanes);

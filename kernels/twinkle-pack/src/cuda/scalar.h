@@ -1,5 +1,5 @@
 #pragma once
-// One number as the loops of the CPU see a vector, so that both compute by the same formulas.
+// One number with the interface of the CPU loops' vector, so that both share their formulas.
 
 #include "cuda/platform.h"
 #include "half.h"
@@ -15,7 +15,7 @@ namespace {
 #include "loops/rotary.h"
 // clang-format on
 
-// `brief`: becomes a half precision in the end, for which the hardware's exp and division do.
+// `brief`: the result becomes half precision, for which the hardware's exp and division suffice.
 template <class T, bool brief>
 struct Scalar {
     using scalar = T;
@@ -58,7 +58,7 @@ struct Scalar {
         return 0.5 * erfc(-0.70710678118654752440 * x);
     }
 
-    // Factors as two numbers: what the first lacks is in the second.
+    // Factors as two numbers: the second is the rounding error of the first.
     using Scale = SplitScale<Scalar>;
     static __device__ reg product(reg x, Scale scale, reg weight) {
         return fused_product<Scalar>(x, scale, weight);
@@ -70,7 +70,7 @@ struct Scalar {
         const reg sum = high + low;
         return {sum, low - (sum - high)};
     }
-    // 1 / sqrt(x), by one step of Newton's. Half precision sees nothing of that.
+    // 1 / sqrt(x), with one Newton step, which half precision does not need.
     static __device__ Scale inverse_root_of(reg x) {
         const reg r = inverse_root(x);
         if constexpr (brief) return {r, 0};

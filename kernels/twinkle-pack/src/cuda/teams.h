@@ -1,5 +1,5 @@
 #pragma once
-// Threads that have a row in common, and which of its vectors are whose.
+// Threads that share a row, and which of its vectors each has.
 
 #include "cuda/cluster.h"
 #include "cuda/norm_formulas.h"
@@ -8,12 +8,12 @@
 namespace twinkle_pack::cuda {
 namespace {
 
-// Who has a row: a part of a warp or up to a block, of rows that lie anyhow; a block; a block that
-// leaves others more room; several blocks.
+// The threads of a row: a part of a warp or up to a block, for rows with arbitrary strides; a
+// block; a block that leaves others more room; several blocks.
 enum class Team { any, block, lean, cluster };
 
-// Rows in registers, and who holds them. Whatever is divided by is a power of two, given by its
-// bits.
+// Rows in registers, and which threads hold them. All divisors are powers of two, given as
+// shifts.
 template <class Number>
 struct RowsOf {
     uint32_t rows, vectors, lanes;
@@ -38,8 +38,8 @@ struct RowsOf {
 template <class X>
 using NumberOf = typename ComputedIn<X>::type::reg;
 
-// Which row is this thread's, its place among the row's lanes, and its block's in the cluster: as
-// Lane tells for any rows, in 32 bits and without divisions.
+// This thread's row, its place among the row's lanes, and its block's rank in the cluster: like
+// Lane, but in 32 bits and without divisions.
 struct Seat {
     uint32_t row, lane, rank = 0;
 
@@ -59,11 +59,11 @@ struct Seat {
     }
 };
 
-// What a thread has of its row, where its tensors lie: vectors 0, 1, … of its own.
+// A thread's vectors 0, 1, … of its row, and their addresses.
 template <Team team, int tensors, Reading reading = Reading::cached>
 struct Share {
-    // A team of its own has all of a row: every lane loads, as conditions would be waited for. What
-    // is not the lane's is the row's last vector.
+    // A team that owns a row loads in every lane, because conditions would stall. A lane without a
+    // vector of its own loads the row's last one.
     static constexpr bool loads_all = team != Team::any;
     const Seat& seat;
     const uint32_t vectors, lanes;
@@ -84,7 +84,7 @@ struct Share {
         return active && vector_of(j) < vectors;
     }
     __device__ __forceinline__ bool loads(int j) const { return loads_all || is_mine(j); }
-    // A vector of n elements: of a tensor, and of a weight that all rows have in common.
+    // A vector of n elements: of a tensor, and of a weight that all rows share.
     template <class T, int n>
     __device__ __forceinline__ Loaded<T, n> load_from(int k, int j) const {
         return load_packed<T, n, reading>(at[k] + loaded_from(j) * sizeof(Pack<T, n>));

@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned column_threads = 128;
 
-// How the rows are cut: the same on every GPU, and so are the results.
+// How rows are divided into parts: the same on every GPU, so that results are the same.
 struct Parts {
     uint64_t rows, part_rows, count;
 
@@ -19,14 +19,14 @@ struct Parts {
           count(quotient_up(all_rows, part_rows)) {}
 };
 
-// In the workspace: what is kept of each row, then for each part n sums of the weight and n of the
+// The workspace: the kept values of each row, then for each part n sums of the weight and n of the
 // bias.
 struct Sums {
     void* kept;
     void* parts;
 };
 
-// grad, x: n columns a thread
+// Tensors: grad, x; n columns per thread.
 template <Norm norm, class X, class G>
 __global__ void __launch_bounds__(column_threads)
     sum_columns(Places<3, uint32_t, few_dims> places, Parts parts, Sums sums, unsigned vectors) {
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(column_threads)
 
 constexpr unsigned strip = 32, strip_groups = 8;  // columns of a block, and threads for each
 
-// The parts' sums, of weight or bias (the grid's y), rounded once.
+// Adds the parts' sums of weight or bias (the grid's y), and rounds once.
 template <class Number>
 __global__ void __launch_bounds__(strip* strip_groups)
     add_parts(const void* parts, uint64_t count, uint64_t n, DType dtype, void* grad_weight,

@@ -13,7 +13,7 @@ namespace {
 // clang-format on
 
 // The bits of a float32 rounded to the nearest bfloat16 (ties to even), in the upper half. A NaN
-// stays one: it came from a bfloat16 or an invalid operation, so that its lower half is zero and
+// stays one: it comes from a bfloat16 or an invalid operation, so that its lower half is zero and
 // cannot carry.
 inline __m256i bfloat16_bits(__m256 value) {
     const __m256i bits = _mm256_castps_si256(value);
@@ -82,7 +82,7 @@ struct Avx2 {
     }
 
     static reg quotient(reg a, reg b) { return div(a, b); }
-    // max and min give their second operand where one is NaN.
+    // max and min return their second operand if one is NaN.
     static reg clamp(reg a, float least, float most) {
         return _mm256_min_ps(set1(most), _mm256_max_ps(set1(least), a));
     }

@@ -1,5 +1,5 @@
-// AVX-512 with AVX512_BF16, which rounds to bfloat16 in one instruction. (It takes denormal floats,
-// below 1.2e-38, for zero.)
+// AVX-512 with AVX512_BF16, which rounds to bfloat16 in one instruction. (That flushes denormal
+// floats, below 1.2e-38, to zero.)
 #include <immintrin.h>
 
 #include "half.h"

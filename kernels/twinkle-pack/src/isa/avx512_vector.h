@@ -1,7 +1,7 @@
 // V of loops/common.h: 16 floats of AVX-512. Included like the loops, after them.
 
 // The bits of a float32 rounded to the nearest bfloat16 (ties to even), in the upper half. A NaN
-// stays one: it came from a bfloat16 or an invalid operation, so that its lower half is zero and
+// stays one: it comes from a bfloat16 or an invalid operation, so that its lower half is zero and
 // cannot carry.
 inline __m512i bfloat16_bits(__m512 value) {
     const __m512i bits = _mm512_castps_si512(value);
@@ -63,12 +63,12 @@ struct Avx512 {
         _mm512_storeu_pd(sums + 8, _mm512_add_pd(_mm512_loadu_pd(sums + 8), high));
     }
 
-    // A guess of 14 bits for 1 / b, doubled by a step of Newton's method: cheaper than a division.
+    // A guess of 14 bits for 1 / b, doubled by one Newton step: cheaper than a division.
     static reg quotient(reg a, reg b) {
         const reg guess = _mm512_rcp14_ps(b);
         return mul(a, mul(guess, _mm512_fnmadd_ps(b, guess, set1(2))));
     }
-    // max and min give their second operand where one is NaN.
+    // max and min return their second operand if one is NaN.
     static reg clamp(reg a, float least, float most) {
         return _mm512_min_ps(set1(most), _mm512_max_ps(set1(least), a));
     }

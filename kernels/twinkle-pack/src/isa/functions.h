@@ -12,11 +12,11 @@ enum class Activation { silu, gelu, gelu_tanh, gelu_fast, gelu_quick, relu };
 constexpr int activation_count = 6;
 constexpr int gate_count = 3;  // silu, gelu and gelu_tanh gate another tensor
 
-// What multiplies the normal values: a dtype of its own, or nothing.
+// Dtypes of the weight that multiplies the normalized values, and one index for no weight.
 constexpr int weight_count = dtype_count + 1, no_weight = dtype_count;
 
-// `stream`: the result may be stored past the cache (float32 alone gains); whoever asked for that
-// calls `fence` before other threads read it.
+// `stream`: the result may bypass the cache (only float32 gains); a caller that asks for it must
+// call `fence` before other threads read it.
 using UnaryRow = void (*)(const void* x, void* result, int64_t n, bool stream);
 using UnaryBackwardRow = void (*)(const void* grad, const void* x, void* grad_x, int64_t n);
 using GatedRow = void (*)(const void* gate, const void* up, void* result, int64_t n, bool stream);
@@ -24,19 +24,19 @@ using GatedBackwardRow = void (*)(const void* grad, const void* gate, const void
                                   void* grad_gate, void* grad_up, int64_t n);
 using AddRow = void (*)(const void* a, const void* b, void* sum, int64_t n);
 
-// `next_row` is what x will be in the next call.
+// `next_row`: the x of the next call.
 using RmsNormRow = void (*)(const void* x, const void* next_row, const void* weight, void* result,
                             int64_t n, double eps, double offset);
 using LayerNormRow = void (*)(const void* x, const void* next_row, const void* weight,
                               const void* bias, void* result, int64_t n, double eps);
-// A row adds its part of the weight's gradient (and, after those n, of the bias's) to `sums`.
+// Adds a row's part of the weight's gradient (and, after those n, of the bias's) to `sums`.
 using NormBackwardRow = void (*)(const void* grad, const void* x, const void* weight, void* grad_x,
                                  double* sums, int64_t n, double eps, double offset);
-// Adds up so many parts of sums, `stride` apart, and rounds the result once.
+// Adds up this many parts of sums, `stride` apart, and rounds the result once.
 using StoreSums = void (*)(const double* sums, int64_t parts, int64_t stride, int64_t begin,
                            int64_t end, void* result);
 
-// The first r elements of n are rotated; transposed: as the gradient is.
+// Rotates the first r elements of n; transposed: as for the gradient.
 using RotaryRow = void (*)(const void* x, const void* cos, const void* sin, void* result, int64_t r,
                            int64_t n, bool transposed);
 
@@ -61,11 +61,11 @@ struct RowFunctions {
 };
 
 // The widest instruction set of this CPU, or the one that the environment variable TWINKLE_PACK_ISA
-// names (portable, avx2, avx512, avx512bf16): std::runtime_error where this CPU or this build lacks
+// names (portable, avx2, avx512, avx512bf16): std::runtime_error if this CPU or this build lacks
 // it.
 const RowFunctions& row_functions();
 
-// Each fills in what it has; what stays is that of the narrower ones.
+// Each sets the functions that it has; the rest stay those of the narrower ones.
 void add_portable(RowFunctions& functions);
 #ifdef TWINKLE_PACK_X86
 void add_avx2(RowFunctions& functions);

@@ -1,5 +1,5 @@
 // Any CPU, in GCC's and Clang's vector extension: SSE2 and NEON do four floats or two doubles at a
-// time. float64 is here alone.
+// time. Only this file has float64.
 #include "half.h"
 #include "isa/functions.h"
 
@@ -24,7 +24,7 @@ void add_portable(RowFunctions& functions) {
     add_mixed<D, float, double>(functions);
     add_mixed<D, BFloat16, double>(functions);
     add_mixed<D, Float16, double>(functions);
-    // What has no float64 in it needs no more than these.
+    // Functions without float64 need only these.
     add_mixed<D, float>(functions);
     add_mixed<F, BFloat16>(functions);
     add_mixed<F, Float16>(functions);

@@ -14,7 +14,7 @@ struct Isa {
     bool (*is_there)();
 };
 
-// From the narrowest: each is built on those before it.
+// Narrowest first: each builds on those before it.
 constexpr Isa all[] = {
     {"portable", add_portable, [] { return true; }},
 #ifdef TWINKLE_PACK_X86

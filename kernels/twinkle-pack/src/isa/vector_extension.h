@@ -2,7 +2,7 @@
 // them.
 
 // V of loops/common.h: a vector of so many bytes of float or double. `brief`: doubles that become
-// floats in the end, for which a shorter series and a smaller range of exp do.
+// floats in the end, for which a shorter series and a smaller range of exp suffice.
 template <class Scalar, class Integer, int bytes, bool brief = false>
 struct VectorExtension {
     using scalar = Scalar;
@@ -100,7 +100,7 @@ struct VectorExtension {
         return x;
     }
 
-    // No portable store passes the cache.
+    // There is no portable store that bypasses the cache.
     static void fence() {}
     static void stream(Scalar* to, reg value) { store(to, value); }
 
@@ -118,7 +118,7 @@ struct VectorExtension {
         return (reg)((k + bias) << mantissa);
     }
 
-    // Rounds to the nearest by adding and taking away 1.5 * 2^mantissa bits.
+    // Rounds to the nearest integer by adding and subtracting 1.5 * 2^mantissa bits.
     static reg exp(reg x) {
         constexpr bool narrow = sizeof(Scalar) == 4;
         constexpr Scalar limit = narrow ? 104 : brief ? 700 : 746;

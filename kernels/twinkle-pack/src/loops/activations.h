@@ -5,8 +5,8 @@ struct Slope {
     typename V::reg value, derivative;
 };
 
-// Whether a V computes what is rounded to half precision in the end, on a machine where exp and a
-// division cost little.
+// Whether V's results are rounded to half precision in the end, on a machine where exp and a
+// division are cheap.
 template <class V>
 constexpr bool rounds_to_half = requires { requires V::to_half; };
 
@@ -28,7 +28,7 @@ struct Sigmoidal {
         const auto e = V::exp(V::mul(Exponent<V>::value(x), V::set1(-1)));
         const auto s = V::div(one, V::add(e, one));
         const auto value = V::mul(x, s);
-        // 1 - s is e * s, which loses no digit where s is near 1; where e overflows value is 0.
+        // 1 - s is e * s, which loses no digits where s is near 1; where e overflows, value is 0.
         const auto rest = V::mul(V::mul(V::clamp(e, 0, big), s), Exponent<V>::derivative(x));
         return {value, V::fma(value, rest, s)};
     }
@@ -97,12 +97,13 @@ struct Gelu {
         const auto phi = distribution<V>(x);
         const auto bell = V::exp(V::mul(V::mul(x, x), V::set1(scalar(-0.5))));
         const auto density = V::mul(bell, V::set1(scalar(0.39894228040143267794)));
-        // x² has overflowed where the density is zero.
+        // Where x² has overflowed, the density is zero.
         return {V::mul(x, phi), V::fma(V::clamp(x, -50, 50), density, phi)};
     }
 
 private:
-    // (1 - Phi(x)) / Phi(x) = exp(-x Q(x²)). Q is fitted up to 5: Phi is right to 4e-4 of itself.
+    // (1 - Phi(x)) / Phi(x) = exp(-x Q(x²)). Q is fitted up to 5: the relative error of Phi is
+    // 4e-4.
     template <class V>
     PACK_ANYWHERE static typename V::reg odds_against(typename V::reg x) {
         const auto square = V::clamp(V::mul(x, x), 0, 25);
@@ -133,8 +134,8 @@ private:
         return V::clamp(x, scalar(-5.6), scalar(5.6));
     }
 
-    // (Phi(x) - 0.5) / x = P(x²) / Q(x²) up to 5.6: P and Q are fitted for the least error relative
-    // to it (2.2e-8).
+    // (Phi(x) - 0.5) / x = P(x²) / Q(x²) up to 5.6: P and Q are fitted for the least relative error
+    // (2.2e-8).
     template <class V>
     PACK_ANYWHERE static typename V::reg ratio(typename V::reg x) {
         const auto square = V::mul(x, x);
@@ -147,7 +148,7 @@ private:
         return V::quotient(above, below);
     }
 
-    // Phi(-5.6) is 1.1e-8, of which float32 leaves no digit.
+    // Phi(-5.6) is 1.1e-8, of which float32 keeps no digit.
     template <class V>
     PACK_ANYWHERE static typename V::reg saturated(typename V::reg x, typename V::reg value,
                                                    typename V::reg high) {

@@ -1,4 +1,4 @@
-// The loops, in the order in which they use each other.
+// The loops, in the order of their dependencies.
 
 // clang-format off
 #include "loops/half_conversion.h"

@@ -1,18 +1,18 @@
-// What the loops of all instruction sets share, over a vector type `V` of the including file. No
-// include guard in this folder: each file of isa/ compiles the loops in its unnamed namespace with
-// its own flags, so that the linker cannot merge a function compiled for AVX-512 into the portable
-// code. For the same reason nothing of std:: with a body is used.
+// The common part of the loops of all instruction sets, over a vector type `V` of the including
+// file. No include guard in this folder: each file of isa/ compiles the loops in its unnamed
+// namespace with its own flags, so that the linker cannot merge a function compiled for AVX-512
+// into the portable code. For the same reason nothing of std:: with a body is used.
 //
 // V: `scalar`, `reg`, `width`, `precise` (a double that needs all its digits), and static functions
 //     set1, add, mul, div, fma (a*b+c), fence, load(const T*), store(T*, reg), sum(reg) -> double,
-//     accumulate(double*, reg): adds to sums, exp(reg), rounded<T>(reg): the values that a store as
-//     T and a load would give, Scale: a factor, as `high` and what that lacks to the double;
+//     accumulate(double*, reg): adds to sums, exp(reg), rounded<T>(reg): the values after a store
+//     as T and a load, Scale: a factor, as `high` and its difference from the double;
 //     product(x, scale, weight), rounded once; clamp(x, least, most), relu: a NaN stays;
 //     if_negative(x, a, b), if_positive(x, a): a where x > 0 or NaN, else 0; swap_pairs(reg),
 //     normalized(x, -mean, scale, weight, bias): (x - mean) * scale * weight + bias, rounded once;
 //     pair_signs(): -1, 1, -1, 1 …, quotient(a, b): a / b for numbers around 1
 
-// Elements in front of the last full vector are loaded through a buffer filled with zeros.
+// Elements beside the full vectors are loaded through a buffer filled with zeros.
 template <class V, class T>
 inline __attribute__((always_inline)) typename V::reg load_tail(const T* from, int64_t n) {
     T buffer[V::width] = {};
@@ -41,7 +41,7 @@ inline __attribute__((always_inline)) void put(T* to, typename V::reg value) {
         V::store(to, value);
 }
 
-// result[i] = f(inputs[i]…): two vectors at a time, so that one's latency hides behind the other's.
+// result[i] = f(inputs[i]…): two vectors at a time, to hide the latency of each behind the other.
 template <class V, bool streamed, class T, class F, class... In>
 inline __attribute__((always_inline)) void map(T* result, int64_t n, F f, const In*... inputs) {
     int64_t i = 0;
@@ -56,7 +56,7 @@ inline __attribute__((always_inline)) void map(T* result, int64_t n, F f, const 
     if (i < n) store_tail<V>(result + i, f(load_tail<V>(inputs + i, n - i)...), n - i);
 }
 
-// The same; past the cache where that is asked for and float32, which alone gains.
+// The same; bypasses the cache if asked to, for float32, which alone gains.
 template <class V, class T, class F, class... In>
 inline __attribute__((always_inline)) void map_rows(T* result, int64_t n, bool stream, F f,
                                                     const In*... inputs) {
@@ -67,8 +67,8 @@ inline __attribute__((always_inline)) void map_rows(T* result, int64_t n, bool s
     map<V, false>(result, n, f, inputs...);
 }
 
-// The polynomial with these coefficients, the highest power's first; unrolled whatever the compiler
-// thinks of it.
+// The polynomial with these coefficients, highest power first; always unrolled, whatever the
+// compiler prefers.
 template <class V, class... Coefficients>
 PACK_ANYWHERE inline __attribute__((always_inline)) typename V::reg polynomial(
     typename V::reg x, double first, Coefficients... others) {

@@ -1,7 +1,7 @@
-// Steps rounded once: a fused multiply-add tells the rounding errors of those before the last,
-// which are carried on. For a V of float with `sub` and `fmsub` (a * b - c).
+// Computations rounded once: a fused multiply-add gives the rounding errors of the steps before the
+// last, which are carried along. For a V of float with `sub` and `fmsub` (a * b - c).
 
-// A factor, and what float32 lacks of it.
+// A factor, and its rounding error in float32.
 template <class V>
 struct SplitScale {
     typename V::reg high, low;

@@ -1,4 +1,4 @@
-// Half precisions from and to float, in integers: for any CPU.
+// Converts half precisions from and to float with integer operations: for any CPU.
 
 inline float to_float(float value) {
     return value;
@@ -11,7 +11,7 @@ inline float to_float(Float16 value) {
     const uint32_t rest = value.bits & 0x7fffu;
     if (rest >= 0x7c00u)  // infinity, NaN
         return __builtin_bit_cast(float, sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-    // Scaling by 2^112 moves the exponent's bias and makes denormals normal.
+    // Scaling by 2^112 adjusts the exponent's bias and makes denormals normal.
     const float magnitude = __builtin_bit_cast(float, rest << 13) * 0x1p112f;
     return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, magnitude) | sign);
 }

@@ -2,7 +2,7 @@
 
 struct None {};  // no weight
 
-// What the normal values are multiplied by: offset + weight, or one.
+// The factor of the normalized values: offset + weight, or one.
 template <class V, class W>
 struct Weights {
     using reg = typename V::reg;
@@ -23,7 +23,7 @@ struct Weights<V, None> {
     reg tail(int64_t, int64_t) const { return V::set1(1); }
 };
 
-// One vector of the result. `between`: x's dtype comes between scale and weight, where it is
+// One vector of the result. `between`: rounds to x's dtype between scale and weight, if it is
 // narrower than V.
 template <class V, class X, class W, bool between>
 inline __attribute__((always_inline)) typename V::reg scale_and_weigh(typename V::reg x,
@@ -42,12 +42,12 @@ template <class V, class X>
 inline __attribute__((always_inline)) double root_mean_square_scale(const X* x, int64_t n,
                                                                     double eps) {
     double sum = sum_of_squares<V>(x, n);
-    // Where the original's squares overflow float32, its result is zero.
+    // If the original's squares overflow float32, its result is zero.
     if (sizeof(X) < 8 && sum > 3.4028234663852886e38) sum = __builtin_inf();
     return 1.0 / __builtin_sqrt(sum / static_cast<double>(n) + eps);
 }
 
-// The next row is fetched meanwhile: the sum of its squares needs it at once.
+// Prefetches the next row: the sum of its squares needs it at once.
 template <class V, class X, class W, class R, bool between>
 void rms_norm_row(const void* x_data, const void* next_row, const void* weight_data,
                   void* result_data, int64_t n, double eps, double offset) {
@@ -70,8 +70,8 @@ void rms_norm_row(const void* x_data, const void* next_row, const void* weight_d
     }
 }
 
-// Mean and 1 / sqrt(variance + eps). The variance is that of the differences: E[x²] - E[x]² would
-// lose it where the mean is large.
+// Mean and 1 / sqrt(variance + eps). The variance is computed from differences: E[x²] - E[x]² would
+// lose it if the mean is large.
 template <class V>
 struct Moments {
     double mean, scale;
@@ -94,7 +94,7 @@ struct Moments {
     }
 };
 
-// One vector of layer_norm. The errors of float32's steps are carried on where V can tell them.
+// One vector of layer_norm. Carries the errors of float32's steps along if V can compute them.
 template <class V, class X, class W>
 struct Normalize {
     using reg = typename V::reg;

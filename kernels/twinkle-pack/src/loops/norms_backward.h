@@ -48,7 +48,7 @@ inline __attribute__((always_inline)) void norm_gradients(const NormGradient<V>&
     }
 }
 
-// The weight as a row that sum_over can read: one that is not there reads as ones.
+// The weight as a row that sum_over can read: a missing one reads as ones.
 template <class V, class W, class X, class G>
 inline __attribute__((always_inline)) double sum_of_products(const G* grad, const void* weight,
                                                              double offset, const X* x, double mean,

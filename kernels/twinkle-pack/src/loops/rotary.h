@@ -1,6 +1,6 @@
-// Rotary position embedding of the first `r` of `n` elements of a row; the rest is passed through.
+// Rotary position embedding of the first `r` of `n` elements of a row; the rest is copied.
 
-// a * b + c * d: where V's fma is fused, with the error of the second product taken back.
+// a * b + c * d: if V's fma is fused, the error of the second product is subtracted.
 template <class V>
 PACK_ANYWHERE inline __attribute__((always_inline)) typename V::reg sum_of_two_products(
     typename V::reg a, typename V::reg b, typename V::reg c, typename V::reg d) {
@@ -13,7 +13,8 @@ template <class V>
 struct Rotated {
     typename V::reg first, second;
 
-    // x * cos + rotate(x) * sin, where rotate gives (-second, first); transposed: the other way.
+    // x * cos + rotate(x) * sin, where rotate gives (-second, first); transposed: the other way
+    // round.
     PACK_ANYWHERE Rotated(typename V::reg x1, typename V::reg x2, typename V::reg c1,
                           typename V::reg c2, typename V::reg s1, typename V::reg s2,
                           bool transposed) {

@@ -1,5 +1,5 @@
-// Sums over a row: independent partial sums, brought together in double after a while: fast, and
-// exact to a few roundings however long the row is.
+// Sums over a row: independent partial sums, combined in double at intervals: fast, and exact to a
+// few roundings however long the row is.
 
 // The sum of f(inputs[i]…).
 template <class V, class F, class... In>
@@ -19,7 +19,7 @@ inline __attribute__((always_inline)) double sum_over(int64_t n, F f, const In*.
         for (; i + V::width <= stop; i += V::width) s0 = f(s0, V::load(inputs + i)...);
         total += V::sum(V::add(V::add(s0, s1), V::add(s2, s3)));
         if (i < stop) {
-            // Lanes beyond the row's end hold f of zeros: they must not count.
+            // Lanes beyond the row's end hold f of zeros, and must not count.
             const int64_t count = stop - i;
             typename V::scalar lanes[V::width];
             V::store(lanes, f(V::set1(0), load_tail<V>(inputs + i, count)...));

@@ -1,4 +1,4 @@
-// Fills the table in for one vector type and the dtypes that it serves.
+// Fills in the table for one vector type and the dtypes that it serves.
 
 template <class T>
 constexpr int index_of = __is_same(T, float)      ? 0
@@ -16,7 +16,7 @@ struct Choose<false, A, B> {
     using type = B;
 };
 
-// The dtype that PyTorch promotes two to; None has no say.
+// The dtype to which PyTorch promotes two; None does not count.
 template <class A, class B>
 struct Promoted {
     static constexpr bool same = __is_same(A, B) || __is_same(B, None);
@@ -36,8 +36,8 @@ void add_activation(RowFunctions& to) {
     }
 }
 
-// `Precise`: the vector of what float would round too often: gelu's gradient where it gates, and
-// the sum of the partial gradients of a weight.
+// `Precise`: the vector for computations that float would round too often: gelu's gradient where it
+// gates, and the sum of the partial gradients of a weight.
 template <class V, class Precise, class T>
 void add_elementwise(RowFunctions& to) {
     add_activation<V, V, Activation::silu, Silu, T>(to);
@@ -86,8 +86,8 @@ void add_mixed(RowFunctions& to) {
     if constexpr (sizeof(X) == 2) add_layer_norm<V, X, float>(to);
 }
 
-// What vectors of float serve. Wide does rows of float32; Double, vectors of double, what
-// float32 needs them for.
+// The functions for vectors of float. Wide is for rows of float32; Double, vectors of double, for
+// the steps of float32 that need them.
 template <class V, class Double, class Wide = V>
 void add_float_functions(RowFunctions& to, const char* isa) {
     to.isa = isa;

@@ -1,5 +1,5 @@
 #pragma once
-// What the operators refuse, in words for the person who called them: std::runtime_error.
+// Checks of the operators' arguments. Throw std::runtime_error with words for the caller.
 
 #include <string>
 
@@ -11,17 +11,17 @@ namespace twinkle_pack {
 
 std::string shape_text(const View& view);
 
-// Its dtype, which must be one of the four.
+// Returns its dtype, which must be one of the four.
 DType supported_dtype(const char* op, const char* argument, const View& view);
-// a and b have one dtype, which is returned, and one shape.
+// Requires a and b to have one dtype, which is returned, and one shape.
 DType same_kind(const char* op, const char* a_name, const View& a, const char* b_name,
                 const View& b);
-// x has a last dimension, and this tensor exactly its size.
+// Requires x to have a last dimension, and this tensor to have exactly its size.
 void check_row(const char* op, const char* argument, const View& row, const View& x);
-// The gradient is that of a result of this shape and dtype.
+// Requires the gradient to fit a result of this shape and dtype.
 void check_gradient(const char* op, const View& grad, const View& shape, DType dtype);
 
-// The dtype that PyTorch promotes two to.
+// The dtype to which PyTorch promotes two.
 DType promoted(DType a, DType b);
 
 }  // namespace twinkle_pack

@@ -1,5 +1,5 @@
 #pragma once
-// The operators, family by family.
+// The operators by family.
 
 #include "operator.h"
 
@@ -10,8 +10,8 @@ struct OperatorList {
     int count;
 };
 
-// silu, gelu, gelu_tanh, gelu_new, gelu_fast, gelu_quick, relu(x), each with its gradient. Half
-// precisions are computed in float32 and rounded once, here and in all other operators.
+// silu, gelu, gelu_tanh, gelu_new, gelu_fast, gelu_quick, relu(x), each with its gradient. All
+// operators compute half precisions in float32 and round once.
 OperatorList unary_operators();
 // silu_mul, gelu_mul, gelu_tanh_mul(gate, up): act(gate) * up (PyTorch rounds after act too).
 OperatorList gated_operators();

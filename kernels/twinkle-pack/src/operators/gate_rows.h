@@ -1,5 +1,5 @@
 #pragma once
-// What the gates share, of two tensors and of two halves of one.
+// Common code of the gates, for two tensors and for two halves of one.
 
 #include "isa/functions.h"
 #include "operator.h"
@@ -17,7 +17,7 @@ struct Halves {
     }
 };
 
-// act(gate) * up for all rows, past the cache where the tensors exceed it.
+// act(gate) * up for all rows; bypasses the cache if the tensors exceed it.
 void compute_gated(Activation activation, DType dtype, const RowShape<3>& gate_up_result,
                    ParallelFor parallel);
 void compute_gated_backward(Activation activation, DType dtype,

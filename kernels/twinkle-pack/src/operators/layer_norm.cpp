@@ -34,7 +34,7 @@ DType check(const char* name, const View& x, const View& weight, const View& bia
     return dtype;
 }
 
-// Weight and bias for the inner loops, which know both or none: one that is not there is made.
+// Weight and bias for the inner loops, which take both or none: creates a missing one.
 class Affine {
 public:
     Affine(const View& x, const View& weight, const View& bias)
@@ -56,7 +56,7 @@ private:
         const auto size = static_cast<size_t>(element_size(dtype));
         made_.resize(static_cast<size_t>(n) * size);
         if (!ones) return made_.data();
-        // The upper bits of 1.0, which are all that is not zero.
+        // The upper bits of 1.0; all others are zero.
         const uint16_t upper = dtype == DType::float64   ? 0x3ff0
                                : dtype == DType::float16 ? 0x3c00
                                                          : 0x3f80;
@@ -119,7 +119,7 @@ void compute_add(const Inputs& in, const Plan& plan, void* const* results, Paral
     });
 }
 
-// A bias has no part in the gradients but its own, which comes with that of the weight.
+// A bias affects only its own gradient, which is computed with that of the weight.
 void plan_backward(const char* name, const Inputs& in, Plan& plan) {
     const View &grad = in.tensors[0], &x = in.tensors[1], &weight = in.tensors[2];
     check_gradient(name, grad, x, check(name, x, weight, View()));

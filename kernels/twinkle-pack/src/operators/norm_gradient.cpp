@@ -6,7 +6,7 @@
 namespace twinkle_pack {
 namespace {
 
-// The sums are made for at most so many parts of the rows at the same time.
+// Sums are made for at most this many parts of the rows at the same time.
 constexpr int64_t most_parts = 32;
 
 struct Work {

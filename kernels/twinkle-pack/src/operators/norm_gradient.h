@@ -13,12 +13,12 @@ struct NormGradients {
     StoreSums store;
     const void* weight;
     double eps, offset;
-    // Where the gradients of weight and bias go; null for one that is not there.
+    // Destinations of the gradients of weight and bias; null for an absent one.
     void* grad_weight;
     void* grad_bias;
 };
 
-// grad, x, the gradient of x
+// Tensors: grad, x, the gradient of x.
 void compute_norm_gradients(const NormGradients& what, const RowShape<3>& shape,
                             ParallelFor parallel);
 

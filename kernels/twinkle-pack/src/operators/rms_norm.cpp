@@ -21,7 +21,7 @@ int weight_index(const View& weight) {
     return weight.is_there() ? static_cast<int>(dtype_of(weight)) : no_weight;
 }
 
-// The result's dtype.
+// Returns the result's dtype.
 DType check(const char* name, const View& x, const View& weight, bool round_last) {
     const DType dtype = supported_dtype(name, "x", x);
     if (x.dims == 0) refuse(name, "x has no dimension to normalize over");

@@ -8,7 +8,7 @@
 namespace twinkle_pack {
 namespace {
 
-// Whether cos's dimensions, but the last, broadcast to x's.
+// Whether cos's dimensions, except the last, broadcast to x's.
 bool broadcasts(const View& cos, const View& x) {
     if (cos.dims > x.dims) return false;
     for (int64_t d = 0; d + 1 < cos.dims; ++d) {
@@ -33,7 +33,7 @@ void plan(const char* name, const Inputs& in, Plan& plan) {
     plan.add(x, promoted(dtype, table));
 }
 
-// The strides of cos as a tensor of x's dimensions.
+// The strides of cos seen as a tensor of x's dimensions.
 void broadcast_strides(const View& cos, const View& x, int64_t* strides) {
     const int64_t missing = x.dims - cos.dims;
     for (int64_t d = 0; d < x.dims; ++d)
