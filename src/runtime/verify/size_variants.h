@@ -1,7 +1,8 @@
 #pragma once
 // The given inputs in other sizes: a kernel that is right on one row may read past an end on two,
 // without a word. Values are those that were given, chosen again and repeated, so that ids stay
-// ids and masks stay masks.
+// ids and masks stay masks. Of packed sequences (packed_sequences.h) the batch is how many they
+// are, and the length that of the longest.
 
 #include "runtime/model/inputs.h"
 
