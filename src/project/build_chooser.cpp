@@ -66,23 +66,22 @@ bool has_library(const kernel::Build& build) {
                        [](const MappedFile& file) { return file.path.ends_with(".so"); });
 }
 
-// Whether the package calls an operator whose schema does not stand whole in a library, or a
-// library that defines some shows none.
+// Whether the package calls an operator whose schema its libraries do not show, or a library that
+// defines some shows none.
 bool shows_too_few(const kernel::Build& build, const kernel::LayerList& layers,
                    const kernel::FunctionList& functions) {
     std::set<std::string> shown;
-    bool defines = false;
-    for (const kernel::BuildLibrary& library : build.libraries) {
-        defines = defines || kernel::defines_operators(library.library);
-        for (const std::string& name : library.whole_schemas) {
-            shown.insert(name.substr(0, name.find('.')));
-        }
+    for (const MappedOperator& op : build.operators) {
+        shown.insert(op.name.substr(0, op.name.find('.')));
     }
     const auto calls_more = [&](const auto& one) {
         const auto& called = one.usage.operators;
         return std::any_of(called.begin(), called.end(),
                            [&](const std::string& name) { return !shown.contains(name); });
     };
+    const bool defines =
+        std::any_of(build.libraries.begin(), build.libraries.end(),
+                    [](const auto& library) { return kernel::defines_operators(library.library); });
     return defines &&
            (shown.empty() || std::any_of(layers.layers.begin(), layers.layers.end(), calls_more) ||
             std::any_of(functions.functions.begin(), functions.functions.end(), calls_more));
