@@ -118,7 +118,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from bench' -l svg -r -F -d 'Also
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -F
 
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l symbols -d 'List the symbols of a kernel\'s libraries, too'
-complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l load -d 'Load a kernel\'s libraries in a process of their own, for the keys that operators are registered for'
+complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l load -d 'Load a kernel\'s libraries in a process of their own, for the operators that they register, and their keys'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l variant -r -x -d 'This build of a kernel, not the one for the target'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l target -r -F -d 'The machine to decide for: here (default), a name from [targets] in the manifest, a file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l graph -r -x -d 'Only the graph of this class, instance or function, whole'

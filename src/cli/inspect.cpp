@@ -56,20 +56,26 @@ void show_library(const std::string& path, bool symbols, bool load, Console& con
     }
 }
 
-void show_kernel(const operations::KernelView& view, bool symbols, bool load, Console& console) {
+base::Json load_build(operations::KernelView& view, Console& console) {
     if (view.without_libraries) {
-        console.warn(
-            "its libraries were not fetched: operators, symbols and architectures are not "
-            "shown, nor whether the libraries need Python; `twinkle fetch` gets them");
-    }
-    if (load && view.without_libraries) {
         throw Error(ErrorCode::not_found, {.what = "the build is not on this machine",
                                            .where = view.repo_id,
                                            .why = "--load needs its libraries",
                                            .hint = "twinkle fetch " + view.repo_id});
     }
-    base::Json loaded =
-        load ? load_kernel_apart(view.inspection.build.path, console) : base::Json();
+    base::Json loaded = load_kernel_apart(view.inspection.build.path, console);
+    note_registered(loaded, view);
+    return loaded;
+}
+
+void show_kernel(operations::KernelView& view, bool symbols, bool load, Console& console) {
+    if (view.without_libraries) {
+        console.warn(
+            "its libraries were not fetched: operators, symbols and architectures are not "
+            "shown, nor whether the libraries need Python; `twinkle fetch` gets them");
+    }
+    base::Json loaded = load ? load_build(view, console) : base::Json();
+    compile_sources(view, console);
     if (console.json()) {
         auto result = kernel_json(view, symbols);
         if (load) {
@@ -111,7 +117,6 @@ int run_inspect(const Arguments& arguments, Console& console) {
         subject == Subject::kernel
             ? operations::inspect_folder(text, variant, target)
             : operations::inspect_spec(context, project::parse_kernel_spec(text), variant, target);
-    compile_sources(view, console);
     show_kernel(view, symbols, load, console);
     return 0;
 }
@@ -142,8 +147,8 @@ Command inspect_command() {
                      .help = "List the symbols of a kernel's libraries, too"},
                     {.names = "--load",
                      .value = "",
-                     .help = "Load a kernel's libraries in a process of their own, for the keys "
-                             "that operators are registered for"},
+                     .help = "Load a kernel's libraries in a process of their own, for the "
+                             "operators that they register, and their keys"},
                     {.names = "--variant",
                      .value = "VARIANT",
                      .help = "This build of a kernel, not the one for the target"},

@@ -106,7 +106,7 @@ Json operator_json(const kernel::OperatorFacts& op) {
             {"keys", op.keys},
             {"mutates", op.mutates},
             {"schema_certain", op.schema_is_certain},
-            {"keys_certain", false}};
+            {"keys_certain", op.keys_are_certain}};
 }
 
 Json symbols_json(const binary::Library& library) {
@@ -253,10 +253,16 @@ void print_functions(const kernel::Inspection& inspection, Printer& printer) {
     printer.table("Functions", table);
 }
 
+std::string keys_heading(const kernel::Inspection& inspection) {
+    const bool certain = std::all_of(inspection.operators.begin(), inspection.operators.end(),
+                                     [](const auto& op) { return op.keys_are_certain; });
+    return certain ? "dispatch keys" : "for some of the keys";
+}
+
 void print_operators(const kernel::Inspection& inspection, Printer& printer) {
     base::Table table({{"operator", Align::left, Fit::wrap},
                        {"mutates", Align::left, Fit::wrap},
-                       {"for some of the keys", Align::left, Fit::wrap}});
+                       {keys_heading(inspection), Align::left, Fit::wrap}});
     for (const auto& op : inspection.operators) {
         table.add({{op.schema + (op.schema_is_certain ? "" : " (part of a longer text)")},
                    {base::join(op.mutates, ", ")},

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/json_fields.h"
 #include "cli/model_request.h"
+#include "kernel/schema.h"
 
 namespace twinkle::cli {
 namespace {
@@ -11,6 +12,14 @@ namespace {
 using base::Json;
 using base::Style;
 using base::Table;
+
+std::vector<std::string> texts_of(const Json& list) {
+    std::vector<std::string> texts;
+    for (const Json& one : list) {
+        texts.push_back(one.is_string() ? one.get<std::string>() : "");
+    }
+    return texts;
+}
 
 }  // namespace
 
@@ -27,6 +36,26 @@ Json load_kernel_apart(const std::filesystem::path& kernel, Console& console) {
     request.command = "inspect-kernel";
     request.kernel = path;
     return run_worker(find_worker(console), request, console);
+}
+
+void note_registered(const Json& loaded, operations::KernelView& view) {
+    const auto& metadata = view.inspection.build.metadata;
+    if (!loaded.value("ok", false) || !metadata) {
+        return;
+    }
+    const std::string prefix = metadata->id + "::";
+    std::vector<kernel::OperatorFacts> registered;
+    for (const auto& op : list_of(loaded, "operators")) {
+        const auto schema = kernel::parse_schema(text_of(op, "declaration"));
+        if (schema && text_of(op, "name") == prefix + schema->name) {
+            registered.push_back({.name = schema->name,
+                                  .schema = schema->text,
+                                  .mutates = schema->mutates,
+                                  .keys = texts_of(list_of(op, "keys")),
+                                  .keys_are_certain = true});
+        }
+    }
+    kernel::note_loaded(view.inspection, std::move(registered));
 }
 
 std::string load_report(const Json& loaded, std::size_t columns, bool color) {

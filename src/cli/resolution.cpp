@@ -1,6 +1,7 @@
 #include "cli/resolution.h"
 
 #include "base/file.h"
+#include "cli/library_operators.h"
 #include "project/find_project.h"
 #include "project/manifest.h"
 #include "target/runtime.h"
@@ -51,6 +52,7 @@ project::Resolution resolve_now(Console& console, const ResolveChoices& choices)
     }
     options.lock = choices.lock;
     options.strict = choices.strict;
+    options.ask_operators = operators_by_loading(console);
     auto resolution = project::resolve(options);
     for (const auto& note : resolution.notes) {
         console.detail(note);

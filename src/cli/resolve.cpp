@@ -100,8 +100,11 @@ Command resolve_command() {
             "the kernels that may replace it on the target, with the hashes of their files and the "
             "reason for every choice. Without a manifest, the bundled kernels are used. With a "
             "lock, kernels are the commits that it names, and a build of which any byte differs "
-            "from it is refused (exit status 4). Nothing is fetched and no kernel is loaded: what "
-            "is missing is exit status 3, with the command that gets it.",
+            "from it is refused (exit status 4). Nothing is fetched: what is missing is exit "
+            "status "
+            "3, with the command that gets it. No kernel is loaded but one: a library that does "
+            "not show every operator that its package calls is asked for them in a confined "
+            "child process, where there is a LibTorch.",
         .arguments = {},
         .options =
             {{.names = "-o,--output",

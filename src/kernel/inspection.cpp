@@ -76,4 +76,14 @@ Inspection inspect_build(Build build) {
     return result;
 }
 
+void note_loaded(Inspection& inspection, std::vector<OperatorFacts> registered) {
+    std::vector<MappedOperator>& operators = inspection.build.operators;
+    operators.clear();
+    for (const OperatorFacts& op : registered) {
+        operators.push_back({op.name, op.schema});
+    }
+    inspection.operators = std::move(registered);
+    inspection.operators_complete = true;
+}
+
 }  // namespace twinkle::kernel

@@ -17,6 +17,7 @@ struct OperatorFacts {
     std::vector<std::string> keys;  // of its library: it is registered for some of them
     // The whole schema stands in the library; otherwise a linker has merged it into another one.
     bool schema_is_certain = true;
+    bool keys_are_certain = false;  // it was loaded: it is registered for all of the keys
 };
 
 struct JudgedLayer {
@@ -42,5 +43,9 @@ struct Inspection {
 // Throws as read_build.
 Inspection inspect_build(const std::filesystem::path& folder);
 Inspection inspect_build(Build build);
+
+// The operators that the build's libraries have registered, in the place of those that their files
+// show: there are no others.
+void note_loaded(Inspection& inspection, std::vector<OperatorFacts> registered);
 
 }  // namespace twinkle::kernel

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "kernel/operators.h"
 #include "kernel/variant.h"
 #include "project/locked_build.h"
 #include "project/newer_version.h"
@@ -63,6 +64,35 @@ bool is_complete(const KernelSource& source, const std::string& variant) {
 bool has_library(const kernel::Build& build) {
     return std::any_of(build.files.begin(), build.files.end(),
                        [](const MappedFile& file) { return file.path.ends_with(".so"); });
+}
+
+// Whether the package calls an operator whose schema its libraries do not show, or a library that
+// defines some shows none.
+bool shows_too_few(const kernel::Build& build, const kernel::LayerList& layers,
+                   const kernel::FunctionList& functions) {
+    std::set<std::string> shown;
+    for (const MappedOperator& op : build.operators) {
+        shown.insert(op.name.substr(0, op.name.find('.')));
+    }
+    const auto calls_more = [&](const auto& one) {
+        const auto& called = one.usage.operators;
+        return std::any_of(called.begin(), called.end(),
+                           [&](const std::string& name) { return !shown.contains(name); });
+    };
+    const bool defines =
+        std::any_of(build.libraries.begin(), build.libraries.end(),
+                    [](const auto& library) { return kernel::defines_operators(library.library); });
+    return defines &&
+           (shown.empty() || std::any_of(layers.layers.begin(), layers.layers.end(), calls_more) ||
+            std::any_of(functions.functions.begin(), functions.functions.end(), calls_more));
+}
+
+std::string names_of(const std::vector<MappedOperator>& operators) {
+    std::vector<std::string> names;
+    for (const MappedOperator& op : operators) {
+        names.push_back(base::printable(op.name));
+    }
+    return base::join(names, ", ");
 }
 
 }  // namespace
@@ -242,8 +272,46 @@ const ChosenBuild* BuildChooser::choose(const KernelSource& source, const std::s
     if (std::none_of(mapping_.kernels.begin(), mapping_.kernels.end(), same)) {
         mapping_.kernels.push_back(kernel);
     }
+    chosen->operators_complete = !has_library(loaded.build);
+    if (shows_too_few(loaded.build, loaded.layers, loaded.functions)) {
+        learn_operators(*chosen);
+    }
     add_dependencies(source, loaded.build, device);
     return (chosen_[key] = std::move(chosen)).get();
+}
+
+void BuildChooser::learn_operators(ChosenBuild& build) {
+    MappedKernel& kernel = build.kernel;
+    if (build.operators_complete || !asked_.emplace(kernel.name, kernel.device).second) {
+        return;
+    }
+    Decision decision{"operators of " + kernel.name + " for " + kernel.device,
+                      std::nullopt,
+                      "perhaps more than its library shows, which loading it tells",
+                      {}};
+    const auto known = ask_ ? ask_(kernel) : AskOperators::result_type(tl::unexpect, "");
+    if (known) {
+        kernel.operators = *known;
+        build.operators_complete = true;
+        decision.chosen = names_of(kernel.operators);
+        decision.because = "registered by its library, loaded in a child process";
+        for (MappedKernel& mapped : mapping_.kernels) {
+            if (mapped.name == kernel.name && mapped.device == kernel.device) {
+                mapped.operators = kernel.operators;
+            }
+        }
+    } else if (!known.error().empty()) {
+        decision.because += ": " + known.error();
+    }
+    mapping_.decisions.push_back(std::move(decision));
+}
+
+void BuildChooser::learn_all_operators(const ChosenBuild& build) {
+    for (const auto& [key, chosen] : chosen_) {
+        if (chosen.get() == &build) {
+            learn_operators(*chosen);
+        }
+    }
 }
 
 const ChosenBuild* BuildChooser::choose_bound(const KernelSource& source, const std::string& device,

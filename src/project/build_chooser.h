@@ -11,6 +11,7 @@
 
 #include "kernel/build.h"
 #include "kernel/versions.h"
+#include "project/ask_operators.h"
 #include "project/kernel_locator.h"
 #include "target/target.h"
 #include "twinkle/mapping.h"
@@ -23,6 +24,7 @@ struct ChosenBuild {
     kernel::FunctionList functions;
     kernel::PythonNeeds python_needs;  // of its libraries
     std::string package;               // for messages: the folder of layers.py
+    bool operators_complete = false;   // false: its libraries may register more
 };
 
 class BuildChooser {
@@ -33,6 +35,10 @@ public:
                  Read read = kernel::read_build)
         : target_(target), locator_(locator), mapping_(mapping), read_(std::move(read)) {}
 
+    // From here on `ask` is asked for the operators of a build whose package calls some that its
+    // libraries do not show.
+    void ask_for_operators(AskOperators ask) { ask_ = std::move(ask); }
+
     // None: no build for this device; the decision says why. The first answer for a kernel and
     // device is added to the mapping, with all that the build depends on. Throws Error(not_found)
     // where the build is not on this machine, Error(verification) where it is not the locked one,
@@ -42,6 +48,9 @@ public:
     // For what is bound to it; with `strict`, a GPU without a build is an error.
     const ChosenBuild* choose_bound(const KernelSource& source, const std::string& device,
                                     const std::string& where, bool strict);
+    // For something that is looked for among the operators of a chosen build: asks once for those
+    // that its libraries do not show.
+    void learn_all_operators(const ChosenBuild& build);
     // The bound kernels that have no build for this device.
     std::vector<std::string> without_build(const std::string& device) const;
 
@@ -68,6 +77,7 @@ private:
     void check_files(const KernelSource& source, const LockedVariant& variant,
                      const kernel::Build& build);
     std::string repair_hint(const KernelSource& source) const;
+    void learn_operators(ChosenBuild& build);
     void add_dependencies(const KernelSource& source, const kernel::Build& build,
                           const std::string& device);
 
@@ -75,6 +85,8 @@ private:
     KernelLocator& locator_;
     Mapping& mapping_;
     Read read_;
+    AskOperators ask_;
+    std::set<std::pair<std::string, std::string>> asked_;  // kernel and device
     std::vector<std::string> chain_;  // the kernels whose dependencies are being chosen
     std::map<std::pair<std::string, std::string>, std::unique_ptr<ChosenBuild>> chosen_;
     std::set<std::pair<std::string, std::string>> unserved_;  // kernel and device

@@ -291,6 +291,29 @@ private:
         });
     }
 
+    // What a library does not show it may register nevertheless.
+    void require_operator(const std::string& name, const ChosenBuild& build,
+                          const FunctionBinding& binding) {
+        const auto names = [&] {
+            std::vector<std::string> there;
+            for (const MappedOperator& op : build.kernel.operators) {
+                there.push_back(op.name.substr(0, op.name.find('.')));
+            }
+            return there;
+        };
+        const auto is_there = [&] {
+            const auto there = names();
+            return std::find(there.begin(), there.end(), name) != there.end();
+        };
+        if (is_there()) {
+            return;
+        }
+        chooser_.learn_all_operators(build);
+        if (build.operators_complete && !is_there()) {
+            missing("operator", name, build, binding, names());
+        }
+    }
+
     std::vector<FunctionCandidate> of_operator(const FunctionBinding& binding) {
         const auto colons = binding.op.find("::");
         const std::string space = binding.op.substr(0, colons);
@@ -298,16 +321,7 @@ private:
         if (const auto source = kernel_of_namespace(space, binding)) {
             return per_device(binding, *source,
                               [&](const ChosenBuild& build, FunctionCandidate& one) {
-                                  std::vector<std::string> there;
-                                  for (const MappedOperator& op : build.kernel.operators) {
-                                      there.push_back(op.name.substr(0, op.name.find('.')));
-                                  }
-                                  // A library that makes its schemas when it is loaded shows none
-                                  // before.
-                                  if (!there.empty() &&
-                                      std::find(there.begin(), there.end(), name) == there.end()) {
-                                      missing("operator", name, build, binding, there);
-                                  }
+                                  require_operator(name, build, binding);
                                   one.op = build.kernel.op_namespace + "::" + name;
                                   chosen(source->name + ": " + name, one);
                                   return true;

@@ -150,6 +150,7 @@ Resolution resolve(const ResolveOptions& options) {
                                lock ? &*lock : nullptr, fetch_command(options)};
     KernelLocator locator(manifest, where, machine);
     BuildChooser chooser(target, locator, resolution.mapping);
+    chooser.ask_for_operators(options.ask_operators);
     add_kernels(manifest, target, locator, chooser);
     const LayerRules rules{target, presets, options.strict};
     add_layers(manifest, rules, locator, chooser, resolution.mapping);

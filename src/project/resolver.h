@@ -1,12 +1,13 @@
 #pragma once
 // From what the user asks for to what is used on one machine: manifest, target and kernels become
-// the mapping that kernelize reads. Nothing is fetched, no kernel is loaded.
+// the mapping that kernelize reads. Nothing is fetched, no kernel is loaded here.
 
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "project/ask_operators.h"
 #include "project/lock_files.h"
 #include "target/machine.h"
 #include "twinkle/mapping.h"
@@ -23,6 +24,7 @@ struct ResolveOptions {
     LockDemand lock = LockDemand::none;
     bool strict = false;  // what the target cannot have is an error instead of a decision
     const target::Machine* machine = nullptr;  // none: this one
+    AskOperators ask_operators;  // none: a mapping has those alone that libraries show
 };
 
 struct Resolution {

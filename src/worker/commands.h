@@ -17,5 +17,6 @@ base::Json inspect_command(const Request& request, const Channel& channel);
 base::Json check_command(const Request& request, const Channel& channel);
 base::Json inspect_kernel_command(const Request& request, const Channel& channel);
 base::Json compile_kernel_command(const Request& request, const Channel& channel);
+base::Json kernel_operators_command(const Request& request, const Channel& channel);
 
 }  // namespace twinkle::worker

@@ -32,6 +32,7 @@ twinkle::base::Json execute(const twinkle::protocol::Request& request,
             {"check", check_command},
             {"bench", bench_command},
             {"compile-kernel", compile_kernel_command},
+            {"kernel-operators", kernel_operators_command},
         };
     if (const auto command = commands.find(request.command); command != commands.end()) {
         return command->second(request, channel);

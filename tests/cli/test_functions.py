@@ -345,7 +345,9 @@ def test_the_pack_shows_its_operators(twinkle):
     (twinkle.folder / "twinkle.toml").write_text(
         'presets = []\n[functions.silu]\ntarget_module = "m"\nfunc_impl = "op:twinkle_pack::silu"\n')
     assert twinkle("resolve", "-o", "map.json").code == 0
-    [kernel] = json.loads((twinkle.folder / "map.json").read_text())["kernels"]
+    mapping = json.loads((twinkle.folder / "map.json").read_text())
+    assert not [one for one in mapping["decisions"] if one["what"].startswith("operators of")]  # none had to be asked for
+    [kernel] = mapping["kernels"]
     mapped = {one["name"]: one["schema"] for one in kernel["operators"]}
     listed = twinkle("inspect", kernel["path"], "--json").json["operators"]
     assert mapped == {one["name"]: one["schema"] for one in listed}

@@ -135,6 +135,57 @@ TEST_CASE("long inputs are not tried in full length again") {
     CHECK(size_variants(given).size() <= 12);
 }
 
+TEST_CASE("packed sequences change with their offsets") {
+    const at::Tensor offsets = at::tensor({0, 5, 9, 9, 20}, at::kInt);
+    const at::Tensor rows = at::arange(40).reshape({20, 2}).to(at::kFloat);
+    const Inputs given{{rows, offsets, at::arange(20).reshape({1, 20}), 11, at::rand({3, 7})}, {}};
+    CHECK(names(given) == std::vector<std::string>{"length 1", "length 2", "length 3", "length 9",
+                                                   "batch 1", "batch 2", "batch 3",
+                                                   "batch 2, length 3"});
+    Inputs changed = first_of(given, "batch 2");
+    CHECK(tensor(changed, 0).equal(rows.slice(0, 0, 9)));
+    CHECK(tensor(changed, 1).equal(at::tensor({0, 5, 9}, at::kInt)));
+    CHECK(tensor(changed, 2).equal(at::arange(9).reshape({1, 9})));
+    CHECK(tensor(changed, 4).sizes() == at::IntArrayRef({3, 7}));
+    changed = first_of(given, "length 3");
+    CHECK(tensor(changed, 1).equal(at::tensor({0, 3, 6, 6, 9}, at::kInt)));
+    CHECK(tensor(changed, 0)
+              .equal(rows.index_select(0, at::tensor({0, 1, 2, 5, 6, 7, 9, 10, 11}, at::kLong))));
+}
+
+TEST_CASE("packed sequences that come again begin one row later") {
+    const Inputs given{{at::arange(4).reshape({4, 1}), at::tensor({0, 4}, at::kLong)}, {}};
+    const Inputs changed = first_of(given, "batch 2");
+    CHECK(tensor(changed, 0).flatten().equal(at::tensor({0, 1, 2, 3, 1, 2, 3, 0}, at::kLong)));
+    CHECK(tensor(changed, 1).equal(at::tensor({0, 4, 8}, at::kLong)));
+}
+
+TEST_CASE("packed queries and keys each have their offsets") {
+    const Inputs given{{at::rand({6, 2}), at::tensor({0, 1, 6}, at::kInt), at::rand({9, 2}),
+                        at::tensor({0, 7, 9}, at::kInt), at::rand({2, 5})},
+                       {}};
+    CHECK(shapes_text(first_of(given, "batch 1")) ==
+          "float32[1,2];int32[2];float32[7,2];int32[2];float32[1,5]");
+    // What has as many rows as there are sequences may be something else.
+    std::set<std::string> shapes;
+    for (const SizeVariant& variant : size_variants(given)) {
+        shapes.insert(shapes_text(variant.of(given)));
+    }
+    CHECK(shapes.contains("float32[1,2];int32[2];float32[7,2];int32[2];float32[2,5]"));
+    // Two that cut the same rows otherwise cannot both be right in another size.
+    CHECK(size_variants(
+              {{at::rand({6, 2}), at::tensor({0, 1, 6}, at::kInt), at::tensor({0, 2, 6}, at::kInt)},
+               {}})
+              .empty());
+}
+
+TEST_CASE("positions and counts are no offsets") {
+    const Inputs positions{{at::rand({1, 8, 9, 16}), at::arange(9)}, {}};
+    CHECK(shapes_text(first_of(positions, "length 3")) == "float32[1,3,9,16];int64[9]");
+    const Inputs nowhere{{at::zeros({1, 8}, at::kLong), at::tensor({0, 3, 7}, at::kLong)}, {}};
+    CHECK(shapes_text(first_of(nowhere, "batch 2")) == "int64[2,8];int64[3]");
+}
+
 TEST_CASE("what has no dimension has no other size") {
     CHECK(size_variants({}).empty());
     CHECK(size_variants({{at::scalar_tensor(1.0), 3, c10::IValue()}, {}}).empty());

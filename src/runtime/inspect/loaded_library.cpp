@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "runtime/kernels/op_library.h"
+#include "runtime/kernels/operator_facts.h"
 #include "runtime/trial/sandbox.h"
 
 #include <ATen/Parallel.h>
@@ -159,7 +160,8 @@ Json describe(const c10::OperatorName& name, const std::set<c10::DispatchKey>& k
     }
     Json entry = {{"name", name_of(name)},    {"schema", nullptr},
                   {"keys", key_names},        {"mutates", Json::array()},
-                  {"aliases", Json::array()}, {"found_statically", false}};
+                  {"aliases", Json::array()}, {"found_statically", false},
+                  {"declaration", nullptr}};
     const auto op = c10::Dispatcher::singleton().findSchema(name);
     if (!op) {
         return entry;
@@ -167,6 +169,7 @@ Json describe(const c10::OperatorName& name, const std::set<c10::DispatchKey>& k
     std::ostringstream text;
     text << op->schema();
     entry["schema"] = base::printable(text.str());
+    entry["declaration"] = base::printable(declaration_of(op->schema()));
     for (const c10::Argument& argument : op->schema().arguments()) {
         if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) {
             entry["mutates"].push_back(base::printable(argument.name()));

@@ -16,9 +16,9 @@ struct LibraryLoad {
     std::vector<std::string> static_operators;  // found in the library's strings: "name(…) -> …"
 };
 
-// {"ok", "why", "operators": [{"name", "schema", "keys", "mutates", "aliases",
-// "found_statically"}], "problems": […], "output"}. Call it before this process has
-// used a thread pool.
+// {"ok", "why", "operators": [{"name", "schema", "declaration", "keys", "mutates", "aliases",
+// "found_statically"}], "problems": […], "output"}; "declaration" is the schema without namespace,
+// as it can be parsed again. Call it before this process has used a thread pool.
 base::Json examine_load(const LibraryLoad& load);
 
 }  // namespace twinkle::runtime

@@ -1,6 +1,7 @@
 #include "runtime/kernels/op_library.h"
 
 #include "base/sha256.h"
+#include "runtime/kernels/own_place.h"
 #include "twinkle/error.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -39,18 +40,17 @@ void require_operators(const MappedKernel& kernel) {
 
 }  // namespace
 
+std::filesystem::path python_stub() {
+    return own_folder() / "libtwinkle_python_stub.so";
+}
+
 void provide_python_symbol() {
     static std::once_flag once;
     std::call_once(once, [] {
         if (::dlsym(RTLD_DEFAULT, "PyModule_Create2") != nullptr) {
             return;
         }
-        Dl_info info{};
-        if (::dladdr(reinterpret_cast<const void*>(&namespace_is_taken), &info) != 0) {
-            const std::filesystem::path own(info.dli_fname);
-            ::dlopen((own.parent_path() / "libtwinkle_python_stub.so").c_str(),
-                     RTLD_NOW | RTLD_GLOBAL);
-        }
+        ::dlopen(python_stub().c_str(), RTLD_NOW | RTLD_GLOBAL);
     });
 }
 

@@ -4,6 +4,8 @@
 #include "runtime/kernels/verified_files.h"
 #include "twinkle/mapping.h"
 
+#include <filesystem>
+
 namespace twinkle::runtime {
 
 // Opens every library of the kernel from its checked copy. Refused before anything runs: a
@@ -15,6 +17,8 @@ void open_op_libraries(const MappedKernel& kernel, std::vector<SealedLibrary> li
 // Hub kernels refer to one Python function, the entry point that nobody calls here. Where no Python
 // is in the process, a stub beside libtwinkle provides it.
 void provide_python_symbol();
+// That stub's file, which confined children must be able to read.
+std::filesystem::path python_stub();
 
 // LibTorch's alias analysis wants the alias set of an argument to be the same before and after a
 // call; of a bare `Tensor!` there is only the first.

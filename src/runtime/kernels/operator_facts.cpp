@@ -57,9 +57,11 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     }
 }
 
+}  // namespace
+
 // A bare `Tensor!` gets an alias set with a name that cannot be written, and none after the call:
 // "Tensor($0! -> )".
-std::string text_of(const c10::FunctionSchema& schema) {
+std::string declaration_of(const c10::FunctionSchema& schema) {
     std::ostringstream out;
     out << schema;
     std::string text = without_namespace(out.str());
@@ -68,15 +70,13 @@ std::string text_of(const c10::FunctionSchema& schema) {
     return text;
 }
 
-}  // namespace
-
 std::string full_name(const c10::OperatorName& name) {
     return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
 OperatorFacts facts_of(const c10::OperatorHandle& op) {
     return {.name = without_namespace(full_name(op.operator_name())),
-            .schema = text_of(op.schema()),
+            .schema = declaration_of(op.schema()),
             .cpu = has_kernel(op, c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU,
                               c10::DispatchKey::QuantizedCPU),
             .cuda = has_kernel(op, c10::DispatchKey::CUDA, c10::DispatchKey::AutogradCUDA,

@@ -59,12 +59,15 @@ public:
         }
     }
 
-    void conclude() const {
+    void rethrow() const {
         if (error_) {
             ErrorDetails details = error_->details();
             details.where = base::display_path(kernel_.path);
             throw Error(error_->code(), std::move(details));
         }
+    }
+
+    void require_mapped_operators() const {
         for (const MappedOperator& op : kernel_.operators) {
             if (std::none_of(operators.begin(), operators.end(),
                              [&](const auto& one) { return one.name == op.name; })) {
@@ -99,19 +102,12 @@ private:
     std::optional<Error> error_;
 };
 
-}  // namespace
-
-std::shared_ptr<const LoadedKernel> try_kernel(const MappedKernel& kernel) {
-    if (auto known = tried_kernel(kernel.build_id())) {
-        return known;
-    }
-    require_own_system(kernel);
-    require_gpu_code(kernel);
-    VerifiedFiles files = read_verified(kernel);
-    if (files.libraries.empty()) {
-        return declare_tried(kernel, std::move(files), {});
-    }
+// Loads the libraries in a child and keeps what it says.
+Hearing hear(const MappedKernel& kernel, VerifiedFiles& files) {
     Hearing hearing(kernel);
+    if (files.libraries.empty()) {
+        return hearing;
+    }
     const auto outcome = run_in_sandbox(
         SandboxLimits::for_loading(),
         [&](const child::Send& send) { load_and_tell(kernel, files.libraries, send); },
@@ -119,8 +115,33 @@ std::shared_ptr<const LoadedKernel> try_kernel(const MappedKernel& kernel) {
     if (!outcome.finished) {
         refuse(kernel, outcome.why);
     }
-    hearing.conclude();
+    hearing.rethrow();
+    return hearing;
+}
+
+VerifiedFiles checked_files(const MappedKernel& kernel) {
+    require_own_system(kernel);
+    require_gpu_code(kernel);
+    return read_verified(kernel);
+}
+
+}  // namespace
+
+std::shared_ptr<const LoadedKernel> try_kernel(const MappedKernel& kernel) {
+    if (auto known = tried_kernel(kernel.build_id())) {
+        return known;
+    }
+    VerifiedFiles files = checked_files(kernel);
+    const Hearing hearing = hear(kernel, files);
+    if (!files.libraries.empty()) {
+        hearing.require_mapped_operators();
+    }
     return declare_tried(kernel, std::move(files), hearing.operators);
+}
+
+std::vector<OperatorFacts> registered_operators(const MappedKernel& kernel) {
+    VerifiedFiles files = checked_files(kernel);
+    return hear(kernel, files).operators;
 }
 
 }  // namespace twinkle::runtime

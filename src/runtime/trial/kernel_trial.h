@@ -3,9 +3,11 @@
 // children, here they are schemas.
 
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/kernels/operator_facts.h"
 #include "twinkle/mapping.h"
 
 #include <memory>
+#include <vector>
 
 namespace twinkle::runtime {
 
@@ -14,5 +16,9 @@ namespace twinkle::runtime {
 // libraries (run_in_sandbox). Throws what load_kernel() throws, and Error(refused) for libraries
 // that crash, hang, or say what cannot be.
 std::shared_ptr<const LoadedKernel> try_kernel(const MappedKernel& kernel);
+
+// The operators that the kernel's libraries register when a child loads them, whatever the mapping
+// says of them. Throws as try_kernel() does.
+std::vector<OperatorFacts> registered_operators(const MappedKernel& kernel);
 
 }  // namespace twinkle::runtime

@@ -1,6 +1,7 @@
 #include "runtime/trial/sandbox.h"
 
 #include "runtime/kernels/declared_operators.h"
+#include "runtime/kernels/op_library.h"
 #include "twinkle/error.h"
 
 #include <ATen/Parallel.h>
@@ -107,8 +108,10 @@ SandboxOutcome run_in_sandbox(
     const std::function<void(std::string_view)>& receive) {
     bool opened = !limits.opens_kernels || !has_declared_libraries();
     const bool opens = !opened;
+    SandboxLimits own_limits = limits;
+    own_limits.confinement.readable.push_back(python_stub());
     const SandboxOutcome outcome = child::run(
-        limits,
+        own_limits,
         [&](const child::Send& send) {
             if (threads_of_children > 0) {
                 at::set_num_threads(threads_of_children);

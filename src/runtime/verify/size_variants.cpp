@@ -1,5 +1,6 @@
 #include "runtime/verify/size_variants.h"
 #include "runtime/graph/format.h"
+#include "runtime/verify/packed_sequences.h"
 
 #include <algorithm>
 #include <set>
@@ -156,6 +157,9 @@ std::string SizeVariant::name() const {
 }
 
 Inputs SizeVariant::of(const Inputs& given) const {
+    if (const auto packed = PackedSequences::find(given)) {
+        return packed->resized(given, batch, length, strict_batch);
+    }
     const Sizes sizes = sizes_of(given);
     return mapped(given, [&](const at::Tensor& tensor) {
         if (!has_dimensions(tensor, 1)) {
@@ -178,7 +182,8 @@ Inputs SizeVariant::of(const Inputs& given) const {
 }
 
 std::vector<SizeVariant> size_variants(const Inputs& given) {
-    const Sizes sizes = sizes_of(given);
+    const auto packed = PackedSequences::find(given);
+    const Sizes sizes = packed ? Sizes{packed->count(), packed->longest()} : sizes_of(given);
     std::vector<SizeVariant> variants;
     if (sizes.batch == 0) {
         return variants;

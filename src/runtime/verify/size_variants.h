@@ -1,7 +1,8 @@
 #pragma once
 // The given inputs in other sizes: a kernel that is right on one row may silently read past the end
 // on two. Values are taken from the given ones, reordered and repeated, so that ids stay ids and
-// masks stay masks.
+// masks stay masks. Packed sequences (packed_sequences.h) have their number as the batch, and the
+// longest one as the length.
 
 #include "runtime/model/inputs.h"
 
