@@ -45,8 +45,4 @@ std::vector<CachedRef> list_refs(const Cache& cache, std::string_view repo_id);
 bool has_file(const Cache& cache, std::string_view repo_id, std::string_view commit,
               std::string_view path, std::optional<std::uint64_t> size = std::nullopt);
 
-// Was the Hub asked for the file before, and had none? The answer holds for ever.
-bool is_known_missing(const Cache& cache, std::string_view repo_id, std::string_view commit,
-                      std::string_view path);
-
 }  // namespace twinkle::cache

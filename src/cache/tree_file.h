@@ -33,8 +33,4 @@ struct TreeFile {
 std::optional<std::vector<TreeFile>> read_tree(const Cache& cache, std::string_view repo_id,
                                                std::string_view commit);
 
-// `files` must be the whole commit. A cache that cannot be written to is no error.
-void write_tree(const Cache& cache, std::string_view repo_id, std::string_view commit,
-                std::span<const TreeFile> files);
-
 }  // namespace twinkle::cache

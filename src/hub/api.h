@@ -90,7 +90,6 @@ public:
                      const std::string& path, const Outcome& outcome) const;
 
     // Does the Hub vouch for this publisher? Users and unknown names: no.
-    bool is_trusted_publisher(const std::string& org);
     std::vector<bool> are_trusted_publishers(std::span<const std::string> orgs);
 
     // Where kernel-status.toml at `revision` sends whoever asks for this repository. One hop: the
