@@ -2,7 +2,6 @@
 // What every command around the Hub begins with: its context, its words on the terminal, and
 // Ctrl-C that leaves a resumable state.
 
-#include <functional>
 #include <optional>
 #include <string>
 

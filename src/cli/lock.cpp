@@ -1,7 +1,5 @@
 // twinkle lock: commits and hashes for what the manifest asks for.
 
-#include "base/file.h"
-#include "base/quantity.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/hub_session.h"

@@ -1,7 +1,6 @@
 #pragma once
 // From argv to a command and its arguments. The only file that sees CLI11.
 
-#include <optional>
 #include <vector>
 
 #include "cli/command.h"

@@ -1,8 +1,6 @@
 #pragma once
 // What a worker says that it has written, held against what is there.
 
-#include <string>
-
 #include "base/json.h"
 #include "protocol/request.h"
 
