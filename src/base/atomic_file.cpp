@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <random>
@@ -12,7 +11,6 @@
 #include "base/temporary_files.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
-#include "twinkle/error.h"
 
 namespace fs = std::filesystem;
 

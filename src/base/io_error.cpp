@@ -4,7 +4,6 @@
 #include <system_error>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "twinkle/error.h"
 
 namespace twinkle::base {

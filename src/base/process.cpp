@@ -314,20 +314,4 @@ ExitStatus Process::communicate(std::string_view input, const Sink& sink) {
     return *status_;
 }
 
-ProcessResult run_process(const ProcessSpec& spec, std::string_view input,
-                          std::optional<std::chrono::milliseconds> time_limit,
-                          std::size_t output_limit) {
-    Process process(spec);
-    if (time_limit) {
-        process.set_time_limit(*time_limit);
-    }
-    ProcessResult result;
-    result.status = process.communicate(input, [&](Channel channel, std::string_view text) {
-        auto& output = channel == Channel::out ? result.out : result.err;
-        output.append(text.substr(0, output_limit - std::min(output_limit, output.size())));
-    });
-    result.timed_out = process.timed_out();
-    return result;
-}
-
 }  // namespace twinkle::base

@@ -77,16 +77,4 @@ private:
     bool timed_out_ = false;
 };
 
-struct ProcessResult {
-    ExitStatus status;
-    bool timed_out = false;
-    std::string out;
-    std::string err;
-};
-
-// Runs to the end and collects at most `output_limit` bytes of each output; the rest is dropped.
-ProcessResult run_process(const ProcessSpec& spec, std::string_view input = {},
-                          std::optional<std::chrono::milliseconds> time_limit = {},
-                          std::size_t output_limit = 16u << 20);
-
 }  // namespace twinkle::base

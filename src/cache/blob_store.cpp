@@ -187,11 +187,4 @@ void write_ref(const Cache& cache, std::string_view repo_id, std::string_view re
     }
 }
 
-void mark_missing(const Cache& cache, std::string_view repo_id, std::string_view commit,
-                  std::string_view path) {
-    const fs::path marker = cache.missing_file(repo_id, commit, path);
-    cache.folder().make_folders(marker.parent_path());
-    const base::UniqueFd fd = cache.folder().open(marker, O_WRONLY | O_CREAT, 0666);
-}
-
 }  // namespace twinkle::cache

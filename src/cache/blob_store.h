@@ -30,8 +30,4 @@ bool link_into_snapshot(const Cache& cache, std::string_view repo_id, std::strin
 void write_ref(const Cache& cache, std::string_view repo_id, std::string_view ref,
                std::string_view commit);
 
-// Records that the commit has no such file. Ignores a cache that cannot be written to.
-void mark_missing(const Cache& cache, std::string_view repo_id, std::string_view commit,
-                  std::string_view path);
-
 }  // namespace twinkle::cache

@@ -214,12 +214,6 @@ fs::path Cache::tree_file(std::string_view repo_id, std::string_view commit) con
     return repository(repo_id) / "trees" / (name + ".json");
 }
 
-fs::path Cache::missing_file(std::string_view repo_id, std::string_view commit,
-                             std::string_view path) const {
-    return repository(repo_id) / ".no_exist" / checked_hash("commit", commit) /
-           checked_path("path in a repository", path);
-}
-
 fs::path Cache::lock_file(std::string_view repo_id, std::string_view etag) const {
     std::string name(checked_hash("name of a blob", etag));
     return root() / ".locks" / repository_folder(repo_id) / (name + ".lock");

@@ -64,8 +64,6 @@ public:
                                std::string_view path) const;
     std::filesystem::path ref_file(std::string_view repo_id, std::string_view ref) const;
     std::filesystem::path tree_file(std::string_view repo_id, std::string_view commit) const;
-    std::filesystem::path missing_file(std::string_view repo_id, std::string_view commit,
-                                       std::string_view path) const;
     std::filesystem::path lock_file(std::string_view repo_id, std::string_view etag) const;
 
 private:

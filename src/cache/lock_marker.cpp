@@ -10,10 +10,10 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <optional>
 
 #include "base/file.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
@@ -61,14 +61,8 @@ std::optional<Holder> holder_of(const std::string& text) {
     if (lines.size() < 3 || lines.size() > 4 || !lines.back().empty() || lines[1].empty()) {
         return std::nullopt;
     }
-    Holder holder;
-    const char* const end = lines[0].data() + lines[0].size();
-    const auto [stop, error] = std::from_chars(lines[0].data(), end, holder.process);
-    if (error != std::errc() || stop != end || holder.process < 1) {
-        return std::nullopt;
-    }
-    holder.host = lines[1];
-    return holder;
+    const auto process = base::parse_number<pid_t>(lines[0]);
+    return process && *process > 0 ? std::optional(Holder{*process, lines[1]}) : std::nullopt;
 }
 
 std::optional<std::string> read_marker(const base::Folder& folder, const fs::path& path) {

@@ -100,9 +100,4 @@ bool has_file(const Cache& cache, std::string_view repo_id, std::string_view com
     return S_ISREG(info.st_mode) && (!size || static_cast<std::uint64_t>(info.st_size) == *size);
 }
 
-bool is_known_missing(const Cache& cache, std::string_view repo_id, std::string_view commit,
-                      std::string_view path) {
-    return cache.folder().is_file(cache.missing_file(repo_id, commit, path));
-}
-
 }  // namespace twinkle::cache

@@ -46,8 +46,4 @@ std::vector<CachedRef> list_refs(const Cache& cache, std::string_view repo_id);
 bool has_file(const Cache& cache, std::string_view repo_id, std::string_view commit,
               std::string_view path, std::optional<std::uint64_t> size = std::nullopt);
 
-// Whether the Hub has answered before that there is no such file. That answer never expires.
-bool is_known_missing(const Cache& cache, std::string_view repo_id, std::string_view commit,
-                      std::string_view path);
-
 }  // namespace twinkle::cache

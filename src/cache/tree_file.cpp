@@ -91,26 +91,4 @@ std::optional<std::vector<TreeFile>> read_tree(const Cache& cache, std::string_v
     }
 }
 
-void write_tree(const Cache& cache, std::string_view repo_id, std::string_view commit,
-                std::span<const TreeFile> files) {
-    const fs::path path = cache.tree_file(repo_id, commit);
-    base::Json entries = base::Json::object();
-    for (const TreeFile& file : files) {
-        base::Json& entry = entries[file.path];
-        entry = {{"size", file.size}, {"blob_id", file.blob_id}};
-        if (file.lfs_sha256) {
-            entry["lfs_sha256"] = *file.lfs_sha256;
-            entry["lfs_size"] = file.size;
-        }
-        if (file.xet_hash && is_sha256(*file.xet_hash)) {
-            entry["xet_hash"] = *file.xet_hash;
-        }
-    }
-    const base::Json document = {{"format_version", format_version}, {"files", entries}};
-    // If it fails, the next process asks the Hub again.
-    cache.folder().make_folders(path.parent_path());
-    cache.folder().write_file(path,
-                              document.dump(1, ' ', true, base::Json::error_handler_t::replace));
-}
-
 }  // namespace twinkle::cache

@@ -33,8 +33,4 @@ struct TreeFile {
 std::optional<std::vector<TreeFile>> read_tree(const Cache& cache, std::string_view repo_id,
                                                std::string_view commit);
 
-// `files` must be the whole commit. Ignores a cache that cannot be written to.
-void write_tree(const Cache& cache, std::string_view repo_id, std::string_view commit,
-                std::span<const TreeFile> files);
-
 }  // namespace twinkle::cache

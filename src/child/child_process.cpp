@@ -15,7 +15,6 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
-#include <optional>
 
 #include "base/text.h"
 #include "base/unique_fd.h"

@@ -1,9 +1,7 @@
 // twinkle bench: compares a model as it is with the same model with kernels.
 
-#include <charconv>
-#include <cmath>
-
 #include "base/file.h"
+#include "base/number.h"
 #include "cli/bench_drawing.h"
 #include "cli/bench_report.h"
 #include "cli/command.h"
@@ -37,10 +35,8 @@ std::optional<Number> given_number(const Arguments& arguments, const std::string
     if (!text) {
         return std::nullopt;
     }
-    Number number{};
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-    if (error != std::errc() || end != text->data() + text->size() ||
-        !(number >= least && number <= most)) {
+    const auto number = base::parse_number<Number>(*text);
+    if (!number || !(*number >= least && *number <= most)) {
         wrong_number(option, *text, what);
     }
     return number;
@@ -75,7 +71,7 @@ void draw(const base::Json& report, const fs::path& model, const fs::path& file)
 int run_bench(const Arguments& arguments, Console& console) {
     protocol::Request request;
     request.command = "bench";
-    request.fallback = fallback_words("true");
+    request.fallback = checked_fallbacks("true");
     add_choice_of_sites(request, arguments);
     request.threads =
         given_number(arguments, "threads", 1u, most_threads, "a number of threads, 1 to 4096");

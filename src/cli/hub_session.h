@@ -2,7 +2,6 @@
 // The start of every command that uses the Hub: its context, its output on the terminal, and a
 // Ctrl-C that leaves a resumable state.
 
-#include <functional>
 #include <optional>
 #include <string>
 

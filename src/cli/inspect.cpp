@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "base/file.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/hub_session.h"

@@ -63,7 +63,7 @@ void add_choices(protocol::Request& request, const Arguments& arguments) {
             "--strict and --fallback " + fallback.value_or("") + " contradict each other",
             "--strict allows no fallback");
     request.load_kernels = !arguments.text("target");
-    request.fallback = fallback_words(strict ? "false" : fallback.value_or("true"));
+    request.fallback = checked_fallbacks(strict ? "false" : fallback.value_or("true"));
     request.strict = strict || fallback == "false";
     add_verification(request, arguments);
     request.dry_run = arguments.flag("dry-run");

@@ -1,9 +1,9 @@
 #include "cli/kernelize_options.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.h"
+#include "project/modes.h"
 #include "target/backend.h"
 #include "twinkle/error.h"
 
@@ -23,37 +23,26 @@ const std::vector<std::string> dtypes = {"bfloat16", "float16", "float32"};
 
 }  // namespace
 
-std::string normalized_mode(const std::string& text) {
-    static constexpr std::array<std::array<const char*, 2>, 7> modes = {{
-        {"inference", "inference"},
-        {"training", "training"},
-        {"train", "training"},
-        {"compile", "inference+compile"},
-        {"inference+compile", "inference+compile"},
-        {"training+compile", "training+compile"},
-        {"train+compile", "training+compile"},
-    }};
-    for (const auto& [written, meant] : modes) {
-        if (text == written) {
-            return meant;
-        }
+std::string checked_mode(const std::string& text) {
+    const auto mode = project::parse_mode(text);
+    if (!mode) {
+        cannot_be("--mode", text, project::mode_names());
     }
-    cannot_be("--mode", text, {"inference", "training", "inference+compile", "training+compile"});
+    return *mode;
 }
 
-std::vector<std::string> fallback_words(const std::string& text) {
+std::vector<std::string> checked_fallbacks(const std::string& text) {
     const std::vector<std::string> sets = {"true", "all", "false"};
-    if (std::find(sets.begin(), sets.end(), text) != sets.end()) {
+    if (std::ranges::count(sets, text) != 0) {
         return {text};
     }
-    const std::vector<std::string> names = {
+    std::vector<std::string> known = {
         "no-layer",           "no-device",      "no-compatible-properties",
         "no-compatible-mode", "cannot-compile", "cannot-load"};
     auto words = base::split(text, ',');
     for (const auto& word : words) {
-        if (std::find(names.begin(), names.end(), word) == names.end()) {
-            auto known = sets;
-            known.insert(known.end(), names.begin(), names.end());
+        if (std::ranges::count(known, word) == 0) {
+            known.insert(known.begin(), sets.begin(), sets.end());
             cannot_be("--fallback", word, known);
         }
     }
@@ -100,7 +89,7 @@ Option mode_option() {
                 "inference, training, inference+compile or training+compile (default: what the "
                 "model's own training says)",
             .kind = ValueKind::choice,
-            .choices = {"inference", "training", "inference+compile", "training+compile"}};
+            .choices = project::mode_names()};
 }
 
 Option device_option() {
@@ -158,7 +147,7 @@ void add_choice_of_sites(protocol::Request& request, const Arguments& arguments)
     request.only = arguments.list("only");
     request.exclude = arguments.list("exclude");
     if (const auto mode = arguments.text("mode")) {
-        request.mode = normalized_mode(*mode);
+        request.mode = checked_mode(*mode);
     }
     if (const auto device = arguments.text("device")) {
         request.device = checked_device(*device);

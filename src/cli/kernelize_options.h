@@ -27,10 +27,10 @@ void add_choice_of_sites(protocol::Request& request, const Arguments& arguments)
 void say_warnings(const base::Json& report, Console& console);
 
 // "train" → "training", "compile" → "inference+compile". Throws Error(malformed).
-std::string normalized_mode(const std::string& text);
+std::string checked_mode(const std::string& text);
 
 // "true", "all", "false", or names separated by commas, checked.
-std::vector<std::string> fallback_words(const std::string& text);
+std::vector<std::string> checked_fallbacks(const std::string& text);
 
 // A model's device: cpu, cuda, cuda:1, … Throws Error(malformed).
 std::string checked_device(const std::string& text);

@@ -1,7 +1,5 @@
 // twinkle lock: resolves the manifest to commits and hashes.
 
-#include "base/file.h"
-#include "base/quantity.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/hub_session.h"

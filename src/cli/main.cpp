@@ -3,7 +3,6 @@
 #include <csignal>
 #include <exception>
 #include <filesystem>
-#include <iterator>
 #include <new>
 #include <system_error>
 

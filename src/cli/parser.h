@@ -1,7 +1,6 @@
 #pragma once
 // Parses argv into a command and its arguments. The only file that sees CLI11.
 
-#include <optional>
 #include <vector>
 
 #include "cli/command.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/text.h"
 #include "cli/json_fields.h"
 
 namespace twinkle::cli {

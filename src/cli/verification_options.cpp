@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
+#include "base/number.h"
 #include "base/text.h"
 #include "cli/json_fields.h"
 #include "cli/report_parts.h"
@@ -25,17 +24,15 @@ void demand(bool holds, const std::string& what, const std::string& hint) {
 }
 
 double checked_tolerance(const std::string& text) {
-    double factor = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
-    if (error != std::errc() || end != text.data() + text.size() ||
-        !(factor >= least_tolerance && factor <= most_tolerance)) {
+    const auto factor = base::parse_number<double>(text);
+    if (!factor || !(*factor >= least_tolerance && *factor <= most_tolerance)) {
         throw Error(ErrorCode::malformed,
                     {.what = "--tolerance cannot be '" + text + "'",
                      .where = {},
                      .why = "it is how many times the error that is allowed: 2, 1.5, 100",
                      .hint = {}});
     }
-    return factor;
+    return *factor;
 }
 
 double checked_budget(std::string text) {

@@ -1,8 +1,6 @@
 #pragma once
 // Checks the file that a worker says it has written against the one on disk.
 
-#include <string>
-
 #include "base/json.h"
 #include "protocol/request.h"
 

@@ -294,8 +294,4 @@ std::optional<Redirect> Hub::redirect(const std::string& repo_id, const std::str
     return std::move(redirects(std::span(&wanted, 1)).front());
 }
 
-bool Hub::is_trusted_publisher(const std::string& org) {
-    return are_trusted_publishers(std::span(&org, 1)).front();
-}
-
 }  // namespace twinkle::hub

@@ -89,8 +89,7 @@ public:
     Error file_error(const std::string& repo_id, const std::string& revision,
                      const std::string& path, const Outcome& outcome) const;
 
-    // Whether the Hub vouches for this publisher. Users and unknown names: no.
-    bool is_trusted_publisher(const std::string& org);
+    // Whether the Hub vouches for each publisher. Users and unknown names: no.
     std::vector<bool> are_trusted_publishers(std::span<const std::string> orgs);
 
     // Where kernel-status.toml at `revision` redirects this repository. One hop: the destination is

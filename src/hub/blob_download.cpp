@@ -4,7 +4,6 @@
 
 #include "hub/headers.h"
 #include "hub/url.h"
-#include "twinkle/error.h"
 
 namespace twinkle::hub {
 namespace {

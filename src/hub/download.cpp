@@ -6,11 +6,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "base/file.h"
 #include "cache/blob_store.h"
-#include "cache/snapshot.h"
 #include "hub/blob_download.h"
 #include "hub/download_plan.h"
 #include "twinkle/error.h"

@@ -1,9 +1,10 @@
 #include "hub/headers.h"
 
+#include "base/number.h"
+
 #include <curl/curl.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace twinkle::hub {
 namespace {
@@ -102,7 +103,7 @@ std::optional<std::string> next_link(std::string_view link) {
 std::optional<std::chrono::seconds> retry_after(std::string_view value,
                                                 std::chrono::system_clock::time_point now) {
     value = trimmed(value);
-    if (const auto seconds = number_of(value)) {
+    if (const auto seconds = base::parse_number<std::uint64_t>(value)) {
         return std::chrono::seconds(std::min<std::uint64_t>(*seconds, longest_wait.count()));
     }
     // A date has letters; anything else would have to be guessed.
@@ -128,9 +129,9 @@ std::optional<std::chrono::seconds> exhausted_for(std::string_view ratelimit) {
         while (!policy.empty()) {
             const auto [name, value] = parameter(take_until(policy, ';'));
             if (name == "r") {
-                remaining = number_of(value);
+                remaining = base::parse_number<std::uint64_t>(value);
             } else if (name == "t") {
-                reset = number_of(value);
+                reset = base::parse_number<std::uint64_t>(value);
             }
         }
         if (remaining == std::uint64_t{0} && reset) {
@@ -157,22 +158,14 @@ std::optional<ContentRange> content_range(std::string_view value) {
         return std::nullopt;
     }
     value.remove_prefix(6);
-    const auto first = number_of(take_until(value, '-'));
-    const auto last = number_of(take_until(value, '/'));
-    const auto total = number_of(trimmed(value));
+    const auto first = base::parse_number<std::uint64_t>(take_until(value, '-'));
+    const auto last = base::parse_number<std::uint64_t>(take_until(value, '/'));
+    const auto total = base::parse_number<std::uint64_t>(trimmed(value));
     if (!first || !last || *last < *first || (!total && trimmed(value) != "*") ||
         (total && *last >= *total)) {
         return std::nullopt;
     }
     return ContentRange{*first, *last, total};
-}
-
-std::optional<std::uint64_t> number_of(std::string_view text) {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() && !text.empty()
-               ? std::optional(value)
-               : std::nullopt;
 }
 
 }  // namespace twinkle::hub

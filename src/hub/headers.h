@@ -43,7 +43,4 @@ struct ContentRange {
 };
 std::optional<ContentRange> content_range(std::string_view value);
 
-// A decimal number and nothing else.
-std::optional<std::uint64_t> number_of(std::string_view text);
-
 }  // namespace twinkle::hub

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "hub/http_engine.h"
 #include "hub/http_failure.h"
@@ -17,7 +18,7 @@ std::optional<std::uint64_t> Head::total_size() const {
         return range ? range->total : std::nullopt;
     }
     const auto length = headers.get("content-length");
-    return length ? number_of(*length) : std::nullopt;
+    return length ? base::parse_number<std::uint64_t>(*length) : std::nullopt;
 }
 
 Http::Http(const Settings& settings, HttpOptions options)
@@ -80,7 +81,7 @@ Transfer small_transfer(Request request, std::size_t limit,
     transfer.on_head = [state, limit, body = transfer.request.method != "HEAD"](const Head& head) {
         state->body.clear();
         const auto length = head.headers.get("content-length");
-        const auto announced = length ? number_of(*length) : std::nullopt;
+        const auto announced = length ? base::parse_number<std::uint64_t>(*length) : std::nullopt;
         state->too_large = body && announced && *announced > limit;
         return state->too_large ? Flow::stop : Flow::more;
     };

@@ -1,5 +1,6 @@
 #include "hub/hub_error.h"
 
+#include "base/number.h"
 #include "base/text.h"
 #include "hub/http_failure.h"
 #include "hub/url.h"
@@ -78,7 +79,7 @@ Error missing(const Refusal& refusal) {
 Error too_many(const Refusal& refusal, const Outcome& outcome) {
     std::string why = refusal.said();
     if (const std::string wait = header(outcome.head, "retry-after"); !wait.empty()) {
-        why += "; it asks to wait: " + wait + (number_of(wait) ? " s" : "");
+        why += "; it asks to wait: " + wait + (base::parse_number<std::uint64_t>(wait) ? " s" : "");
     }
     return refusal.error(unreachable, "too many requests: " + refusal.subject.text(), why,
                          refusal.settings.token.empty() ? "with a token (HF_TOKEN) more are allowed"

@@ -1,6 +1,5 @@
 #include "hub/kernel_status.h"
 
-#include "base/text.h"
 #include "base/toml.h"
 #include "hub/names.h"
 

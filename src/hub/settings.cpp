@@ -3,11 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <vector>
 
 #include "base/file.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "twinkle/error.h"
 
@@ -106,9 +106,8 @@ std::optional<std::int64_t> whole_number(const Environment& environment, const c
         return std::nullopt;
     }
     const std::string text = trimmed(*given);
-    std::int64_t value = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > largest) {
+    const auto value = base::parse_number<std::int64_t>(text);
+    if (!value || *value < 0 || *value > largest) {
         throw Error(ErrorCode::malformed, {.what = what,
                                            .where = name,
                                            .why = "\"" + base::printable(text) +

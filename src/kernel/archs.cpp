@@ -1,6 +1,6 @@
 #include "kernel/archs.h"
 
-#include <charconv>
+#include "base/number.h"
 
 namespace twinkle::kernel {
 namespace {
@@ -11,13 +11,6 @@ bool take_suffix(std::string_view& text, std::string_view suffix) {
     }
     text.remove_suffix(suffix.size());
     return true;
-}
-
-std::optional<int> number(std::string_view text) {
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool digits = text.find_first_not_of("0123456789") == std::string_view::npos;
-    return error == std::errc() && digits ? std::optional(value) : std::nullopt;
 }
 
 bool cuda_supports(std::span<const std::string> archs, std::string_view device) {
@@ -57,8 +50,8 @@ std::optional<bool> cuda_arch_supports(std::string_view arch, target::Version ca
     if (dot == std::string_view::npos) {
         return std::nullopt;
     }
-    const auto major = number(arch.substr(0, dot));
-    const auto minor = number(arch.substr(dot + 1));
+    const auto major = base::parse_number<std::uint16_t>(arch.substr(0, dot));
+    const auto minor = base::parse_number<std::uint16_t>(arch.substr(dot + 1));
     if (!major || !minor) {
         return std::nullopt;
     }

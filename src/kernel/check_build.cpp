@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "binary/constant_strings.h"
 #include "kernel/check_package.h"
 #include "kernel/digest.h"
-#include "kernel/operators.h"
 #include "kernel/schema.h"
 #include "twinkle/error.h"
 

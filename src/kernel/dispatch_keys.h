@@ -2,7 +2,6 @@
 // The dispatch keys for which a library registers kernels, as far as its file says.
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "binary/library.h"

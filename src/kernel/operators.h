@@ -2,7 +2,6 @@
 // The operators that a shared library defines, found in its read-only data without loading it.
 
 #include <filesystem>
-#include <string>
 #include <string_view>
 #include <vector>
 

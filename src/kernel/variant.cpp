@@ -1,7 +1,6 @@
 #include "kernel/variant.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 namespace twinkle::kernel {

@@ -11,7 +11,6 @@
 #include "kernel/build_toml.h"
 #include "kernel/check_package.h"
 #include "operations/inspect_kernel.h"
-#include "twinkle/error.h"
 
 namespace fs = std::filesystem;
 

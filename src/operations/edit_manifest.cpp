@@ -1,7 +1,5 @@
 #include "operations/edit_manifest.h"
 
-#include <functional>
-
 #include "base/file.h"
 #include "operations/kernel_states.h"
 #include "project/kernel_spec.h"

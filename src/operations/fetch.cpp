@@ -12,7 +12,6 @@
 #include "operations/lock_project.h"
 #include "operations/targets.h"
 #include "operations/trust.h"
-#include "operations/versions.h"
 #include "project/lock_files.h"
 #include "twinkle/error.h"
 

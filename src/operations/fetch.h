@@ -10,7 +10,6 @@
 #include "operations/context.h"
 #include "project/kernel_spec.h"
 #include "project/signatures.h"
-#include "target/target.h"
 
 namespace twinkle::operations {
 

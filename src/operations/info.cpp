@@ -1,7 +1,6 @@
 #include "operations/info.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/file.h"
 #include "kernel/build.h"

@@ -2,7 +2,6 @@
 // What a kernel is, from the metadata of its builds.
 
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,55 +1,18 @@
 #include "operations/kernel_states.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include "base/text.h"
 #include "cache/snapshot.h"
 #include "project/local_kernels.h"
-#include "project/version_specifier.h"
 #include "twinkle/error.h"
 
 namespace twinkle::operations {
 namespace {
 
-// The names of a repository's states, wherever they are known from.
-struct KnownRefs {
-    std::map<std::string, std::string> branches, tags;  // name → commit
-
-    std::vector<std::string> names(const std::map<std::string, std::string>& of) const {
-        std::vector<std::string> list;
-        for (const auto& [name, commit] : of) {
-            list.push_back(name);
-        }
-        return list;
-    }
-    std::vector<KnownVersion> versions() const;
-};
-
-std::optional<int> version_of(std::string_view branch) {
-    int number = 0;
-    const auto* end = branch.data() + branch.size();
-    if (!branch.starts_with('v') || branch.size() < 2 || branch.size() > 8 ||
-        (branch[1] == '0' && branch.size() > 2)) {
-        return std::nullopt;
-    }
-    const auto [last, error] = std::from_chars(branch.data() + 1, end, number);
-    return error == std::errc() && last == end && branch[1] != '-' ? std::optional(number)
-                                                                   : std::nullopt;
-}
-
-std::vector<KnownVersion> KnownRefs::versions() const {
-    std::vector<KnownVersion> versions;
-    for (const auto& [name, commit] : branches) {
-        if (const auto number = version_of(name)) {
-            versions.push_back({*number, commit});
-        }
-    }
-    std::sort(versions.begin(), versions.end(),
-              [](const auto& a, const auto& b) { return a.number < b.number; });
-    return versions;
-}
+using project::KnownRefs;
+using project::KnownVersion;
 
 KnownRefs from_hub(const hub::Refs& refs) {
     KnownRefs known;
@@ -58,16 +21,6 @@ KnownRefs from_hub(const hub::Refs& refs) {
     }
     for (const auto& tag : refs.tags) {
         known.tags[tag.name] = tag.commit;
-    }
-    return known;
-}
-
-// The cache does not tell branches from tags: every name counts as both.
-KnownRefs from_cache(const Context& context, const std::string& repo_id) {
-    KnownRefs known;
-    for (const auto& ref : cache::list_refs(context.cache(), repo_id)) {
-        known.branches[ref.name] = ref.commit;
-        known.tags[ref.name] = ref.commit;
     }
     return known;
 }
@@ -85,7 +38,7 @@ std::string listed(const std::vector<KnownVersion>& versions) {
                                 const KnownRefs& known) {
     const auto versions = known.versions();
     const bool newest = question.pin.empty();
-    const std::string wanted = question.repo_id + (newest ? "" : "@" + question.pin.text());
+    const std::string wanted = question.text();
     if (context.offline()) {
         throw Error(ErrorCode::unreachable,
                     {.what = wanted + " is not in the cache, and twinkle is offline",
@@ -102,7 +55,7 @@ std::string listed(const std::vector<KnownVersion>& versions) {
     } else if (!question.pin.specifier.empty()) {
         what = question.repo_id + " has no release that fits " + question.pin.specifier;
         why = known.tags.empty() ? "it has no tags"
-                                 : "its tags: " + base::join(known.names(known.tags), ", ");
+                                 : "its tags: " + base::join(known.tag_names(), ", ");
     } else if (!newest) {
         what = question.repo_id + " has no revision " + question.pin.revision;
     }
@@ -111,21 +64,6 @@ std::string listed(const std::vector<KnownVersion>& versions) {
                  .where = question.where,
                  .why = why,
                  .hint = "twinkle versions " + question.repo_id + " shows what there is"});
-}
-
-std::optional<std::string> ref_of(const project::Pin& pin, const KnownRefs& known) {
-    const auto versions = known.versions();
-    if (pin.version) {
-        return "v" + std::to_string(*pin.version);
-    }
-    if (!pin.specifier.empty()) {
-        const auto tags = known.names(known.tags);
-        return project::newest_admitted(pin.specifier, tags);
-    }
-    if (!pin.revision.empty()) {
-        return pin.revision;
-    }
-    return versions.empty() ? "main" : versions.back().ref();
 }
 
 // Fills ref and commit from names; false where only the Hub's own resolution can tell.
@@ -205,7 +143,7 @@ std::optional<std::filesystem::path> local_copy(Context& context, const project:
 }
 
 std::optional<int> KernelState::version() const {
-    return version_of(ref);
+    return project::version_of(ref);
 }
 
 project::Pin KernelState::pin() const {
@@ -219,7 +157,7 @@ KernelState find_state(Context& context, const project::KernelSpec& spec) {
 
 std::optional<KernelState> cached_state(const Context& context, const KernelQuestion& question) {
     KernelState state{question.repo_id, {}, {}, {}, {}};
-    if (decide(state, question, from_cache(context, question.repo_id))) {
+    if (decide(state, question, project::cached_refs(context.cache(), question.repo_id))) {
         return state;
     }
     const auto& revision = question.pin.revision;
@@ -236,7 +174,8 @@ std::vector<KernelState> find_states(Context& context, std::span<const KernelQue
         for (const auto& question : asked) {
             auto state = cached_state(context, question);
             if (!state) {
-                no_such_state(context, question, from_cache(context, question.repo_id));
+                no_such_state(context, question,
+                              project::cached_refs(context.cache(), question.repo_id));
             }
             states.push_back(std::move(*state));
         }

@@ -10,7 +10,7 @@
 
 #include "operations/context.h"
 #include "project/kernel_spec.h"
-#include "project/pin.h"
+#include "project/refs.h"
 
 namespace twinkle::operations {
 
@@ -21,14 +21,8 @@ struct KernelQuestion {
     std::string repo_id;
     project::Pin pin;   // empty: the newest version, "main" where there is none
     std::string where;  // for messages: file:line:column, or the word on the command line
-};
 
-// A branch v0, v1, ….
-struct KnownVersion {
-    int number = 0;
-    std::string commit;
-
-    std::string ref() const { return "v" + std::to_string(number); }
+    std::string text() const { return project::KernelSpec{repo_id, pin}.text(); }
 };
 
 struct KernelState {
@@ -36,7 +30,7 @@ struct KernelState {
     std::string moved_to;  // by kernel-status.toml; empty: nowhere
     std::string ref;       // branch or tag; empty: the pin is a commit
     std::string commit;
-    std::vector<KnownVersion> versions;  // all that there are, ascending
+    std::vector<project::KnownVersion> versions;  // all that there are, ascending
 
     const std::string& home() const { return moved_to.empty() ? repo_id : moved_to; }
     std::optional<int> version() const;  // of a branch v<int>

@@ -1,8 +1,6 @@
 #include "operations/lock_kernels.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 
 #include "base/text.h"
 #include "operations/kernel_states.h"
@@ -17,14 +15,6 @@ namespace {
 using project::Lock;
 using project::LockedKernel;
 using project::LockedVariant;
-
-struct Request {
-    std::string repo_id;
-    project::Pin pin;
-    std::string where;
-
-    std::string text() const { return repo_id + "@" + pin.text(); }
-};
 
 // Reads every build of a commit into its entry of the lock.
 std::vector<LockedVariant> lock_builds(const OfferedKernel& offer) {
@@ -62,7 +52,7 @@ public:
                 WhenOffline offline)
         : context_(context), earlier_(earlier), trusted_(trusted), offline_(offline) {}
 
-    Lock lock(std::vector<Request> requests) {
+    Lock lock(std::vector<KernelQuestion> requests) {
         while (!requests.empty()) {
             lock_level(requests);
             requests = missing_dependencies();
@@ -72,8 +62,8 @@ public:
 
 private:
     // All requests of one depth at once: the round trips are those of the deepest chain.
-    void lock_level(const std::vector<Request>& requests) {
-        std::vector<Request> open;
+    void lock_level(const std::vector<KernelQuestion>& requests) {
+        std::vector<KernelQuestion> open;
         for (const auto& request : requests) {
             const auto* before = earlier_.find(request.repo_id, request.pin);
             if (before != nullptr && !before->variants.empty() &&
@@ -90,7 +80,7 @@ private:
         add(open, states_of(open));
     }
 
-    static std::vector<std::string> repositories(const std::vector<Request>& requests) {
+    static std::vector<std::string> repositories(const std::vector<KernelQuestion>& requests) {
         std::vector<std::string> names;
         for (const auto& request : requests) {
             names.push_back(request.repo_id);
@@ -99,7 +89,7 @@ private:
     }
 
     // A lock of the reference pins the commit, and that stays.
-    std::vector<KernelState> states_of(const std::vector<Request>& requests) {
+    std::vector<KernelState> states_of(const std::vector<KernelQuestion>& requests) {
         std::vector<KernelState> states(requests.size());
         std::vector<KernelQuestion> questions;
         std::vector<std::size_t> asked;
@@ -112,7 +102,7 @@ private:
                 }
             } else {
                 asked.push_back(i);
-                questions.push_back({repo_id, pin, where});
+                questions.push_back(requests[i]);
             }
         }
         auto answers = find_states(context_, questions);
@@ -122,7 +112,7 @@ private:
         return states;
     }
 
-    void add(const std::vector<Request>& requests, const std::vector<KernelState>& states) {
+    void add(const std::vector<KernelQuestion>& requests, const std::vector<KernelState>& states) {
         std::vector<KernelHome> homes;
         for (const auto& state : states) {
             homes.push_back({state.home(), state.commit});
@@ -147,7 +137,7 @@ private:
         }
     }
 
-    void check_offer(const Request& request, const OfferedKernel& offer) {
+    void check_offer(const KernelQuestion& request, const OfferedKernel& offer) {
         for (const auto& warning : offer.warnings) {
             context_.listener().warn(warning);
         }
@@ -167,7 +157,7 @@ private:
         }
     }
 
-    void hint_at_newer(const Request& request, const KernelState& state) {
+    void hint_at_newer(const KernelQuestion& request, const KernelState& state) {
         const auto version = state.version();
         if (version && !state.versions.empty() && *version < state.versions.back().number) {
             context_.listener().note(request.text() + ": there is a version " +
@@ -175,8 +165,8 @@ private:
         }
     }
 
-    std::vector<Request> missing_dependencies() const {
-        std::vector<Request> missing;
+    std::vector<KernelQuestion> missing_dependencies() const {
+        std::vector<KernelQuestion> missing;
         for (const auto& kernel : lock_.kernels) {
             for (const auto& dependency : kernel.dependencies()) {
                 const bool known = std::any_of(
@@ -232,7 +222,7 @@ const LockedKernel* EarlierLock::find(const std::string& repo_id, const project:
 Lock lock_kernels(Context& context, std::span<const project::HubRequest> requests,
                   const EarlierLock& earlier, std::span<const std::string> trusted,
                   WhenOffline offline) {
-    std::vector<Request> wanted;
+    std::vector<KernelQuestion> wanted;
     for (const auto& request : requests) {
         wanted.push_back({request.repo_id, request.pin,
                           request.where.empty() ? request.text() : request.where.front()});

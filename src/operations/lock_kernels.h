@@ -5,7 +5,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "operations/context.h"
 #include "project/lock.h"

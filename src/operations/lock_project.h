@@ -3,7 +3,6 @@
 // uses it.
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -127,7 +127,7 @@ std::vector<std::string> archs_of(Context& context, const OfferedKernel& kernel,
     return kernel::parse_metadata(text, metadata_origin(kernel, build)).archs;
 }
 
-// A list of the whole commit that was stored before, by us or by the Python tools.
+// A list of the whole commit that was stored before, by the Python tools.
 std::optional<OfferedKernel> from_stored_tree(const Context& context, const KernelHome& home) {
     auto files = cache::read_tree(context.cache(), home.repo_id, home.commit);
     return files ? std::optional(sort_files(home, std::move(*files))) : std::nullopt;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "operations/context.h"
-#include "target/target.h"
 
 namespace twinkle::operations {
 

@@ -1,6 +1,7 @@
 #include "operations/verify.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "base/evp.h"
@@ -13,6 +14,7 @@
 #include "operations/kernel_states.h"
 #include "operations/lock_project.h"
 #include "project/lock_files.h"
+#include "project/locked_build.h"
 #include "twinkle/error.h"
 
 namespace fs = std::filesystem;
@@ -62,14 +64,6 @@ bool uses_sha512(const Check& check) {
            check.metadata->digest->algorithm == "sha512";
 }
 
-const project::LockedFile* find_file(const project::LockedVariant& variant,
-                                     const std::string& path) {
-    const auto at =
-        std::lower_bound(variant.files.begin(), variant.files.end(), path,
-                         [](const auto& file, const auto& name) { return file.path < name; });
-    return at != variant.files.end() && at->path == path ? &*at : nullptr;
-}
-
 void add_jobs(Check& check, std::vector<HashJob>& jobs) {
     check.first_job = jobs.size();
     const bool sha512 = uses_sha512(check);
@@ -77,7 +71,7 @@ void add_jobs(Check& check, std::vector<HashJob>& jobs) {
         if (kernel::is_bytecode(path)) {
             continue;
         }
-        const auto* file = check.locked ? find_file(*check.locked, path) : nullptr;
+        const auto* file = check.locked ? check.locked->find(path) : nullptr;
         HashJob job;
         job.file = check.build.folder / path;
         job.sha512 = sha512 && !kernel::is_outside_digest(path);
@@ -90,30 +84,14 @@ void add_jobs(Check& check, std::vector<HashJob>& jobs) {
 }
 
 void compare_with_lock(Check& check, const std::vector<HashJob>& jobs) {
-    auto& problems = check.build.problems;
-    for (const auto& file : check.locked->files) {
-        const auto at = std::lower_bound(check.paths.begin(), check.paths.end(), file.path);
-        if (at == check.paths.end() || *at != file.path) {
-            problems.push_back(file.path + ": it is missing");
-            continue;
-        }
-        const auto& job =
-            jobs[check.first_job + static_cast<std::size_t>(at - check.paths.begin())];
-        const bool by_sha256 = !file.sha256.empty();
-        const auto found = by_sha256 ? base::to_hex(job.sha256_bytes) : job.git_sha1_hex;
-        const auto& wanted = by_sha256 ? file.sha256 : file.git_sha1;
-        if (job.size != file.size) {
-            problems.push_back(file.path + ": it has " + std::to_string(job.size) +
-                               " bytes, the lock says " + std::to_string(file.size));
-        } else if (found != wanted) {
-            problems.push_back(file.path + ": its hash is " + found + ", the lock says " + wanted);
-        }
+    std::vector<project::LockedFile> found;
+    for (std::size_t i = 0; i < check.paths.size(); ++i) {
+        const auto& job = jobs[check.first_job + i];
+        found.push_back(
+            {check.paths[i], job.size, job.git_sha1_hex, base::to_hex(job.sha256_bytes)});
     }
-    for (const auto& path : check.paths) {
-        if (find_file(*check.locked, path) == nullptr) {
-            problems.push_back(path + ": the lock does not know it");
-        }
-    }
+    std::ranges::move(project::lock_differences(*check.locked, found),
+                      std::back_inserter(check.build.problems));
 }
 
 // Path → hash, by the algorithm of the metadata.

@@ -1,7 +1,5 @@
 #include "operations/versions.h"
 
-#include <algorithm>
-
 #include "operations/kernel_states.h"
 #include "operations/offered_kernel.h"
 

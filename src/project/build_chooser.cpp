@@ -6,7 +6,6 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "kernel/operators.h"
-#include "kernel/variant.h"
 #include "project/locked_build.h"
 #include "project/newer_version.h"
 #include "twinkle/error.h"
@@ -326,6 +325,28 @@ const ChosenBuild* BuildChooser::choose_bound(const KernelSource& source, const 
     return build;
 }
 
+void BuildChooser::choose_each(const KernelSource& source, const std::vector<std::string>& devices,
+                               const std::string& bound_device, const std::string& where,
+                               bool strict, Decision& decision, const Take& take) {
+    bool any = false;
+    for (const std::string& device : devices) {
+        const ChosenBuild* build = choose_bound(source, device, where, strict);
+        if (build == nullptr) {
+            decision.rejected.push_back({device, "no build of " + source.name + " for it"});
+            continue;
+        }
+        any = true;
+        const bool everywhere = build->kernel.device == "any" && bound_device.empty();
+        take(everywhere ? "any" : device, *build);
+        if (everywhere) {
+            break;
+        }
+    }
+    if (!any) {
+        fail(source, devices, where);
+    }
+}
+
 std::vector<std::string> BuildChooser::without_build(const std::string& device) const {
     std::vector<std::string> names;
     for (const auto& [kernel, missing] : unserved_) {
@@ -361,6 +382,20 @@ void BuildChooser::fail(const KernelSource& source, const std::vector<std::strin
                              std::to_string(newer->version)
                        : "twinkle versions lists them; --target chooses for another "
                          "machine"});
+}
+
+std::string rejections_text(const Decision& decision) {
+    std::vector<std::string> lines;
+    for (const Rejection& rejection : decision.rejected) {
+        lines.push_back(rejection.name + ": " + rejection.because);
+    }
+    return base::join(lines, "; ");
+}
+
+void add_chosen(Decision& decision, const std::string& what, const std::string& device,
+                const std::string& mode) {
+    const std::string text = what + " on " + device + " (" + mode + ")";
+    decision.chosen = decision.chosen ? *decision.chosen + ", " + text : text;
 }
 
 }  // namespace twinkle::project

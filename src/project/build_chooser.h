@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -51,6 +50,12 @@ public:
     // For something that is looked for among the operators of a chosen build: asks once for those
     // that its libraries do not show.
     void learn_all_operators(const ChosenBuild& build);
+    // The same for each of these devices; a build for all of them is taken once, for "any", where
+    // the binding names no device. Rejects a device without a build, and throws where all are.
+    using Take = std::function<void(const std::string& device, const ChosenBuild& build)>;
+    void choose_each(const KernelSource& source, const std::vector<std::string>& devices,
+                     const std::string& bound_device, const std::string& where, bool strict,
+                     Decision& decision, const Take& take);
     // The bound kernels that have no build for this device.
     std::vector<std::string> without_build(const std::string& device) const;
 
@@ -93,5 +98,11 @@ private:
     std::map<std::filesystem::path, Loaded> loaded_;
     std::vector<std::string> warnings_;
 };
+
+// A decision's rejections on one line; what was chosen for a device and mode, beside what was
+// before.
+std::string rejections_text(const Decision& decision);
+void add_chosen(Decision& decision, const std::string& what, const std::string& device,
+                const std::string& mode);
 
 }  // namespace twinkle::project

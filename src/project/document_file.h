@@ -2,7 +2,6 @@
 // TOML and JSON files as one kind of tree.
 
 #include <filesystem>
-#include <string>
 #include <string_view>
 
 #include "base/document.h"

@@ -57,18 +57,18 @@ private:
         if (devices_of(binding)) {
             found = !binding.op.empty()            ? of_operator(binding)
                     : !binding.source_file.empty() ? of_source(binding)
-                                                   : of_kernel(binding, locate(binding));
+                                                   : of_kernel(binding, locator_.locate(binding));
         }
         if (found.empty() && rules_.strict) {
             throw Error(ErrorCode::not_found,
                         {.what = "the " + kind + " " + name + " has no kernel on the target (" +
                                  rules_.target.text() + ")",
                          .where = binding.where,
-                         .why = reasons(),
+                         .why = rejections_text(decision_),
                          .hint = "leave --strict out to go on without it"});
         }
         decision_.because = found.empty()
-                                ? "nothing fits the target: " + reasons()
+                                ? "nothing fits the target: " + rejections_text(decision_)
                                 : "bound in " + file_of_place(binding.where) + decision_.because;
         for (const std::string& doubt : doubts_) {
             decision_.because += "; " + doubt + ", so that the original stays";
@@ -93,25 +93,6 @@ private:
         return !devices_.empty();
     }
 
-    std::string reasons() const {
-        std::vector<std::string> lines;
-        for (const Rejection& rejection : decision_.rejected) {
-            lines.push_back(rejection.name + ": " + rejection.because);
-        }
-        return base::join(lines, "; ");
-    }
-
-    KernelSource locate(const FunctionBinding& binding) {
-        LayerBinding place;
-        place.kernel_name = binding.name;
-        place.repo_id = binding.repo_id;
-        place.pin = binding.pin;
-        place.repo_path = binding.repo_path;
-        place.package_name = binding.package_name;
-        place.where = binding.where;
-        return locator_.locate(place);
-    }
-
     static FunctionCandidate candidate(const FunctionBinding& binding) {
         FunctionCandidate one;
         one.device = binding.device.empty() ? "any" : binding.device;
@@ -121,8 +102,7 @@ private:
     }
 
     void chosen(const std::string& what, const FunctionCandidate& one) {
-        const std::string text = what + " on " + one.device + " (" + one.mode + ")";
-        decision_.chosen = decision_.chosen ? *decision_.chosen + ", " + text : text;
+        add_chosen(decision_, what, one.device, one.mode);
     }
 
     // Whether it can be used without Python, by the judgement that `twinkle inspect` shows; which
@@ -221,29 +201,16 @@ private:
     std::vector<FunctionCandidate> per_device(const FunctionBinding& binding,
                                               const KernelSource& source, const Each& each) {
         std::vector<FunctionCandidate> all;
-        bool any = false;
-        for (const std::string& device : devices_) {
-            const ChosenBuild* build =
-                chooser_.choose_bound(source, device, binding.where, rules_.strict);
-            if (build == nullptr) {
-                decision_.rejected.push_back({device, "no build of " + source.name + " for it"});
-                continue;
-            }
-            const bool everywhere = build->kernel.device == "any" && binding.device.empty();
+        const auto take = [&](const std::string& device, const ChosenBuild& build) {
             FunctionCandidate one = candidate(binding);
-            one.device = everywhere ? "any" : device;
+            one.device = device;
             one.kernel = source.name;
-            any = true;
-            if (each(*build, one)) {
+            if (each(build, one)) {
                 all.push_back(std::move(one));
             }
-            if (everywhere) {
-                break;
-            }
-        }
-        if (!any) {
-            chooser_.fail(source, devices_, binding.where);
-        }
+        };
+        chooser_.choose_each(source, devices_, binding.device, binding.where, rules_.strict,
+                             decision_, take);
         return all;
     }
 
@@ -346,7 +313,7 @@ private:
             }
         }
         if (space == pack_namespace) {
-            return locate(binding);
+            return locator_.locate(binding);
         }
         return std::nullopt;
     }

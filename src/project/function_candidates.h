@@ -2,7 +2,6 @@
 // From the functions and patterns of a manifest to those of a mapping.
 
 #include <string>
-#include <vector>
 
 #include "project/layer_candidates.h"
 

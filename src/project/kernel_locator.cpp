@@ -1,15 +1,14 @@
 #include "project/kernel_locator.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "cache/snapshot.h"
 #include "project/local_kernels.h"
+#include "project/refs.h"
 #include "project/requests.h"
 #include "project/trust.h"
-#include "project/version_specifier.h"
 #include "twinkle/error.h"
 
 namespace fs = std::filesystem;
@@ -18,21 +17,6 @@ namespace twinkle::project {
 namespace {
 
 constexpr const char* pack_name = "twinkle-pack";
-
-// The name of the ref that a pin asks for, among those that the cache knows.
-std::optional<std::string> ref_of(const Pin& pin, const std::vector<cache::CachedRef>& known) {
-    if (pin.version) {
-        return "v" + std::to_string(*pin.version);
-    }
-    if (!pin.specifier.empty()) {
-        std::vector<std::string> names;
-        for (const cache::CachedRef& ref : known) {
-            names.push_back(ref.name);
-        }
-        return newest_admitted(pin.specifier, names);
-    }
-    return pin.revision.empty() ? "main" : pin.revision;
-}
 
 }  // namespace
 
@@ -44,6 +28,15 @@ KernelLocator::KernelLocator(const Manifest& manifest, LocatorOptions options,
       overrides_(local_kernels(machine)) {}
 
 KernelSource KernelLocator::locate(const LayerBinding& binding) {
+    return locate_bound(binding);
+}
+
+KernelSource KernelLocator::locate(const FunctionBinding& binding) {
+    return locate_bound(binding);
+}
+
+template <typename Binding>
+KernelSource KernelLocator::locate_bound(const Binding& binding) {
     if (!binding.repo_id.empty()) {
         return locate_hub(binding.repo_id, pin_of(manifest_, binding), binding.where);
     }
@@ -113,7 +106,8 @@ KernelSource KernelLocator::locate_hub(const std::string& repo_id, Pin pin,
         const auto snapshot = options_.download(repo_id, pin);
         return {name, repo_id, snapshot.commit, snapshot.folder, pin, nullptr};
     }
-    const auto snapshot = find_cached(repo_id, pin);
+    const auto ref = ref_of(pin, cached_refs(cache_, repo_id));
+    const auto snapshot = ref ? cache::find_snapshot(cache_, repo_id, *ref) : std::nullopt;
     if (!snapshot) {
         fail_missing(name, repo_id, where);
     }
@@ -123,24 +117,12 @@ KernelSource KernelLocator::locate_hub(const std::string& repo_id, Pin pin,
     return {name, repo_id, snapshot->commit, snapshot->folder, pin, nullptr};
 }
 
-std::optional<cache::Snapshot> KernelLocator::find_cached(const std::string& repo_id,
-                                                          const Pin& pin) const {
-    const auto ref = ref_of(pin, cache::list_refs(cache_, repo_id));
-    return ref ? cache::find_snapshot(cache_, repo_id, *ref) : std::nullopt;
-}
-
 // What to pin instead, as far as the cache knows: "; its newest known version is 3".
 std::string KernelLocator::newest_known(const std::string& repo_id) const {
-    int newest = -1;
-    for (const cache::CachedRef& ref : cache::list_refs(cache_, repo_id)) {
-        int number = 0;
-        const char* end = ref.name.data() + ref.name.size();
-        if (ref.name.starts_with('v')) {
-            const auto [last, error] = std::from_chars(ref.name.data() + 1, end, number);
-            newest = error == std::errc() && last == end ? std::max(newest, number) : newest;
-        }
-    }
-    return newest < 0 ? "" : "; its newest known version is " + std::to_string(newest);
+    const auto versions = cached_refs(cache_, repo_id).versions();
+    return versions.empty()
+               ? ""
+               : "; its newest known version is " + std::to_string(versions.back().number);
 }
 
 // Whom to trust was decided when it was locked.

@@ -40,6 +40,7 @@ public:
 
     // Throws Error(not_found) where the kernel is not on this machine.
     KernelSource locate(const LayerBinding& binding);
+    KernelSource locate(const FunctionBinding& binding);
     KernelSource locate(const KernelRequest& request);
     // What the build of another kernel depends on; `where` says whose.
     KernelSource locate(const LockedDependency& dependency, const std::string& where);
@@ -49,11 +50,12 @@ public:
     const std::vector<std::string>& warnings() const { return warnings_; }
 
 private:
+    template <typename Binding>
+    KernelSource locate_bound(const Binding& binding);
     KernelSource locate_bundled() const;
     KernelSource locate_local(const std::string& name, const std::filesystem::path& folder,
                               const std::string& where) const;
     KernelSource locate_hub(const std::string& repo_id, Pin pin, const std::string& where);
-    std::optional<cache::Snapshot> find_cached(const std::string& repo_id, const Pin& pin) const;
     std::string newest_known(const std::string& repo_id) const;
     KernelSource locate_locked(const LockedKernel& locked, const std::string& name,
                                const std::string& where) const;

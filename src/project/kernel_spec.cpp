@@ -1,7 +1,6 @@
 #include "project/kernel_spec.h"
 
-#include <charconv>
-
+#include "base/number.h"
 #include "base/text.h"
 #include "twinkle/error.h"
 
@@ -20,10 +19,8 @@ constexpr const char* examples =
 }
 
 std::optional<int> version_number(std::string_view text) {
-    int number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    return whole && number >= 0 && number <= 1'000'000 ? std::optional(number) : std::nullopt;
+    const auto number = base::parse_number<int>(text);
+    return number && *number >= 0 && *number <= 1'000'000 ? number : std::nullopt;
 }
 
 // "0.1.0": a release, not a branch.

@@ -2,12 +2,10 @@
 // A kernel as it is named on the command line: "org/name", "org/name@3", "org/name@>=0.1,<0.3",
 // "org/name@REV"; or a path.
 
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 
-#include "project/manifest.h"
+#include "project/pin.h"
 
 namespace twinkle::project {
 

@@ -1,7 +1,6 @@
 #include "project/kernels_lock.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "base/document.h"

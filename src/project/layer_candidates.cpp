@@ -111,7 +111,7 @@ public:
                         {.what = "the layer \"" + binding.kernel_name +
                                  "\" has no kernel on the target (" + rules_.target.text() + ")",
                          .where = binding.where,
-                         .why = reasons(decision),
+                         .why = rejections_text(decision),
                          .hint = "leave --strict out to go on without it"});
         }
         if (decision.chosen) {
@@ -120,7 +120,7 @@ public:
                 decision.because += "; " + doubt + ", so that the original stays";
             }
         } else {
-            decision.because = "nothing fits the target: " + reasons(decision);
+            decision.because = "nothing fits the target: " + rejections_text(decision);
         }
         mapping_.decisions.push_back(std::move(decision));
         for (MappedLayer& layer : shapes(binding)) {
@@ -129,14 +129,6 @@ public:
     }
 
 private:
-    static std::string reasons(const Decision& decision) {
-        std::vector<std::string> lines;
-        for (const Rejection& rejection : decision.rejected) {
-            lines.push_back(rejection.name + ": " + rejection.because);
-        }
-        return base::join(lines, "; ");
-    }
-
     // The devices of the binding that the target has, inside its range of capabilities.
     std::vector<std::string> wanted_devices(const LayerBinding& binding, Decision& decision) {
         const auto there = rules_.target.devices();
@@ -170,30 +162,16 @@ private:
                                                 Decision& decision) {
         const KernelSource source = locator_.locate(binding);
         std::vector<LayerCandidate> candidates;
-        for (const std::string& device : devices) {
-            const ChosenBuild* build =
-                chooser_.choose_bound(source, device, binding.where, rules_.strict);
-            if (build == nullptr) {
-                decision.rejected.push_back({device, "no build of " + source.name + " for it"});
-                continue;
-            }
-            const LayerSource& layer = find_layer(*build, binding);
-            check_flags(layer, *build, binding, rules_.mode);
-            note_verdict(layer, *build, binding, rules_.strict, doubts_);
-            const bool everywhere = build->kernel.device == "any" && binding.device.empty();
-            candidates.push_back({source.name, layer.name, everywhere ? "any" : device,
-                                  binding.capability, binding.mode, layer.has_backward,
-                                  layer.can_torch_compile});
-            const std::string what = source.name + ": " + layer.name + " on " +
-                                     candidates.back().device + " (" + binding.mode + ")";
-            decision.chosen = decision.chosen ? *decision.chosen + ", " + what : what;
-            if (everywhere) {
-                break;
-            }
-        }
-        if (candidates.empty()) {
-            chooser_.fail(source, devices, binding.where);
-        }
+        const auto take = [&](const std::string& device, const ChosenBuild& build) {
+            const LayerSource& layer = find_layer(build, binding);
+            check_flags(layer, build, binding, rules_.mode);
+            note_verdict(layer, build, binding, rules_.strict, doubts_);
+            candidates.push_back({source.name, layer.name, device, binding.capability, binding.mode,
+                                  layer.has_backward, layer.can_torch_compile});
+            add_chosen(decision, source.name + ": " + layer.name, device, binding.mode);
+        };
+        chooser_.choose_each(source, devices, binding.device, binding.where, rules_.strict,
+                             decision, take);
         return candidates;
     }
 

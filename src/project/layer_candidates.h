@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "project/build_chooser.h"
 #include "project/kernel_locator.h"

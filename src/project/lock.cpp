@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/base64.h"
-#include "base/evp.h"
 #include "base/sha256.h"
 #include "kernel/digest.h"
 #include "twinkle/error.h"
@@ -39,6 +38,11 @@ std::uint64_t LockedVariant::size() const {
         total += file.size;
     }
     return total;
+}
+
+const LockedFile* LockedVariant::find(std::string_view path) const {
+    const auto at = std::ranges::lower_bound(files, path, {}, &LockedFile::path);
+    return at != files.end() && at->path == path ? &*at : nullptr;
 }
 
 const LockedVariant* LockedKernel::find(std::string_view variant) const {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +44,7 @@ struct LockedVariant {
     std::string concat_hash;
 
     std::uint64_t size() const;
+    const LockedFile* find(std::string_view path) const;
     bool operator==(const LockedVariant&) const = default;
 };
 

@@ -1,7 +1,5 @@
 // Local kernels in the lock: the same facts as of a Hub kernel, from the folder itself.
 
-#include <algorithm>
-
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -10,6 +8,7 @@
 #include "kernel/package_files.h"
 #include "kernel/variant.h"
 #include "project/lock.h"
+#include "project/locked_build.h"
 #include "project/requests.h"
 #include "twinkle/error.h"
 
@@ -55,19 +54,9 @@ std::string difference(const LockedKernel& locked, const LockedKernel& found) {
         if (other == nullptr) {
             return variant.name + " is new";
         }
-        for (const LockedFile& file : variant.files) {
-            const auto same = std::find_if(
-                other->files.begin(), other->files.end(),
-                [&](const LockedFile& candidate) { return candidate.path == file.path; });
-            if (same == other->files.end()) {
-                return base::printable(file.path) + " is new";
-            }
-            if (*same != file) {
-                return base::printable(file.path) + " has changed";
-            }
-        }
-        if (other->files.size() != variant.files.size()) {
-            return "files of " + variant.name + " are gone";
+        if (const auto differences = lock_differences(*other, variant.files);
+            !differences.empty()) {
+            return differences.front();
         }
     }
     return found.variants.size() == locked.variants.size() ? "" : "builds of it are gone";

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "cache/content_hash.h"
 #include "cache/tree_file.h"
-#include "kernel/digest.h"
 #include "project/kernels_lock.h"
 #include "twinkle/error.h"
 
@@ -18,21 +17,19 @@ namespace twinkle::project {
 namespace {
 
 // What differs; empty: nothing.
-std::string difference(const LockedFile& locked, const fs::path& folder, const MappedFile* found) {
+std::string difference(const LockedFile& locked, const LockedFile* found) {
     if (found == nullptr) {
         return "is missing";
     }
     if (found->size != locked.size) {
         return "has " + std::to_string(found->size) + " bytes, not " + std::to_string(locked.size);
     }
-    if (!locked.sha256.empty()) {
-        return found->sha256 == locked.sha256
-                   ? ""
-                   : "differs: its SHA-256 is " + found->sha256 + ", not " + locked.sha256;
-    }
-    const std::string git = cache::hash_file_as(folder / locked.path, cache::HashKind::git_sha1);
-    return git == locked.git_sha1 ? ""
-                                  : "differs: its blob id is " + git + ", not " + locked.git_sha1;
+    const auto differs = [](const char* what, const std::string& found, const std::string& wanted) {
+        return found == wanted ? ""
+                               : std::string("differs: its ") + what + found + ", not " + wanted;
+    };
+    return locked.sha256.empty() ? differs("blob id is ", found->git_sha1, locked.git_sha1)
+                                 : differs("SHA-256 is ", found->sha256, locked.sha256);
 }
 
 // The folder's files as the Hub would list them; none where it cannot be told which are in LFS.
@@ -66,26 +63,40 @@ std::optional<std::vector<cache::TreeFile>> tree_of(const std::string& prefix,
 
 }  // namespace
 
+std::vector<std::string> lock_differences(const LockedVariant& locked,
+                                          std::span<const LockedFile> found) {
+    std::map<std::string_view, const LockedFile*> open;
+    for (const LockedFile& file : found) {
+        open[file.path] = &file;
+    }
+    std::vector<std::string> differences;
+    for (const LockedFile& file : locked.files) {
+        const auto there = open.find(file.path);
+        const std::string what = difference(file, there == open.end() ? nullptr : there->second);
+        if (!what.empty()) {
+            differences.push_back(base::printable(file.path) + " " + what);
+        }
+        open.erase(file.path);
+    }
+    for (const auto& [path, file] : open) {
+        differences.push_back(base::printable(path) + " is not in the lock");
+    }
+    return differences;
+}
+
 void check_locked_build(const LockedVariant& locked, const fs::path& folder,
                         std::span<const MappedFile> files, const std::string& name,
                         const std::string& hint) {
-    std::map<std::string, const MappedFile*> found;
+    std::vector<LockedFile> found;
     for (const MappedFile& file : files) {
-        found[file.path] = &file;
+        const LockedFile* known = locked.find(file.path);
+        const bool by_git = known != nullptr && known->sha256.empty();
+        found.push_back(
+            {file.path, file.size,
+             by_git ? cache::hash_file_as(folder / file.path, cache::HashKind::git_sha1) : "",
+             file.sha256});
     }
-    std::vector<std::string> reasons;
-    for (const LockedFile& file : locked.files) {
-        const auto there = found.find(file.path);
-        const std::string what =
-            difference(file, folder, there == found.end() ? nullptr : there->second);
-        if (!what.empty()) {
-            reasons.push_back(base::printable(file.path) + " " + what);
-        }
-        found.erase(file.path);
-    }
-    for (const auto& [path, file] : found) {
-        reasons.push_back(base::printable(path) + " is not in the lock");
-    }
+    const std::vector<std::string> reasons = lock_differences(locked, found);
     if (!reasons.empty()) {
         throw Error(ErrorCode::verification, {.what = "the files of " + base::printable(name) +
                                                       " are not those that were locked",

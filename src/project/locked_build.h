@@ -4,12 +4,18 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cache/layout.h"
 #include "project/lock.h"
 #include "twinkle/mapping.h"
 
 namespace twinkle::project {
+
+// What is not as it was locked, file by file; empty: nothing. Of the files that were found only the
+// hashes count that the lock has of them, SHA-256 before git's.
+std::vector<std::string> lock_differences(const LockedVariant& locked,
+                                          std::span<const LockedFile> found);
 
 // Throws Error(verification) with every file that is not as it was locked. `files` are those of the
 // folder, read and hashed already; only what the lock knows by its git hash alone is read again.

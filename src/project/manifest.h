@@ -24,13 +24,17 @@ struct KernelRequest {
     std::string where;           // file:line:column
 };
 
-// An entry of [layers].
-struct LayerBinding {
-    std::string kernel_name;
-    std::string repo_id;  // a Hub kernel …
+// Where the kernel of a layer or function is.
+struct RepositoryKeys {
+    std::string repo_id;  // of the Hub …
     Pin pin;
     std::filesystem::path repo_path;  // … or a local one; neither: the bundled pack
     std::string package_name;
+};
+
+// An entry of [layers].
+struct LayerBinding : RepositoryKeys {
+    std::string kernel_name;
     std::string layer_name;
     std::string device;  // empty: every one with a build
     std::string mode;    // fallback where nothing is given
@@ -45,20 +49,16 @@ struct LayerBinding {
 };
 
 // An entry of [functions].
-struct FunctionBinding {
+struct FunctionBinding : RepositoryKeys {
     std::string name;
     std::string target_module;
-    std::string func_impl;              // as written; empty: of a kernel …
+    std::string func_impl;              // as written; empty: of a kernel
     std::filesystem::path source_file;  // "fast.py:add": absolute …
     std::string source_function;        // … and "add"
     std::string op;                     // "op:namespace::name": "namespace::name"
-    std::string repo_id;  // … of the Hub, or in a folder; neither: of the bundled pack
-    Pin pin;
-    std::filesystem::path repo_path;
-    std::string package_name;
-    std::string func_name;  // in the kernel's package, or a layer of it
-    std::string device;     // empty: every one
-    std::string mode;       // fallback where nothing is given
+    std::string func_name;              // in the kernel's package, or a layer of it
+    std::string device;                 // empty: every one
+    std::string mode;                   // fallback where nothing is given
     std::string where;
 };
 

@@ -12,9 +12,7 @@ using base::TableReader;
 
 bool is_name(std::string_view text) {
     return !text.empty() && (text.front() < '0' || text.front() > '9') &&
-           text.find_first_not_of(
-               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-               std::string_view::npos;
+           text.find_first_not_of(word_characters) == std::string_view::npos;
 }
 
 bool set_implementation(FunctionBinding& binding, const std::string& text,
@@ -45,11 +43,7 @@ FunctionBinding read_replacement(TableReader& reader, const std::string& name, c
             reader.fail(*impl, std::string(func_impl_forms));
         }
     }
-    RepositoryKeys repository = read_repository(reader, place);
-    binding.repo_id = std::move(repository.repo_id);
-    binding.pin = std::move(repository.pin);
-    binding.repo_path = std::move(repository.repo_path);
-    binding.package_name = std::move(repository.package_name);
+    static_cast<RepositoryKeys&>(binding) = read_repository(reader, place);
     const auto func_name = reader.string("func_name");
     binding.func_name = func_name.value_or(name);
     if (!binding.func_impl.empty() && binding.func_name != name) {
@@ -90,17 +84,7 @@ FunctionBinding read_function(const std::string& name, const Node& value,
 
 std::vector<FunctionBinding> read_functions(const Node& table, const DocumentPlace& place) {
     const TableReader reader(table, place.origin, "the table of functions");
-    std::vector<FunctionBinding> bindings;
-    for (const auto& [name, at, value] : table.members) {
-        if (value.kind == Node::Kind::array) {
-            for (const Node& item : value.items) {
-                bindings.push_back(read_function(name, item, place));
-            }
-        } else {
-            bindings.push_back(read_function(name, value, place));
-        }
-    }
-    return bindings;
+    return read_bindings(table, place, read_function);
 }
 
 std::map<std::string, target::TargetSpec> read_targets(const Node& table,

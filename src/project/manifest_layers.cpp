@@ -1,9 +1,9 @@
 // [layers]: which layer of which kernel stands for which classes of the model.
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "project/attribute_table.h"
 #include "project/manifest_sections.h"
@@ -16,10 +16,8 @@ using base::Node;
 using base::TableReader;
 
 std::optional<int> small_number(std::string_view text) {
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    return whole && value >= 0 && value < 100000 ? std::optional(value) : std::nullopt;
+    const auto value = base::parse_number<int>(text);
+    return value && *value >= 0 && *value < 100000 ? value : std::nullopt;
 }
 
 // "80-90", or "90" for exactly that.
@@ -53,11 +51,7 @@ LayerBinding read_binding(const std::string& kernel_name, const Node& value,
     LayerBinding binding;
     binding.kernel_name = kernel_name;
     binding.where = reader.where(value);
-    RepositoryKeys repository = read_repository(reader, place);
-    binding.repo_id = std::move(repository.repo_id);
-    binding.pin = std::move(repository.pin);
-    binding.repo_path = std::move(repository.repo_path);
-    binding.package_name = std::move(repository.package_name);
+    static_cast<RepositoryKeys&>(binding) = read_repository(reader, place);
     binding.layer_name = reader.string("layer_name").value_or(kernel_name);
     binding.device = read_device(reader);
     binding.mode = read_mode(reader);
@@ -142,16 +136,7 @@ void refuse_unreachable(const std::vector<LayerBinding>& bindings) {
 
 std::vector<LayerBinding> read_layer_bindings(const Node& table, const DocumentPlace& place) {
     const TableReader reader(table, place.origin, "the table of layers");
-    std::vector<LayerBinding> bindings;
-    for (const auto& [name, at, value] : table.members) {
-        if (value.kind == Node::Kind::array) {
-            for (const Node& item : value.items) {
-                bindings.push_back(read_binding(name, item, place));
-            }
-        } else {
-            bindings.push_back(read_binding(name, value, place));
-        }
-    }
+    std::vector<LayerBinding> bindings = read_bindings(table, place, read_binding);
     refuse_unreachable(bindings);
     return bindings;
 }

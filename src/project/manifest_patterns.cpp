@@ -54,17 +54,7 @@ PatternBinding read_pattern(const std::string& name, const Node& value,
 
 std::vector<PatternBinding> read_patterns(const Node& table, const DocumentPlace& place) {
     const TableReader reader(table, place.origin, "the table of patterns");
-    std::vector<PatternBinding> bindings;
-    for (const auto& [name, at, value] : table.members) {
-        if (value.kind == Node::Kind::array) {
-            for (const Node& item : value.items) {
-                bindings.push_back(read_pattern(name, item, place));
-            }
-        } else {
-            bindings.push_back(read_pattern(name, value, place));
-        }
-    }
-    return bindings;
+    return read_bindings(table, place, read_pattern);
 }
 
 }  // namespace twinkle::project

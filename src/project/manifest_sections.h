@@ -43,17 +43,25 @@ std::map<std::string, target::TargetSpec> read_targets(const base::Node& table,
 
 // Keys that more than one table has.
 Pin read_version(base::TableReader& reader, const base::Node& value);
+// Every binding of a table, by name: one table of keys, or a list of them.
+template <typename Binding>
+std::vector<Binding> read_bindings(const base::Node& table, const DocumentPlace& place,
+                                   Binding (*read)(const std::string&, const base::Node&,
+                                                   const DocumentPlace&)) {
+    std::vector<Binding> bindings;
+    for (const auto& [name, at, value] : table.members) {
+        const bool several = value.kind == base::Node::Kind::array;
+        for (const base::Node& item : several ? value.items : std::vector{value}) {
+            bindings.push_back(read(name, item, place));
+        }
+    }
+    return bindings;
+}
 Pin read_pin(base::TableReader& reader);  // version or revision, not both
 std::string read_device(base::TableReader& reader);
 std::string read_mode(base::TableReader& reader);
 
 // The repository of a layer or function: repo_id with its pin, or repo_path with package_name.
-struct RepositoryKeys {
-    std::string repo_id;
-    Pin pin;
-    std::filesystem::path repo_path;
-    std::string package_name;
-};
 RepositoryKeys read_repository(base::TableReader& reader, const DocumentPlace& place);
 
 }  // namespace twinkle::project

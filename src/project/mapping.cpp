@@ -8,6 +8,15 @@ namespace {
 
 using base::Json;
 
+template <typename Item>
+Json list_json(const std::vector<Item>& items, Json (*one)(const Item&)) {
+    Json list = Json::array();
+    for (const Item& item : items) {
+        list.push_back(one(item));
+    }
+    return list;
+}
+
 Json attributes_json(const std::map<std::string, AttributeValue>& attributes) {
     Json object = Json::object();
     for (const auto& [name, value] : attributes) {
@@ -16,15 +25,15 @@ Json attributes_json(const std::map<std::string, AttributeValue>& attributes) {
     return object;
 }
 
+Json operator_json(const MappedOperator& op) {
+    return {{"name", op.name}, {"schema", op.schema}};
+}
+
+Json file_json(const MappedFile& file) {
+    return {{"path", file.path}, {"size", file.size}, {"sha256", file.sha256}};
+}
+
 Json kernel_json(const MappedKernel& kernel) {
-    Json operators = Json::array();
-    for (const MappedOperator& op : kernel.operators) {
-        operators.push_back({{"name", op.name}, {"schema", op.schema}});
-    }
-    Json files = Json::array();
-    for (const MappedFile& file : kernel.files) {
-        files.push_back({{"path", file.path}, {"size", file.size}, {"sha256", file.sha256}});
-    }
     return {{"name", kernel.name},
             {"repo_id", kernel.repo_id},
             {"commit", kernel.commit},
@@ -33,8 +42,8 @@ Json kernel_json(const MappedKernel& kernel) {
             {"path", kernel.path.generic_string()},
             {"op_namespace", kernel.op_namespace},
             {"archs", kernel.archs},
-            {"operators", std::move(operators)},
-            {"files", std::move(files)}};
+            {"operators", list_json(kernel.operators, operator_json)},
+            {"files", list_json(kernel.files, file_json)}};
 }
 
 Json candidate_json(const LayerCandidate& candidate) {
@@ -49,17 +58,13 @@ Json candidate_json(const LayerCandidate& candidate) {
 }
 
 Json layer_json(const MappedLayer& layer) {
-    Json candidates = Json::array();
-    for (const LayerCandidate& candidate : layer.candidates) {
-        candidates.push_back(candidate_json(candidate));
-    }
     Json json = {{"kernel_name", layer.kernel_name},
                  {"classes", layer.classes},
                  {"modules", layer.modules},
                  {"when", attributes_json(layer.when)},
                  {"when_submodule", layer.when_submodule},
                  {"attributes", attributes_json(layer.attributes)},
-                 {"candidates", std::move(candidates)}};
+                 {"candidates", list_json(layer.candidates, candidate_json)}};
     if (layer.preset) {
         json["preset"] = true;
     }
@@ -86,49 +91,32 @@ Json function_candidate_json(const FunctionCandidate& candidate) {
 }
 
 Json function_json(const MappedFunction& function) {
-    Json candidates = Json::array();
-    for (const FunctionCandidate& candidate : function.candidates) {
-        candidates.push_back(function_candidate_json(candidate));
-    }
     return {{"target_module", function.target_module},
             {"func_name", function.func_name},
-            {"candidates", std::move(candidates)}};
+            {"candidates", list_json(function.candidates, function_candidate_json)}};
 }
 
 Json pattern_json(const MappedPattern& pattern) {
-    Json candidates = Json::array();
-    for (const FunctionCandidate& candidate : pattern.candidates) {
-        candidates.push_back(function_candidate_json(candidate));
-    }
     Json json = {{"name", pattern.name},
                  {"source", pattern.source},
                  {"file", pattern.file},
                  {"formulas", pattern.formulas},
-                 {"candidates", std::move(candidates)}};
+                 {"candidates", list_json(pattern.candidates, function_candidate_json)}};
     if (pattern.preset) {
         json["preset"] = true;
     }
     return json;
 }
 
+Json rejection_json(const Rejection& rejection) {
+    return {{"name", rejection.name}, {"because", rejection.because}};
+}
+
 Json decision_json(const Decision& decision) {
-    Json rejected = Json::array();
-    for (const Rejection& rejection : decision.rejected) {
-        rejected.push_back({{"name", rejection.name}, {"because", rejection.because}});
-    }
     return {{"what", decision.what},
             {"chosen", decision.chosen ? Json(*decision.chosen) : Json()},
             {"because", decision.because},
-            {"rejected", std::move(rejected)}};
-}
-
-template <typename Item>
-Json list_json(const std::vector<Item>& items, Json (*one)(const Item&)) {
-    Json list = Json::array();
-    for (const Item& item : items) {
-        list.push_back(one(item));
-    }
-    return list;
+            {"rejected", list_json(decision.rejected, rejection_json)}};
 }
 
 }  // namespace

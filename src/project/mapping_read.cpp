@@ -9,8 +9,8 @@
 #include "base/hex.h"
 #include "project/attribute_table.h"
 #include "project/modes.h"
+#include "project/pin.h"
 #include "target/backend.h"
-#include "twinkle/error.h"
 #include "twinkle/mapping.h"
 
 namespace fs = std::filesystem;
@@ -40,9 +40,7 @@ bool is_inner_path(std::string_view path) {
 
 bool is_identifier(std::string_view text) {
     return !text.empty() &&
-           text.find_first_not_of(
-               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-               std::string_view::npos;
+           text.find_first_not_of(project::word_characters) == std::string_view::npos;
 }
 
 class MappingReader {
@@ -62,22 +60,12 @@ public:
         for (const base::Member& member : target.members) {
             mapping.target.emplace(member.key, reader.as_string(member.value, member.key));
         }
-        for (const Node& item : items(reader, "kernels")) {
-            mapping.kernels.push_back(kernel(item));
-        }
-        for (const Node& item : items(reader, "layers")) {
-            mapping.layers.push_back(layer(item));
-        }
-        for (const Node& item : items(reader, "decisions")) {
-            mapping.decisions.push_back(decision(item));
-        }
-        for (const Node& item : items(reader, "functions")) {
-            mapping.functions.push_back(function(item));
-        }
-        if (const Node* list = reader.find("patterns")) {  // earlier versions write none
-            for (const Node& item : reader.as_array(*list, "patterns").items) {
-                mapping.patterns.push_back(pattern(item));
-            }
+        mapping.kernels = list(reader, "kernels", &MappingReader::kernel);
+        mapping.layers = list(reader, "layers", &MappingReader::layer);
+        mapping.decisions = list(reader, "decisions", &MappingReader::decision);
+        mapping.functions = list(reader, "functions", &MappingReader::function);
+        if (reader.find("patterns") != nullptr) {  // earlier versions write none
+            mapping.patterns = list(reader, "patterns", &MappingReader::pattern);
         }
         reader.finish();
         return mapping;
@@ -86,6 +74,21 @@ public:
 private:
     const std::vector<Node>& items(TableReader& reader, std::string_view key) {
         return reader.as_array(reader.require(key), key).items;
+    }
+
+    template <typename Item>
+    std::vector<Item> list(TableReader& reader, std::string_view key,
+                           Item (MappingReader::*read)(const Node&)) {
+        std::vector<Item> list;
+        for (const Node& item : items(reader, key)) {
+            list.push_back((this->*read)(item));
+        }
+        return list;
+    }
+
+    static bool flag(TableReader& reader, std::string_view key) {
+        reader.require(key);
+        return *reader.boolean(key);
     }
 
     fs::path path(TableReader& reader) {
@@ -191,10 +194,8 @@ private:
         if (project::parse_layer_mode(candidate.mode) != candidate.mode) {
             reader.fail(mode, "no such mode", "modes: " + std::string(project::layer_mode_names));
         }
-        reader.require("has_backward");
-        candidate.has_backward = *reader.boolean("has_backward");
-        reader.require("can_torch_compile");
-        candidate.can_torch_compile = *reader.boolean("can_torch_compile");
+        candidate.has_backward = flag(reader, "has_backward");
+        candidate.can_torch_compile = flag(reader, "can_torch_compile");
     }
 
     template <typename Candidate>
@@ -242,9 +243,7 @@ private:
         MappedFunction function;
         function.target_module = reader.required_string("target_module");
         function.func_name = reader.required_string("func_name");
-        for (const Node& entry : items(reader, "candidates")) {
-            function.candidates.push_back(function_candidate(entry));
-        }
+        function.candidates = list(reader, "candidates", &MappingReader::function_candidate);
         reader.finish();
         return function;
     }
@@ -258,9 +257,7 @@ private:
         layer.when = project::read_attributes(reader, "when");
         layer.when_submodule = project::read_string_lists(reader, "when_submodule");
         layer.attributes = project::read_attributes(reader, "attributes");
-        for (const Node& entry : items(reader, "candidates")) {
-            layer.candidates.push_back(candidate(entry));
-        }
+        layer.candidates = list(reader, "candidates", &MappingReader::candidate);
         layer.preset = reader.boolean("preset").value_or(false);
         reader.finish();
         return layer;
@@ -283,9 +280,7 @@ private:
                 reader.fail(item, "the name of a formula is not an identifier");
             }
         }
-        for (const Node& entry : items(reader, "candidates")) {
-            pattern.candidates.push_back(function_candidate(entry));
-        }
+        pattern.candidates = list(reader, "candidates", &MappingReader::function_candidate);
         pattern.preset = reader.boolean("preset").value_or(false);
         reader.finish();
         return pattern;

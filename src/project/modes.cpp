@@ -24,6 +24,14 @@ std::optional<std::string> parse_layer_mode(std::string_view text) {
     return (mode.empty() ? "inference" : mode) + (compile ? "+compile" : "");
 }
 
+std::optional<std::string> parse_mode(std::string_view text) {
+    return text == "fallback" ? std::nullopt : parse_layer_mode(text);
+}
+
+std::vector<std::string> mode_names() {
+    return {"inference", "training", "inference+compile", "training+compile"};
+}
+
 const char* excluding_flag(std::string_view bound, std::string_view asked, bool has_backward,
                            bool can_torch_compile) {
     const auto wanted = [&](const auto& is) { return is(bound) && (asked.empty() || is(asked)); };

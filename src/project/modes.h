@@ -4,12 +4,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace twinkle::project {
 
 // "inference", "training" ("train"), each with "+compile"; "compile" = "inference+compile";
 // "fallback". None: no such mode.
 std::optional<std::string> parse_layer_mode(std::string_view text);
+
+// The same of a model, which has a mode: none for "fallback". And their names.
+std::optional<std::string> parse_mode(std::string_view text);
+std::vector<std::string> mode_names();
 
 // The flag of a layer or function that excludes a mode which it is bound for. `asked` is what the
 // model is kernelized for; empty: for anything, as a document is read. Null: none does.

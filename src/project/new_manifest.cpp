@@ -1,7 +1,6 @@
 #include "project/new_manifest.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
 #include "base/text.h"

@@ -1,26 +1,17 @@
 #include "project/newer_version.h"
 
-#include <charconv>
-#include <map>
 #include <set>
 
 #include "cache/snapshot.h"
 #include "cache/tree_file.h"
 #include "kernel/metadata.h"
 #include "kernel/versions.h"
-#include "twinkle/error.h"
+#include "project/refs.h"
 
 namespace fs = std::filesystem;
 
 namespace twinkle::project {
 namespace {
-
-std::optional<int> version_of(const std::string& ref) {
-    int number = 0;
-    const auto [end, error] = std::from_chars(ref.data() + 1, ref.data() + ref.size(), number);
-    const bool whole = error == std::errc() && end == ref.data() + ref.size();
-    return ref.size() > 1 && ref[0] == 'v' && whole ? std::optional(number) : std::nullopt;
-}
 
 // The builds of a commit: of its list of files, else of what was fetched of it.
 std::set<std::string> builds_of(const cache::Cache& cache, const std::string& repo_id,
@@ -71,17 +62,14 @@ std::optional<NewerVersion> newer_version_that_fits(const cache::Cache& cache,
                                                     const std::string& repo_id, const Pin& pin,
                                                     const target::Target& target,
                                                     const std::vector<std::string>& devices) {
-    std::map<int, std::string> versions;
-    for (const cache::CachedRef& ref : cache::list_refs(cache, repo_id)) {
-        const auto version = version_of(ref.name);
-        if (version && (!pin.version || *version > *pin.version)) {
-            versions[*version] = ref.commit;
+    const auto versions = cached_refs(cache, repo_id).versions();
+    for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
+        if (pin.version && version->number <= *pin.version) {
+            break;
         }
-    }
-    for (auto entry = versions.rbegin(); entry != versions.rend(); ++entry) {
-        std::string build = build_that_fits(cache, repo_id, entry->second, target, devices);
+        std::string build = build_that_fits(cache, repo_id, version->commit, target, devices);
         if (!build.empty()) {
-            return NewerVersion{entry->first, std::move(build)};
+            return NewerVersion{version->number, std::move(build)};
         }
     }
     return std::nullopt;

@@ -1,7 +1,6 @@
 #include "project/requests.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -84,22 +83,14 @@ std::vector<HubRequest> hub_requests(const Manifest& manifest) {
             collector.add(request.key, request.pin, request.where);
         }
     }
-    for (const LayerBinding& layer : manifest.layers) {
-        if (!layer.repo_id.empty()) {
-            collector.add(layer.repo_id, pin_of(manifest, layer), layer.where);
+    const auto add = [&](const auto& binding) {
+        if (!binding.repo_id.empty()) {
+            collector.add(binding.repo_id, pin_of(manifest, binding), binding.where);
         }
-    }
-    for (const FunctionBinding& function : manifest.functions) {
-        if (!function.repo_id.empty()) {
-            collector.add(function.repo_id, pin_of(manifest, function), function.where);
-        }
-    }
-    for (const PatternBinding& pattern : manifest.patterns) {
-        const FunctionBinding& one = pattern.replacement;
-        if (!one.repo_id.empty()) {
-            collector.add(one.repo_id, pin_of(manifest, one), one.where);
-        }
-    }
+    };
+    std::ranges::for_each(manifest.layers, add);
+    std::ranges::for_each(manifest.functions, add);
+    std::ranges::for_each(manifest.patterns, add, &PatternBinding::replacement);
     return collector.take();
 }
 
@@ -139,11 +130,9 @@ std::vector<KernelRequest> local_requests(const Manifest& manifest) {
             add({local_name(manifest, folder), {}, folder, binding.where});
         }
     };
-    std::for_each(manifest.layers.begin(), manifest.layers.end(), add_named);
-    std::for_each(manifest.functions.begin(), manifest.functions.end(), add_named);
-    for (const PatternBinding& pattern : manifest.patterns) {
-        add_named(pattern.replacement);
-    }
+    std::ranges::for_each(manifest.layers, add_named);
+    std::ranges::for_each(manifest.functions, add_named);
+    std::ranges::for_each(manifest.patterns, add_named, &PatternBinding::replacement);
     std::sort(requests.begin(), requests.end(),
               [](const KernelRequest& a, const KernelRequest& b) { return a.key < b.key; });
     return requests;

@@ -12,7 +12,6 @@
 #include "project/signatures.h"
 #include "target/runtime.h"
 #include "target/target.h"
-#include "twinkle/error.h"
 
 namespace twinkle::project {
 namespace {

@@ -71,10 +71,6 @@ std::string ProtoMessage::bytes(const char* key) {
     return decode(need(key), key);
 }
 
-std::optional<std::string> ProtoMessage::optional_bytes(const char* key) {
-    return find(key) != nullptr ? std::optional(bytes(key)) : std::nullopt;
-}
-
 std::vector<std::string> ProtoMessage::bytes_list(const char* key) {
     std::vector<std::string> list;
     const auto* value = find(key);

@@ -25,7 +25,6 @@ public:
     std::string text(const char* key);
     std::optional<std::string> optional_text(const char* key);
     std::string bytes(const char* key);
-    std::optional<std::string> optional_bytes(const char* key);
     std::vector<std::string> bytes_list(const char* key);  // absent: empty
     std::uint64_t count(const char* key);                  // an int64, not negative; absent: 0
     ProtoMessage message(const char* key);

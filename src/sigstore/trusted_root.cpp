@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 #include "sigstore/proto_json.h"
-#include "sigstore/refusal.h"
 #include "sigstore/trusted_root_data.h"
 
 namespace twinkle::sigstore {

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <thread>
 
 #include "catch.h"
@@ -14,6 +16,30 @@ using namespace twinkle::base;
 using namespace std::chrono_literals;
 
 namespace {
+
+struct ProcessResult {
+    ExitStatus status;
+    bool timed_out = false;
+    std::string out;
+    std::string err;
+};
+
+// Runs to the end and collects at most `output_limit` bytes of each output; the rest is dropped.
+ProcessResult run_process(const ProcessSpec& spec, std::string_view input = {},
+                          std::optional<std::chrono::milliseconds> time_limit = {},
+                          std::size_t output_limit = 16u << 20) {
+    Process process(spec);
+    if (time_limit) {
+        process.set_time_limit(*time_limit);
+    }
+    ProcessResult result;
+    result.status = process.communicate(input, [&](Channel channel, std::string_view text) {
+        auto& output = channel == Channel::out ? result.out : result.err;
+        output.append(text.substr(0, output_limit - std::min(output_limit, output.size())));
+    });
+    result.timed_out = process.timed_out();
+    return result;
+}
 
 ProcessSpec shell(const std::string& script) {
     ProcessSpec spec;

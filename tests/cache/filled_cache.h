@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../base/temp_folder.h"
+#include "base/json.h"
 #include "cache/blob_store.h"
 #include "cache/content_hash.h"
 #include "cache/layout.h"
@@ -33,6 +34,27 @@ inline cache::TreeFile tree_file(const FileOf& file) {
     return tree;
 }
 
+// trees/<commit>.json, as the Python tools write it.
+inline void write_tree(const cache::Cache& cache, const std::string& repo_id,
+                       const std::string& commit, const std::vector<cache::TreeFile>& files) {
+    base::Json entries = base::Json::object();
+    for (const cache::TreeFile& file : files) {
+        base::Json& entry = entries[file.path];
+        entry = {{"size", file.size}, {"blob_id", file.blob_id}};
+        if (file.lfs_sha256) {
+            entry["lfs_sha256"] = *file.lfs_sha256;
+            entry["lfs_size"] = file.size;
+        }
+        if (file.xet_hash) {
+            entry["xet_hash"] = *file.xet_hash;
+        }
+    }
+    const base::Json document = {{"format_version", 1}, {"files", entries}};
+    const auto path = cache.tree_file(repo_id, commit);
+    cache.folder().make_folders(path.parent_path());
+    cache.folder().write_file(path, document.dump(1));
+}
+
 class FilledCache {
 public:
     explicit FilledCache(cache::CacheOptions options = {}) : cache(folder / "hub", options) {}
@@ -47,7 +69,7 @@ public:
             folder.write(blob.lexically_relative(folder.path()), file.text);
             cache::link_into_snapshot(cache, repo_id, commit, tree.back());
         }
-        cache::write_tree(cache, repo_id, commit, tree);
+        write_tree(cache, repo_id, commit, tree);
         cache::write_ref(cache, repo_id, ref, commit);
     }
 

@@ -192,7 +192,7 @@ TEST_CASE("variants asked for twice are added up", "[cache]") {
 TEST_CASE("without anything to keep, nothing of the kernels is left", "[cache]") {
     const FilledCache filled;
     fill(filled);
-    mark_missing(filled.cache, repo, commit_a, "x");
+    filled.folder.write("hub/kernels--org--name/.no_exist/" + commit_a + "/x", "");
     cache::remove(filled.cache, plan_prune(filled.cache, {}));
     CHECK(list(filled.cache).empty());
     CHECK_FALSE(fs::exists(filled.cache.repository(repo)));

@@ -61,11 +61,3 @@ TEST_CASE("a file counts when all its links lead to it", "[cache]") {
     fs::remove(shared);
     CHECK_FALSE(has_file(filled.cache, repo, commit_a, "build/x/a.so"));
 }
-
-TEST_CASE("that a file is not there is remembered", "[cache]") {
-    const FilledCache filled;
-    CHECK_FALSE(is_known_missing(filled.cache, repo, commit_a, "kernel-status.toml"));
-    mark_missing(filled.cache, repo, commit_a, "kernel-status.toml");
-    CHECK(is_known_missing(filled.cache, repo, commit_a, "kernel-status.toml"));
-    CHECK(fs::file_size(filled.cache.missing_file(repo, commit_a, "kernel-status.toml")) == 0);
-}

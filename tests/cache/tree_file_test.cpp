@@ -14,7 +14,7 @@ TEST_CASE("the list of a commit comes back as it was written", "[cache]") {
     std::vector<TreeFile> files = {test::tree_file({"README.md", "text"}),
                                    test::tree_file({"build/x/ü.so", "binary", true})};
     files[1].xet_hash = std::string(64, 'e');
-    write_tree(filled.cache, repo, commit_a, files);
+    test::write_tree(filled.cache, repo, commit_a, files);
     const auto found = read_tree(filled.cache, repo, commit_a);
     REQUIRE(found);
     CHECK(*found == files);

@@ -273,8 +273,11 @@ TEST_CASE("whom the Hub vouches for") {
     Hub hub = fixture.hub();
     const std::vector<std::string> orgs{"user", "good", "other", "plain", "odd"};
     CHECK(hub.are_trusted_publishers(orgs) == std::vector<bool>{false, true, false, false, false});
-    CHECK(error_of([&] { hub.is_trusted_publisher("broken"); })->code() == ErrorCode::unreachable);
-    CHECK(error_of([&] { hub.is_trusted_publisher("../x"); })->code() == ErrorCode::malformed);
+    const auto ask = [&](const char* org) {
+        hub.are_trusted_publishers(std::vector<std::string>{org});
+    };
+    CHECK(error_of([&] { ask("broken"); })->code() == ErrorCode::unreachable);
+    CHECK(error_of([&] { ask("../x"); })->code() == ErrorCode::malformed);
 }
 
 TEST_CASE("repositories that have moved") {
@@ -360,7 +363,7 @@ TEST_CASE("offline, nothing is asked") {
         [&] { hub.commit("org/name"); },
         [&] { hub.tree("org/name", commit_id); },
         [&] { hub.read_file("org/name", commit_id, file); },
-        [&] { hub.is_trusted_publisher("org"); },
+        [&] { hub.are_trusted_publishers(std::vector<std::string>{"org"}); },
         [&] { hub.redirect("org/name"); }};
     for (const auto& call : calls) {
         const auto error = error_of(call);

@@ -40,7 +40,7 @@ def hex_of(value):
 
 
 class Dumper:
-    """The Python side of src/python/dump.h."""
+    """The Python side of dump.h."""
 
     def __init__(self, source):
         self.source = source

@@ -1,5 +1,5 @@
 // Hostile sources: they must give an error or a tree, in time, without a crash.
-#include "python/dump.h"
+#include "dump.h"
 #include "python/parser.h"
 #include "python/walk.h"
 

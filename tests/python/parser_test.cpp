@@ -1,6 +1,6 @@
 #include "python/parser.h"
 
-#include "python/dump.h"
+#include "dump.h"
 
 #include "catch.h"
 

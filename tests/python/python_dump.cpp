@@ -1,6 +1,6 @@
 // Parses the files named on standard input, one per line, and writes one JSON line for each: the
 // size and CRC-32 of its dump, or its syntax error. With --dump FILE: the dump itself.
-#include "python/dump.h"
+#include "dump.h"
 #include "python/parser.h"
 
 #include <array>

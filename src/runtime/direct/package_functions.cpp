@@ -1,5 +1,4 @@
 #include "runtime/direct/package_functions.h"
-#include "runtime/graph/format.h"
 
 #include "runtime/source/compile_report.h"
 #include "runtime/verify/run_error.h"

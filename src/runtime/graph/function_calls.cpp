@@ -5,7 +5,6 @@
 #include "runtime/graph/kernel_method.h"
 #include "runtime/graph/sites.h"
 
-#include <cstdio>
 #include <deque>
 #include <map>
 

@@ -1,7 +1,8 @@
 #include "runtime/graph/stack_frames.h"
 
+#include "base/number.h"
+
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
@@ -19,15 +20,10 @@ std::optional<StackFrame> parse_frame(std::string_view line) {
     if (open == std::string_view::npos || open == 0) {
         return std::nullopt;
     }
-    StackFrame frame;
-    const char* end = line.data() + mark;
-    const auto [stop, error] = std::from_chars(line.data() + open + 1, end, frame.line);
-    if (error != std::errc() || stop != end) {
-        return std::nullopt;
-    }
-    frame.file = line.substr(0, open);
-    frame.function = line.substr(mark + 3);
-    return frame;
+    const auto number = base::parse_number<int>(line.substr(open + 1, mark - open - 1));
+    return number ? std::optional(StackFrame{std::string(line.substr(0, open)), *number,
+                                             std::string(line.substr(mark + 3))})
+                  : std::nullopt;
 }
 
 const std::vector<StackFrame> no_stack;

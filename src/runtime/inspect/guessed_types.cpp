@@ -5,7 +5,6 @@
 #include "runtime/graph/format.h"
 
 #include <algorithm>
-#include <array>
 #include <regex>
 #include <set>
 

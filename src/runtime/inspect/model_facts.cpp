@@ -336,18 +336,6 @@ Json describe_traced_functions(const jit::Module& model) {
     return listed;
 }
 
-std::map<std::string, std::size_t> called_operators(const jit::Module& model) {
-    std::map<std::string, std::size_t> found;
-    for_each_function(model, [&](jit::Function& function, const std::string&) {
-        for_each_node(graph_of(function).block(), [&](const jit::Node* node) {
-            if (!node->kind().is_aten() && !node->kind().is_prim()) {
-                ++found[node->kind().toQualString()];
-            }
-        });
-    });
-    return found;
-}
-
 Json whole_graph(const jit::Module& model, const std::string& name) {
     std::vector<std::string> known;
     const auto answer = [&](const std::string& of, const std::string& example,

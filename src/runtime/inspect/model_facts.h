@@ -22,9 +22,6 @@ base::Json describe_functions(const torch::jit::Module& model);
 // besides the forward of its modules, according to the source ranges of the nodes.
 base::Json describe_traced_functions(const torch::jit::Module& model);
 
-// Operators outside of LibTorch's own two namespaces, with the number of calls in the graphs.
-std::map<std::string, std::size_t> called_operators(const torch::jit::Module& model);
-
 // The graphs of one class, instance or function, whole: {"of", "example", "methods": [{"name",
 // "text"}]}. Throws Error(not_found) with the nearest name.
 base::Json whole_graph(const torch::jit::Module& model, const std::string& name);

@@ -1,16 +1,15 @@
 #include "runtime/model/inputs.h"
-#include "runtime/graph/format.h"
 #include "runtime/model/valid_archive.h"
 #include "runtime/model/zip_directory.h"
 
 #include "base/file.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "twinkle/error.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 
-#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -51,12 +50,11 @@ at::ScalarType dtype_named(const std::string& text, const std::string& name) {
 
 template <typename Number>
 Number number(const std::string& text, const std::string& digits) {
-    Number value{};
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size()) {
+    const auto value = base::parse_number<Number>(digits);
+    if (!value) {
         malformed(text, base::printable(digits) + " is no number");
     }
-    return value;
+    return *value;
 }
 
 std::vector<std::int64_t> shape_of(const std::string& text, const std::string& list) {

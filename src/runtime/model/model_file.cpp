@@ -1,5 +1,4 @@
 #include "runtime/model/model_file.h"
-#include "runtime/graph/format.h"
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/model/other_file.h"
 #include "runtime/model/program_function.h"

@@ -6,7 +6,6 @@
 
 #include <torch/custom_class.h>
 
-#include <cstdint>
 #include <random>
 
 namespace twinkle::runtime {

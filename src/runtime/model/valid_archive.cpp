@@ -11,7 +11,6 @@
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <tuple>
 #include <utility>

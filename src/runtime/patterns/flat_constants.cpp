@@ -1,7 +1,5 @@
 #include "runtime/patterns/flat_constants.h"
 
-#include <algorithm>
-
 namespace twinkle::runtime {
 
 namespace {

@@ -1,5 +1,4 @@
 #include "runtime/proof/region_proof.h"
-#include "runtime/graph/format.h"
 #include "runtime/proof/binding.h"
 
 #include "runtime/verify/double_reference.h"

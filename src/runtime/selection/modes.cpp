@@ -7,8 +7,7 @@
 namespace twinkle::runtime {
 
 std::string normalized_mode(std::string_view mode) {
-    const auto known = project::parse_layer_mode(mode);
-    if (known && *known != "fallback") {
+    if (const auto known = project::parse_mode(mode)) {
         return *known;
     }
     throw Error(ErrorCode::malformed,

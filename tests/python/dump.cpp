@@ -1,4 +1,4 @@
-#include "python/dump.h"
+#include "dump.h"
 
 #include "python/fields.h"
 #include "python/unicode.h"
