@@ -35,7 +35,7 @@ project::AskOperators operators_by_loading(Console& console) {
         one.kernels.push_back(kernel);
         protocol::Request request;
         request.command = "kernel-operators";
-        request.map = base::parse_json(one.to_json(), "mapping");
+        request.map = one.to_json();
         try {
             const Json result = run_worker(find_worker(console), request, console);
             return read_operators(list_of(result, "operators"));

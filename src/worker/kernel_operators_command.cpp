@@ -1,12 +1,13 @@
 #include "runtime/trial/kernel_trial.h"
 #include "twinkle/error.h"
 #include "worker/commands.h"
+#include "worker/mapping_of.h"
 #include "worker/unconfined.h"
 
 namespace twinkle::worker {
 
 base::Json kernel_operators_command(const Request& request, const Channel& channel) {
-    const Mapping mapping = Mapping::parse(request.map.dump(), "/", "mapping");
+    const Mapping mapping = mapping_of(request);
     if (mapping.kernels.size() != 1) {
         throw Error(ErrorCode::malformed,
                     {.what = "the request asks for the operators of no kernel, or of several",
