@@ -130,6 +130,21 @@ TEST_CASE("operators of the bundled kernels") {
     CHECK(get_loaded_kernels().size() == loaded);
 }
 
+TEST_CASE("an operator that no string of its library shows") {
+    const tests::Folder folder;
+    const fs::path build = folder.path() / "build" / "torch-universal";
+    tests::package(build, tests::adds("Add", "1"));
+    tests::write_file(build / "metadata.json",
+                      R"({"id": "_split_1", "name": "split", "version": 1, "license": "MIT",
+                          "python-depends": [], "backend": {"type": "cpu"}})");
+    fs::copy_file(SPLIT_OPERATOR, build / "_split_1.so");
+    const Kernel kernel = get_local_kernel(folder.path());
+    CHECK(kernel.build().operators.empty());
+    CHECK(kernel.operators() == std::vector<std::string>{"split_copy"});
+    const at::Tensor x = torch::randn({3, 4});
+    CHECK(torch::equal(kernel.op("split_copy")(x), x));
+}
+
 TEST_CASE("whether there is a kernel: a folder of LOCAL_KERNELS is one") {
     const tests::Folder folder;
     tests::package(folder.path() / "mine", tests::adds("Norm", "7"));

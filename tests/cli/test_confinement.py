@@ -210,6 +210,16 @@ def test_an_initializer_that_is_inspected_reaches_nothing(twinkle, attack):
     assert attack.untouched()
 
 
+def test_an_initializer_that_resolve_asks_reaches_nothing(twinkle, attack):
+    """Its package calls an operator that the library does not show."""
+    kernel(twinkle, attack, "tells", "not_shown")
+    done = twinkle("resolve", "--json", env=attack.env)
+    assert done.code == 0, done.err
+    [decision] = [one for one in done.json["decisions"] if one["what"].startswith("operators of")]
+    assert decision["chosen"] is None and NOTHING in decision["because"]
+    assert attack.untouched()
+
+
 def test_an_operator_that_is_verified_reaches_nothing(twinkle, small, attack):
     kernel(twinkle, attack, "quiet", "escape")
     done = twinkle("kernelize", small[0], "--inputs", small[1], "--verify", "-o", "fast.pt", "--json", env=attack.env)
