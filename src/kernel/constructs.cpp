@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace twinkle::kernel {
 namespace {
@@ -32,7 +33,45 @@ bool has_counterpart(NodeKind kind) {
     }
 }
 
-// Evaluating it twice costs little and has no effect.
+const std::vector<Comprehension>* generators_of(const Node& node) {
+    if (const auto* list = as<ListComp>(node)) {
+        return &list->generators;
+    }
+    if (const auto* generator = as<GeneratorExp>(node)) {
+        return &generator->generators;
+    }
+    const auto* mapping = as<DictComp>(node);
+    return mapping ? &mapping->generators : nullptr;
+}
+
+std::optional<std::string> refused_expression(const Node& node) {
+    if (const auto* constant = as<Constant>(node)) {
+        if (std::holds_alternative<Bytes>(constant->value) ||
+            std::holds_alternative<Imaginary>(constant->value) ||
+            std::holds_alternative<BigInteger>(constant->value)) {
+            return "a constant that TorchScript does not have (bytes, complex or a huge integer)";
+        }
+    } else if (const auto* compare = as<Compare>(node)) {
+        for (std::size_t i = 0; i + 1 < compare->comparators.size(); ++i) {
+            if (!is_simple(*compare->comparators[i])) {
+                return "a chained comparison of something that would be computed twice";
+            }
+        }
+    } else if (const auto* loops = generators_of(node)) {
+        if (loops->size() != 1 || !loops->front().ifs.empty() || loops->front().is_async) {
+            return "a comprehension with a condition or several loops";
+        }
+    } else if (const auto* dict = as<Dict>(node)) {
+        if (std::any_of(dict->keys.begin(), dict->keys.end(),
+                        [](const ExprPtr& key) { return key == nullptr; })) {
+            return "a ** entry in a dictionary";
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
 bool is_simple(const Expr& expr) {
     if (const auto* attribute = as<Attribute>(expr)) {
         return is_simple(*attribute->value);
@@ -53,48 +92,13 @@ bool is_simple(const Expr& expr) {
     return as<Name>(expr) != nullptr || as<Constant>(expr) != nullptr;
 }
 
-std::optional<std::string> refused_expression(const Node& node) {
-    if (const auto* constant = as<Constant>(node)) {
-        if (std::holds_alternative<Bytes>(constant->value) ||
-            std::holds_alternative<Imaginary>(constant->value) ||
-            std::holds_alternative<BigInteger>(constant->value)) {
-            return "a constant that TorchScript does not have (bytes, complex or a huge integer)";
-        }
-    } else if (const auto* compare = as<Compare>(node)) {
-        for (std::size_t i = 0; i + 1 < compare->comparators.size(); ++i) {
-            if (!is_simple(*compare->comparators[i])) {
-                return "a chained comparison of something that would be computed twice";
-            }
-        }
-    } else if (const auto* list = as<ListComp>(node)) {
-        const auto& loops = list->generators;
-        if (loops.size() != 1 || !loops[0].ifs.empty() || loops[0].is_async) {
-            return "a comprehension with a condition or several loops";
-        }
-    } else if (const auto* generator = as<GeneratorExp>(node)) {
-        const auto& loops = generator->generators;
-        if (loops.size() != 1 || !loops[0].ifs.empty() || loops[0].is_async) {
-            return "a comprehension with a condition or several loops";
-        }
-    } else if (const auto* mapping = as<DictComp>(node)) {
-        const auto& loops = mapping->generators;
-        if (loops.size() != 1 || !loops[0].ifs.empty() || loops[0].is_async) {
-            return "a comprehension with a condition or several loops";
-        }
-    } else if (const auto* dict = as<Dict>(node)) {
-        if (std::any_of(dict->keys.begin(), dict->keys.end(),
-                        [](const ExprPtr& key) { return key == nullptr; })) {
-            return "a ** entry in a dictionary";
-        }
-    }
-    return std::nullopt;
+std::string no_counterpart(const Node& node) {
+    return std::string(kind_name(node.kind)) + " has no counterpart in TorchScript";
 }
-
-}  // namespace
 
 std::optional<std::string> refused_construct(const Node& node) {
     if (!has_counterpart(node.kind)) {
-        return std::string(kind_name(node.kind)) + " has no counterpart in TorchScript";
+        return no_counterpart(node);
     }
     if (const auto* loop = as<While>(node); loop && !loop->orelse.empty()) {
         return "while … else";
@@ -118,6 +122,18 @@ std::optional<std::string> refused_parameters(const Arguments& arguments, std::s
         return "*args or **kwargs in the parameters of " + std::string(name);
     }
     return std::nullopt;
+}
+
+Context context_of(std::string_view manager) {
+    static const std::map<std::string_view, Context> known = {
+        {"torch.no_grad", Context::no_grad},
+        {"torch.enable_grad", Context::enable_grad},
+        {"torch.profiler.record_function", Context::none},
+        {"torch.autograd.profiler.record_function", Context::none},
+        {"torch.cuda.nvtx.range", Context::none},
+        {"contextlib.nullcontext", Context::none}};
+    const auto found = known.find(manager);
+    return found == known.end() ? Context::unknown : found->second;
 }
 
 bool is_percent_format(const Node& node) {

@@ -1,7 +1,6 @@
 #pragma once
-// The Python that has no counterpart in TorchScript, in one place. It says the same as the lowering
-// that meets it when a layer is compiled (src/runtime/source): what is refused there is refused
-// here, so that it can be told without LibTorch.
+// The Python that has no counterpart in TorchScript: what the lowering of layers refuses
+// (src/runtime/source), and what is told of a kernel without LibTorch.
 
 #include <optional>
 #include <string>
@@ -18,6 +17,16 @@ std::optional<std::string> refused_construct(const python::Node& node);
 // "*args or **kwargs in the parameters of f".
 std::optional<std::string> refused_parameters(const python::Arguments& arguments,
                                               std::string_view name);
+
+// "Match has no counterpart in TorchScript".
+std::string no_counterpart(const python::Node& node);
+
+// Whether evaluating it twice costs little and has no effect: names, x.shape[0], x.dim().
+bool is_simple(const python::Expr& expr);
+
+// What a context manager of a `with`, by its full name, means to a compiled function.
+enum class Context { unknown, none, no_grad, enable_grad };
+Context context_of(std::string_view manager);
 
 // "%d of %s" % …: TorchScript prints numbers in another way, which matters but in a message.
 bool is_percent_format(const python::Node& node);

@@ -16,11 +16,6 @@ namespace {
 constexpr std::size_t kMaxFiles = 4096;
 constexpr std::size_t kMaxPackageBytes = 64u << 20;
 
-const PackageModule* layers_module(PackageModules& modules) {
-    const auto* file = modules.module("layers.py");
-    return file ? file : modules.module("layers/__init__.py");
-}
-
 }  // namespace
 
 std::string Problem::message() const {
@@ -58,7 +53,7 @@ PackageSources read_package(const std::filesystem::path& package_dir) {
 LayerList read_layers(const PackageSources& package) {
     LayerList out;
     PackageModules modules(package);
-    if (const auto* module = layers_module(modules)) {
+    if (const auto* module = modules.module("layers")) {
         LayerReader reader(modules);
         for (const auto& name : modules.public_names(*module)) {
             const auto found = modules.find(*module, name);
@@ -122,7 +117,7 @@ FunctionSource read_function(PackageModules& modules, const std::string& name,
 FunctionList read_functions(const PackageSources& package) {
     FunctionList out;
     PackageModules modules(package);
-    if (const auto* module = modules.module("__init__.py")) {
+    if (const auto* module = modules.module("")) {
         for (const auto& name : modules.public_names(*module)) {
             const auto found = modules.find(*module, name);
             if (const auto* node = found ? python::as<python::FunctionDef>(found->node) : nullptr) {
@@ -139,7 +134,7 @@ NamedSource read_named(const PackageSources& package, const std::string& file,
                        const std::string& name) {
     NamedSource out;
     PackageModules modules(package);
-    if (const auto* module = modules.module(file)) {
+    if (const auto* module = modules.module_in(file)) {
         LayerReader reader(modules);
         const auto found = modules.find(*module, name);
         if (const auto* node = found ? python::as<python::FunctionDef>(found->node) : nullptr) {

@@ -1,38 +1,16 @@
 #pragma once
-// The modules of a Python package, parsed on demand, and what the names in them stand for. Imports
-// are followed within the package only; nothing is run.
+// What the names in a package stand for, as far as that is told without compiling anything. Imports
+// are followed within the package only.
 
-#include "kernel/layers.h"
-#include "python/syntax_tree.h"
+#include "kernel/package.h"
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace twinkle::kernel {
-
-// What binds a name at the top of a module.
-struct Binding {
-    const python::Stmt* definition = nullptr;  // a ClassDef or FunctionDef
-    const python::Expr* value = nullptr;       // of `name = value`
-    std::string external;                      // the dotted name of something outside
-    std::string module_file;                   // imported from this file of the package
-    std::string symbol;                        // its name there
-    std::string submodule_file;  // the module that symbol names if module_file does not bind it
-};
-
-struct PackageModule {
-    std::string file;
-    std::string_view source;
-    std::unique_ptr<python::Module> tree;
-    std::map<std::string, Binding> bindings;
-    std::vector<std::string> star_imports;  // files of modules imported with *
-    // The modules that star imports lead to, each once; found when first asked for.
-    mutable std::optional<std::vector<const PackageModule*>> star_modules;
-};
 
 // The module that a build writes, as an external name: `_ops` and what is in it, where the package
 // is read without it. "<ops>.ops.norm" is the operator norm.
@@ -44,13 +22,9 @@ struct Definition {
     const python::Stmt* node = nullptr;
 };
 
-class PackageModules {
+class PackageModules : public Package {
 public:
-    // `package` must outlive this.
-    explicit PackageModules(const PackageSources& package) : package_(package) {}
-
-    // Null if there is no such file, or it is no Python (then problems() says why).
-    const PackageModule* module(const std::string& file);
+    using Package::Package;
 
     // The names that a module offers to importers, its star imports included.
     std::vector<std::string> public_names(const PackageModule& module);
@@ -65,8 +39,6 @@ public:
     // The operators' namespace that `_ops.py` names: "_activation_1a2b"; empty without one.
     std::string own_namespace();
 
-    const std::vector<Problem>& problems() const { return problems_; }
-
 private:
     struct Target {
         Definition definition;
@@ -75,17 +47,11 @@ private:
     };
     Target resolve(const PackageModule& module, const std::string& name, int depth);
     Target resolve(const PackageModule& module, const python::Expr& expression, int depth);
+    Target imported(const PackageModule& module, const OwnName& name, int depth);
     const std::vector<const PackageModule*>& star_modules(const PackageModule& module);
 
-    void bind(PackageModule& module, const python::Block& block, bool weak);
-    void bind_one(PackageModule& module, std::string name, Binding binding, bool weak);
-    void bind_import(PackageModule& module, const python::Import& node, bool weak);
-    void bind_import_from(PackageModule& module, const python::ImportFrom& node, bool weak);
-    std::optional<std::string> file_of(const std::string& from, int level, std::string_view name);
-
-    const PackageSources& package_;
-    std::map<std::string, std::unique_ptr<PackageModule>> modules_;
-    std::vector<Problem> problems_;
+    // What star imports lead to, each module once; found when first asked for.
+    std::map<const PackageModule*, std::vector<const PackageModule*>> star_modules_;
 };
 
 }  // namespace twinkle::kernel

@@ -193,20 +193,12 @@ private:
         }
     }
 
-    // Those that src/runtime/source/package_names.cpp has a meaning for.
     void with(const With& node, bool certain) {
-        static constexpr std::array<std::string_view, 6> known{
-            "torch.no_grad",
-            "torch.enable_grad",
-            "torch.profiler.record_function",
-            "torch.autograd.profiler.record_function",
-            "torch.cuda.nvtx.range",
-            "contextlib.nullcontext"};
         for (const WithItem& item : node.items) {
             const auto* call = as<Call>(item.context_expr);
             const std::string name =
                 call ? modules_.external_name(*frame_.module, *call->func) : std::string();
-            if (item.optional_vars || std::find(known.begin(), known.end(), name) == known.end()) {
+            if (item.optional_vars || context_of(name) == Context::unknown) {
                 add(node, ReasonKind::construct,
                     "With has no counterpart in TorchScript, except with torch.no_grad() and "
                     "enable_grad()",
@@ -381,8 +373,7 @@ private:
             use_external(expression, external, certain);
             return;
         }
-        const auto& bindings = frame_.module->bindings;
-        if (!bindings.contains(root->id) && is_refused_builtin(root->id)) {
+        if (!frame_.module->likely.contains(root->id) && is_refused_builtin(root->id)) {
             add(expression, ReasonKind::dynamic,
                 "the built-in " + root->id + " has no counterpart in TorchScript", certain);
         }

@@ -161,6 +161,23 @@ TEST_CASE("layers are followed through the modules of the package") {
     CHECK(list.find("Nothing") == nullptr);
 }
 
+TEST_CASE("names stand for what Python takes them for") {
+    const std::string layer = "class L(nn.Module):\n    def forward(self, x):\n        return x\n";
+    const std::string imports = "import torch\nfrom torch import nn\n";
+    // A package comes before a module of its name.
+    CHECK(names(read_layers({{"layers.py", imports + "class A(nn.Module):\n    pass\n"},
+                             {"layers/__init__.py", imports + layer}})) ==
+          std::vector<std::string>{"L"});
+    // a, b = c, d and a: int = 1 bind names, too.
+    const std::string bound =
+        "import torch\nModule, size = torch.nn.Module, 4\nBase: type = Module\n";
+    CHECK(only_layer(bound + "class L(Base):\n    def forward(self, x):\n        return x\n")
+              .problems.empty());
+    // Above the package there is nothing.
+    CHECK(messages(read_layers({{"layers.py", "from ..other import A\n"}}).problems) ==
+          Messages{"layers.py:1: imports from a module that the package does not have: ..other"});
+}
+
 TEST_CASE("what cannot be read is reported, the rest is read") {
     const auto list = read_layers({{"layers.py",
                                     "from .broken import A\nfrom .missing import B\nfrom ._ops "

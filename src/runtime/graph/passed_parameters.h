@@ -3,12 +3,11 @@
 // under two names) becomes an extra input of a traced method: the caller reads it, whatever it
 // calls it. What callers pass is found by following the model's own calls.
 
-#include <torch/script.h>
+#include "runtime/graph/model_calls.h"
 
+#include <cstddef>
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace twinkle::runtime {
 
@@ -19,15 +18,13 @@ using PassedInputs = std::map<std::size_t, std::string>;
 class PassedParameters {
 public:
     // Follows the calls of every method of the root.
-    explicit PassedParameters(const torch::jit::Module& root);
+    explicit PassedParameters(const torch::jit::Module& root) : calls_(root) {}
 
     // By input (self is 0) of a method of this instance.
     PassedInputs of(const torch::jit::Module& instance, const std::string& method) const;
 
 private:
-    using Method = std::pair<const void*, std::string>;  // the instance's object and the method
-    // For each input what every call passes; undefined where calls differ or pass no parameter.
-    std::map<Method, std::vector<at::Tensor>> passed_;
+    ModelCalls calls_;
 };
 
 }  // namespace twinkle::runtime

@@ -109,9 +109,8 @@ void check_decorators(const MethodSource& method) {
         const auto* name = py::as<py::Name>(*named);
         const std::string last = attribute ? attribute->attr : name ? name->id : "";
         if (std::find(harmless.begin(), harmless.end(), last) == harmless.end()) {
-            method.module->file->refuse(
-                *method.def,
-                "the decorator " + (last.empty() ? "" : last + " ") + "of " + method.def->name);
+            refuse(*method.module, *method.def,
+                   "the decorator " + (last.empty() ? "" : last + " ") + "of " + method.def->name);
         }
     }
 }

@@ -18,6 +18,10 @@ struct MethodSource {
     const python::FunctionDef* def = nullptr;
 };
 
+[[noreturn]] inline void refuse(const MethodSource& at, const std::string& why) {
+    refuse(*at.module, *at.def, why);
+}
+
 // Whether the class is one, by itself or through a base class of the package.
 bool is_autograd_function(KernelPackage& package, const ClassSource& type);
 

@@ -19,10 +19,6 @@ std::string class_identifier(std::string text) {
     return text.empty() ? "package" : text;
 }
 
-[[noreturn]] void refuse(const MethodSource& at, const std::string& why) {
-    at.module->file->refuse(*at.def, why);
-}
-
 }  // namespace
 
 FunctionCompiler::FunctionCompiler(Compilation& compilation, const ClassSource& source,
@@ -107,8 +103,8 @@ jit::ResolverPtr FunctionCompiler::scope_of(const MethodSource& method) const {
 MethodSource FunctionCompiler::required_method(const std::string& name) {
     const MethodSource found = find_method(compilation_.package(), source_, name);
     if (found.def == nullptr) {
-        source_.module->file->refuse(
-            *source_.type, "the autograd.Function " + source_.type->name + " has no " + name);
+        refuse(*source_.module, *source_.type,
+               "the autograd.Function " + source_.type->name + " has no " + name);
     }
     return found;
 }

@@ -2,7 +2,6 @@
 
 #include "runtime/autograd/autograd_apply.h"
 
-#include <functional>
 #include <map>
 #include <set>
 

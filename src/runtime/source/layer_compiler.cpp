@@ -1,5 +1,4 @@
 #include "runtime/source/layer_compiler.h"
-#include "runtime/graph/format.h"
 
 #include "runtime/source/compile_report.h"
 
@@ -62,17 +61,15 @@ LayerDefinition find_layer(KernelPackage& package, const std::string& layer) {
         throw CannotCompile("layers.py: there is no layer " + layer);
     }
     if (!(*type)->decorator_list.empty()) {
-        definition.module->file->refuse(
-            *(*type)->decorator_list.front(),
-            "a decorator of the layer " + layer + " that may change what it computes");
+        refuse(*definition.module, *(*type)->decorator_list.front(),
+               "a decorator of the layer " + layer + " that may change what it computes");
     }
     const auto found = find_forward(package, *definition.module, **type, 0);
     if (found.forward == nullptr) {
-        definition.module->file->refuse(**type,
-                                        "the layer " + layer + " has no forward of its own");
+        refuse(*definition.module, **type, "the layer " + layer + " has no forward of its own");
     }
     if (found.forward->args.posonlyargs.empty() && found.forward->args.args.empty()) {
-        found.module->file->refuse(*found.forward, "forward has no parameter self");
+        refuse(*found.module, *found.forward, "forward has no parameter self");
     }
     return {found.module, *type, found.forward};
 }
@@ -204,7 +201,8 @@ tl::expected<jit::Function*, std::string> compile_layer(
             parameters.push_back({argument.name, compilation.name_of(argument.type)});
         }
         std::vector<jit::Param> passed;
-        const auto range = definition.module->file->range(*definition.forward);
+        const auto range =
+            compilation.package().file(*definition.module).range(*definition.forward);
         for (const LayerArgument& argument : signature.passed) {
             host.passed[argument.name] = parameters.size() + passed.size();
             passed.push_back(

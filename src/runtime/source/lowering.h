@@ -3,6 +3,7 @@
 // them. LibTorch's parser is not used: it refuses much (f-strings, decorators, keyword markers)
 // that its compiler takes. What has no counterpart is refused with file, line and construct.
 
+#include "kernel/constructs.h"
 #include "python/syntax_tree.h"
 
 #include <torch/csrc/jit/frontend/tree_views.h>
@@ -11,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -32,6 +32,7 @@ public:
 
     torch::jit::SourceRange range(const python::Node& node) const;
     [[noreturn]] void refuse(const python::Node& node, const std::string& construct) const;
+    void check(const python::Node& node) const;  // refuses what kernel/constructs.h says
     const std::string& path() const { return path_; }
     const std::shared_ptr<torch::jit::Source>& source() const { return source_; }
 
@@ -69,8 +70,7 @@ struct NameScope {
     std::function<std::string(const python::Expr&)> annotation;
     std::function<std::string(const python::Expr&)> optional_annotation;  // the same, or None
     // What a context manager of a `with` stands for.
-    enum class Context { unknown, none, no_grad, enable_grad };
-    std::function<Context(const python::Expr&)> context;
+    std::function<kernel::Context(const python::Expr&)> context;
     // "functools.partial": what a name that comes from elsewhere is called there.
     std::function<std::string(const python::Expr&)> external;
     bool no_grad = false;  // the whole body (a decorator)

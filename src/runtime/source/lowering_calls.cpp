@@ -1,7 +1,5 @@
 #include "runtime/source/lowering_expressions.h"
 
-#include "kernel/constructs.h"
-
 #include <utility>
 
 namespace twinkle::runtime {

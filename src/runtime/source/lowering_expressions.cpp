@@ -1,7 +1,6 @@
 #include "runtime/source/lowering_expressions.h"
 #include "runtime/graph/format.h"
 
-#include "kernel/constructs.h"
 #include "python/walk.h"
 
 #include <algorithm>
@@ -21,6 +20,12 @@ jit::SourceRange SourceFile::range(const py::Node& node) const {
 
 void SourceFile::refuse(const py::Node& node, const std::string& construct) const {
     throw CannotCompile(fmt::format("{}:{}: {}", path_, node.span.line, construct));
+}
+
+void SourceFile::check(const py::Node& node) const {
+    if (const auto why = kernel::refused_construct(node)) {
+        refuse(node, *why);
+    }
 }
 
 jit::Expr type_reference(const std::string& name) {
@@ -134,27 +139,6 @@ bool can_repeat(const py::Expr& expr) {
     return !binds && nodes <= largest;
 }
 
-// Evaluating it twice costs little and has no effect: names, x.shape[0], x.dim().
-bool is_simple(const py::Expr& expr) {
-    if (const auto* attribute = py::as<py::Attribute>(expr)) {
-        return is_simple(*attribute->value);
-    }
-    if (const auto* subscript = py::as<py::Subscript>(expr)) {
-        return is_simple(*subscript->value) && is_simple(*subscript->slice);
-    }
-    if (const auto* unary = py::as<py::UnaryOp>(expr)) {
-        return is_simple(*unary->operand);
-    }
-    if (const auto* call = py::as<py::Call>(expr)) {
-        const auto* method = py::as<py::Attribute>(call->func);
-        return method != nullptr && !method->attr.ends_with('_') && is_simple(*method->value) &&
-               call->keywords.empty() &&
-               std::all_of(call->args.begin(), call->args.end(),
-                           [](const py::ExprPtr& argument) { return is_simple(*argument); });
-    }
-    return py::as<py::Name>(expr) != nullptr || py::as<py::Constant>(expr) != nullptr;
-}
-
 }  // namespace
 
 jit::Expr Expressions::lower(const py::Expr& expr) {
@@ -162,9 +146,11 @@ jit::Expr Expressions::lower(const py::Expr& expr) {
     if (const auto keyword = default_of_keyword(scope_, expr)) {
         return *keyword == nullptr ? keyword_tree(jit::TK_NONE, range) : lower(**keyword);
     }
+    file_.check(expr);
     switch (expr.kind) {
         case py::NodeKind::Name: return name(*py::as<py::Name>(expr), range);
-        case py::NodeKind::Constant: return constant(*py::as<py::Constant>(expr), range);
+        case py::NodeKind::Constant:
+            return lower_constant_value(range, py::as<py::Constant>(expr)->value);
         case py::NodeKind::Attribute: {
             const auto& node = *py::as<py::Attribute>(expr);
             return jit::Select::create(range, lower(*node.value),
@@ -200,7 +186,11 @@ jit::Expr Expressions::lower(const py::Expr& expr) {
             }
             return jit::Starred::create(range, lower(*node.value));
         }
-        case py::NodeKind::Dict: return dictionary(*py::as<py::Dict>(expr), range);
+        case py::NodeKind::Dict: {
+            const auto& node = *py::as<py::Dict>(expr);
+            return jit::DictLiteral::create(range, list(node.keys, range),
+                                            list(node.values, range));
+        }
         case py::NodeKind::Subscript: return subscript(*py::as<py::Subscript>(expr), range);
         case py::NodeKind::JoinedStr: return joined_string(*py::as<py::JoinedStr>(expr), range);
         case py::NodeKind::ListComp: {
@@ -213,15 +203,12 @@ jit::Expr Expressions::lower(const py::Expr& expr) {
         }
         case py::NodeKind::DictComp: {
             const auto& node = *py::as<py::DictComp>(expr);
-            check_comprehension(node.generators, expr);
             const jit::Expr over = lower(*node.generators[0].iter);
             const OwnNames own(scope_, *node.generators[0].target);
             return jit::DictComp::create(range, lower(*node.key), lower(*node.value),
                                          lower(*node.generators[0].target), over);
         }
-        default:
-            file_.refuse(
-                expr, std::string(py::kind_name(expr.kind)) + " has no counterpart in TorchScript");
+        default: file_.refuse(expr, kernel::no_counterpart(expr));
     }
 }
 
@@ -237,24 +224,6 @@ jit::List<jit::Expr> Expressions::list(const std::vector<py::ExprPtr>& nodes, co
         lowered.push_back(lower(*node));
     }
     return jit::List<jit::Expr>::create(range, lowered);
-}
-
-jit::Expr Expressions::constant(const py::Constant& node, const Range& range) {
-    const bool known = !std::holds_alternative<py::BigInteger>(node.value) &&
-                       !std::holds_alternative<py::Imaginary>(node.value) &&
-                       !std::holds_alternative<py::Bytes>(node.value);
-    if (!known) {
-        file_.refuse(
-            node, "a constant that TorchScript does not have (bytes, complex or a huge integer)");
-    }
-    return lower_constant_value(range, node.value);
-}
-
-void Expressions::check_comprehension(const std::vector<py::Comprehension>& generators,
-                                      const py::Node& node) {
-    if (generators.size() != 1 || !generators[0].ifs.empty() || generators[0].is_async) {
-        file_.refuse(node, "a comprehension with a condition or several loops");
-    }
 }
 
 // Operands whose truth is known while compiling are left out, so that those behind them are
@@ -368,7 +337,7 @@ std::optional<jit::Expr> Expressions::among_none(py::CompareOperator op, const p
     const auto* list = py::as<py::List>(candidates);
     const auto* tuple = py::as<py::Tuple>(candidates);
     const bool in = op == py::CompareOperator::In || op == py::CompareOperator::NotIn;
-    if (!in || (list == nullptr && tuple == nullptr) || !is_simple(value)) {
+    if (!in || (list == nullptr && tuple == nullptr) || !kernel::is_simple(value)) {
         return std::nullopt;
     }
     std::vector<jit::Expr> others;
@@ -405,9 +374,6 @@ jit::Expr Expressions::compare(const py::Compare& node, const Range& range) {
     const py::Expr* left = node.left.get();
     for (std::size_t i = 0; i < node.ops.size(); ++i) {
         const py::Expr& right = *node.comparators[i];
-        if (i + 1 < node.ops.size() && !is_simple(right)) {
-            file_.refuse(right, "a chained comparison of something that would be computed twice");
-        }
         auto special = among_none(node.ops[i], *left, right, range);
         if (!special) {
             special = equal(node.ops[i], *left, right, range);
@@ -447,22 +413,9 @@ jit::Expr Expressions::subscript(const py::Subscript& node, const Range& range) 
                                   jit::List<jit::Expr>::create(file_.range(*node.slice), elements));
 }
 
-jit::Expr Expressions::dictionary(const py::Dict& node, const Range& range) {
-    std::vector<jit::Expr> keys;
-    for (const py::ExprPtr& key : node.keys) {
-        if (!key) {
-            file_.refuse(node, "a ** entry in a dictionary");
-        }
-        keys.push_back(lower(*key));
-    }
-    return jit::DictLiteral::create(range, jit::List<jit::Expr>::create(range, keys),
-                                    list(node.values, range));
-}
-
 jit::Expr Expressions::comprehension(const py::Expr& elt,
                                      const std::vector<py::Comprehension>& generators,
                                      const Range& range) {
-    check_comprehension(generators, elt);
     const jit::Expr over = lower(*generators[0].iter);
     const OwnNames own(scope_, *generators[0].target);
     return jit::ListComp::create(range, lower(elt), lower(*generators[0].target), over);
@@ -479,7 +432,7 @@ std::optional<jit::Expr> Expressions::written_out(const py::Expr& comprehension,
     }
     const auto& loops = list ? list->generators : generator->generators;
     const py::Expr& element = list ? *list->elt : *generator->elt;
-    check_comprehension(loops, comprehension);
+    file_.check(comprehension);
     const auto* variable = py::as<py::Name>(loops[0].target);
     const auto* tuple = py::as<py::Tuple>(loops[0].iter);
     const auto* values = py::as<py::List>(loops[0].iter);

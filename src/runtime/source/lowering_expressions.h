@@ -36,7 +36,6 @@ private:
     torch::jit::Expr formatted(const python::FormattedValue& value);
     torch::jit::Expr rest(const Range& range);
     bool is_empty_rest(const python::Starred* star) const;
-    torch::jit::Expr constant(const python::Constant& node, const Range& range);
     torch::jit::Expr compare(const python::Compare& node, const Range& range);
     std::optional<torch::jit::Expr> among_none(python::CompareOperator op,
                                                const python::Expr& value,
@@ -48,12 +47,9 @@ private:
     torch::jit::Expr joined_string(const python::JoinedStr& node, const Range& range);
     torch::jit::Expr subscript(const python::Subscript& node, const Range& range);
     torch::jit::Expr subscript_element(const python::Expr& node);
-    torch::jit::Expr dictionary(const python::Dict& node, const Range& range);
     torch::jit::Expr comprehension(const python::Expr& elt,
                                    const std::vector<python::Comprehension>& generators,
                                    const Range& range);
-    void check_comprehension(const std::vector<python::Comprehension>& generators,
-                             const python::Node& node);
     torch::jit::Maybe<torch::jit::Expr> maybe(const python::ExprPtr& node, const Range& range);
     torch::jit::List<torch::jit::Expr> list(const std::vector<python::ExprPtr>& nodes,
                                             const Range& range);

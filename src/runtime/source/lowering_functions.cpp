@@ -119,8 +119,7 @@ void check_function(const SourceFile& file, const py::FunctionDef& function) {
         py::walk(*statement, [&](const py::Node& node) {
             if (py::as<py::Yield>(node) || py::as<py::YieldFrom>(node) ||
                 py::as<py::Global>(node) || py::as<py::Nonlocal>(node)) {
-                file.refuse(node, std::string(py::kind_name(node.kind)) +
-                                      " has no counterpart in TorchScript");
+                file.check(node);
             }
             return node.kind != py::NodeKind::FunctionDef && node.kind != py::NodeKind::Lambda &&
                    node.kind != py::NodeKind::ClassDef;

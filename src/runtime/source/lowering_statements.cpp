@@ -102,6 +102,7 @@ void Statements::forget(const py::Node& statement) {
 }
 
 bool Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
+    file_.check(statement);
     const Range range = file_.range(statement);
     if (statement.kind == py::NodeKind::For || statement.kind == py::NodeKind::While) {
         forget(statement);
@@ -136,9 +137,6 @@ bool Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
         case py::NodeKind::If: return condition(*py::as<py::If>(statement), out);
         case py::NodeKind::While: {
             const auto& node = *py::as<py::While>(statement);
-            if (!node.orelse.empty()) {
-                file_.refuse(node, "while … else");
-            }
             out.push_back(
                 jit::While::create(range, lower_test(scope_, *node.test), block(node.body)));
             return false;
@@ -148,7 +146,7 @@ bool Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
             return false;
         case py::NodeKind::With: return with(*py::as<py::With>(statement), out);
         case py::NodeKind::Raise:
-            out.push_back(raise(*py::as<py::Raise>(statement), range));
+            out.push_back(jit::Raise::create(range, message(*py::as<py::Raise>(statement)->exc)));
             return true;
         case py::NodeKind::Assert: {
             const auto& node = *py::as<py::Assert>(statement);
@@ -173,9 +171,7 @@ bool Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
             out.push_back(jit::Delete::create(range, jit::List<jit::Expr>::create(range, targets)));
             return false;
         }
-        default:
-            file_.refuse(statement, std::string(py::kind_name(statement.kind)) +
-                                        " has no counterpart in TorchScript");
+        default: file_.refuse(statement, kernel::no_counterpart(statement));
     }
 }
 
@@ -201,7 +197,7 @@ jit::Stmt Statements::with_grad(bool enabled, const Range& range,
 }
 
 bool Statements::with(const py::With& node, std::vector<jit::Stmt>& out) {
-    using Context = NameScope::Context;
+    using kernel::Context;
     const Range range = file_.range(node);
     std::vector<Context> contexts;
     for (const py::WithItem& item : node.items) {
@@ -352,9 +348,6 @@ jit::Stmt Statements::augmented(const py::AugAssign& node, const Range& range) {
         case py::Operator::MatMult:
         case py::Operator::FloorDiv: {
             const auto* name = py::as<py::Name>(node.target);
-            if (name == nullptr) {
-                file_.refuse(node, "an augmented @= or //= of something that is no name");
-            }
             // LibTorch has no such assignment; numbers and texts are values, and @= makes a tensor.
             const int binary = node.op == py::Operator::MatMult ? int('@') : int(jit::TK_FLOOR_DIV);
             const jit::Expr before = jit::Var::create(range, jit::Ident::create(range, name->id));
@@ -369,9 +362,6 @@ jit::Stmt Statements::augmented(const py::AugAssign& node, const Range& range) {
 }
 
 jit::Stmt Statements::for_loop(const py::For& node, const Range& range) {
-    if (!node.orelse.empty()) {
-        file_.refuse(node, "for … else");
-    }
     std::vector<jit::Expr> targets;
     if (const auto* tuple = py::as<py::Tuple>(node.target)) {
         for (const py::ExprPtr& target : tuple->elts) {
@@ -383,13 +373,6 @@ jit::Stmt Statements::for_loop(const py::For& node, const Range& range) {
     return jit::For::create(range, jit::List<jit::Expr>::create(range, targets),
                             jit::List<jit::Expr>::create(range, {expression(*node.iter)}),
                             block(node.body));
-}
-
-jit::Stmt Statements::raise(const py::Raise& node, const Range& range) {
-    if (!node.exc) {
-        file_.refuse(node, "a raise without an exception");
-    }
-    return jit::Raise::create(range, message(*node.exc));
 }
 
 jit::Stmt Statements::assignment(const py::Node& at, const std::string& name,

@@ -41,7 +41,6 @@ private:
                                   const Range& range, const std::string& type);
     torch::jit::Stmt augmented(const python::AugAssign& node, const Range& range);
     torch::jit::Stmt for_loop(const python::For& node, const Range& range);
-    torch::jit::Stmt raise(const python::Raise& node, const Range& range);
 
     const SourceFile& file_;
     FunctionScope& scope_;

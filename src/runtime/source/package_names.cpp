@@ -1,6 +1,5 @@
 // What is told from names alone, without types: annotations, decorators, context managers.
 
-#include "runtime/graph/format.h"
 #include "runtime/source/package_values.h"
 
 #include <algorithm>
@@ -164,16 +163,11 @@ NameScope Compilation::names_in(const PackageModule& module, const Bindings& loc
         return external_name(module, local, expr);
     };
     names.context = [this, &module, &local](const py::Expr& manager) {
-        using Context = NameScope::Context;
         const auto* call = py::as<py::Call>(manager);
         const std::string name = call ? external_name(module, local, *call->func) : "";
-        static const std::set<std::string> nothing = {
-            "torch.profiler.record_function", "torch.autograd.profiler.record_function",
-            "torch.cuda.nvtx.range", "contextlib.nullcontext"};
-        return name == "torch.no_grad" && call->args.empty() ? Context::no_grad
-               : name == "torch.enable_grad"                 ? Context::enable_grad
-               : nothing.contains(name)                      ? Context::none
-                                                             : Context::unknown;
+        const auto context = kernel::context_of(name);
+        return context == kernel::Context::no_grad && !call->args.empty() ? kernel::Context::unknown
+                                                                          : context;
     };
     return names;
 }
@@ -187,12 +181,12 @@ jit::Def Compilation::lower(const PackageModule& module, const Bindings& local,
     for (const py::ExprPtr& decorator : def.decorator_list) {
         const std::string known = external_name(module, {}, *decorator_name(decorator));
         if (known.starts_with("triton.")) {
-            module.file->refuse(def, "the Triton kernel " + def.name);
+            refuse(module, def, "the Triton kernel " + def.name);
         }
         if (!any_decorator && !changes_nothing(known)) {
-            module.file->refuse(*decorator, "a decorator of " + def.name +
-                                                " that may change what it computes" +
-                                                (known.empty() ? "" : ": " + known));
+            refuse(module, *decorator,
+                   "a decorator of " + def.name + " that may change what it computes" +
+                       (known.empty() ? "" : ": " + known));
         }
         names.no_grad = names.no_grad || known == "torch.no_grad";
     }
@@ -204,7 +198,7 @@ jit::Def Compilation::lower(const PackageModule& module, const Bindings& local,
             parameter.is_passed = true;
         }
     }
-    return lower_function(*module.file, def, name, marked, names);
+    return lower_function(package_->file(module), def, name, marked, names);
 }
 
 }  // namespace twinkle::runtime

@@ -109,11 +109,11 @@ Value Compilation::partial(const PackageModule& module, const std::string& name,
     }
     const auto value = [&](const py::Expr& one) {
         if (py::as<py::Starred>(one) != nullptr) {
-            module.file->refuse(one, "a starred argument of functools.partial");
+            refuse(module, one, "a starred argument of functools.partial");
         }
         Value result = value_of_expression(module, name, one, loc, depth + 1);
         if (result == nullptr) {
-            module.file->refuse(one, "an argument of functools.partial that has no meaning");
+            refuse(module, one, "an argument of functools.partial that has no meaning");
         }
         return result;
     };
@@ -123,7 +123,7 @@ Value Compilation::partial(const PackageModule& module, const std::string& name,
     }
     for (const py::Keyword& keyword : call.keywords) {
         if (keyword.arg.empty()) {
-            module.file->refuse(keyword, "a ** argument");
+            refuse(module, keyword, "a ** argument");
         }
         bound.push_back({keyword.arg, value(*keyword.value)});
     }
@@ -155,15 +155,15 @@ Value Compilation::forwarding_object(const PackageModule& module, const std::str
         !(*type)->keywords.empty() || !(*type)->decorator_list.empty() ||
         only_statement(getattr) == nullptr || !forwards(*getattr, target) ||
         method_named(**type, "__getattribute__") != nullptr) {
-        found.module->file->refuse(
-            *getattr, "the __getattr__ of " + (*type)->name + " does more than ask another object");
+        refuse(*found.module, *getattr,
+               "the __getattr__ of " + (*type)->name + " does more than ask another object");
     }
     if (call.args.size() != 1 || !call.keywords.empty()) {
-        module.file->refuse(call, "makes an object of the Python class " + (*type)->name);
+        refuse(module, call, "makes an object of the Python class " + (*type)->name);
     }
     Value to = value_of_expression(module, name, *call.args.front(), loc, depth + 1);
     if (to == nullptr) {
-        module.file->refuse(call, "makes an object of the Python class " + (*type)->name);
+        refuse(module, call, "makes an object of the Python class " + (*type)->name);
     }
     return std::make_shared<ForwardingValue>(std::move(to), **type, target);
 }

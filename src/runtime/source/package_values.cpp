@@ -166,7 +166,7 @@ Value Compilation::value_of_expression(const PackageModule& module, const std::s
                                        int depth) {
     constexpr int deepest = 16;
     if (depth >= deepest) {
-        module.file->refuse(expr, "a module constant that leads back to itself");
+        refuse(module, expr, "a module constant that leads back to itself");
     }
     if (const auto* constant = py::as<py::Constant>(expr)) {
         return literal_value(*constant);
@@ -195,7 +195,7 @@ Value Compilation::value_of_expression(const PackageModule& module, const std::s
         }
     }
     jit::Function* computed = define(module, module.name + ":" + name, expr, name, {}, [&] {
-        return lower_constant(*module.file, expr, identifier(name), names_in(module, {}));
+        return lower_constant(package_->file(module), expr, identifier(name), names_in(module, {}));
     });
     return computed_constant(computed);
 }
@@ -204,9 +204,10 @@ Value Compilation::value_of_expression(const PackageModule& module, const std::s
 Value Compilation::dependency(const PackageModule& module, const py::Call& call) {
     const std::string called = external_name(module, {}, *call.func);
     if (called == "kernels.get_kernel" || called == "kernels.get_local_kernel") {
-        module.file->refuse(call, called +
-                                      ": a kernel that is fetched while it is used; declare it"
-                                      " in kernel-depends and use get_kernel_dep");
+        refuse(module, call,
+               called +
+                   ": a kernel that is fetched while it is used; declare it"
+                   " in kernel-depends and use get_kernel_dep");
     }
     if (called != "kernels.get_kernel_dep" && called != "kernels.deps.get_kernel_dep") {
         return nullptr;
@@ -216,7 +217,7 @@ Value Compilation::dependency(const PackageModule& module, const py::Call& call)
                                                            : nullptr;
     const auto* repo = py::as<py::Constant>(argument);
     if (repo == nullptr || repo->string() == nullptr) {
-        module.file->refuse(call, "get_kernel_dep of something that is no literal name");
+        refuse(module, call, "get_kernel_dep of something that is no literal name");
     }
     const std::string& name = *repo->string();
     auto known = compiled_dependencies_[name];
@@ -224,15 +225,16 @@ Value Compilation::dependency(const PackageModule& module, const py::Call& call)
         compiled_dependencies_.erase(name);
         const auto package = dependencies_ ? dependencies_(name) : nullptr;
         if (package == nullptr) {
-            module.file->refuse(call, "get_kernel_dep(\"" + name +
-                                          "\"): the mapping has no such kernel for this device");
+            refuse(
+                module, call,
+                "get_kernel_dep(\"" + name + "\"): the mapping has no such kernel for this device");
         }
         known = part(package);
         compiled_dependencies_[name] = known;
     }
     const PackageModule* root = known->package().module("");
     if (root == nullptr) {
-        module.file->refuse(call, "get_kernel_dep(\"" + name + "\"): it has no __init__.py");
+        refuse(module, call, "get_kernel_dep(\"" + name + "\"): it has no __init__.py");
     }
     return own_module_value(known, *root);
 }
@@ -281,11 +283,11 @@ Compilation::InProgress Compilation::enter(const PackageModule& module, const py
                                            const std::string& key, const std::string& name) {
     const std::string unique = fmt::format("{}:{}", static_cast<const void*>(this), key);
     if (budget_->in_progress.contains(unique)) {
-        module.file->refuse(at, name + " is called recursively");
+        refuse(module, at, name + " is called recursively");
     }
     if (budget_->in_progress.size() >= max_nested_functions ||
         budget_->height + at.height > max_height) {
-        module.file->refuse(at, "the calls that lead to " + name + " nest too deeply");
+        refuse(module, at, "the calls that lead to " + name + " nest too deeply");
     }
     return {budget_, unique, at.height};
 }
@@ -293,9 +295,10 @@ Compilation::InProgress Compilation::enter(const PackageModule& module, const py
 void Compilation::charge(const PackageModule& module, const py::Node& at, const std::string& name) {
     budget_->nodes += size_of(at);
     if (++budget_->functions > max_functions || budget_->nodes > max_nodes) {
-        module.file->refuse(at, "the layer is too large: with " + name + " it is more than " +
-                                    std::to_string(max_functions) + " functions or " +
-                                    std::to_string(max_nodes) + " nodes of syntax");
+        refuse(module, at,
+               "the layer is too large: with " + name + " it is more than " +
+                   std::to_string(max_functions) + " functions or " + std::to_string(max_nodes) +
+                   " nodes of syntax");
     }
 }
 

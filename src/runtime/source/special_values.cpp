@@ -5,8 +5,6 @@
 #include "runtime/source/own_values.h"
 #include "runtime/source/python_values.h"
 
-#include <array>
-
 namespace twinkle::runtime {
 
 namespace jit = torch::jit;
