@@ -85,9 +85,10 @@ _twinkle() {
         tree:--lockfile) _twinkle_files -f "$cur"; return ;;
         outdated:--target) _twinkle_files -f "$cur"; return ;;
         outdated:--lockfile) _twinkle_files -f "$cur"; return ;;
+        tune:-o | tune:--output) _twinkle_files -f "$cur"; return ;;
     esac
     case $command in
-        "") mapfile -t COMPREPLY < <(compgen -W "init add remove lock fetch verify verify-blob resolve kernelize run bench inspect check versions info tree outdated cache env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
+        "") mapfile -t COMPREPLY < <(compgen -W "init add remove lock fetch verify verify-blob resolve kernelize run bench inspect check versions info tree outdated cache tune env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
         init)
             if [[ $cur == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "--force -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
@@ -212,6 +213,13 @@ _twinkle() {
                 mapfile -t COMPREPLY < <(compgen -W "--dry-run -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 mapfile -t COMPREPLY < <(compgen -W "dir list verify prune clean" -- "$cur")
+            fi
+            ;;
+        tune)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "-o --output -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                mapfile -t COMPREPLY < <(compgen -W "show export import merge clear" -- "$cur")
             fi
             ;;
         env)

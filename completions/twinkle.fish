@@ -27,6 +27,7 @@ complete -c twinkle -n __fish_use_subcommand -a info -d 'Show what a kernel is: 
 complete -c twinkle -n __fish_use_subcommand -a tree -d 'Show the kernels of a project and what they depend on'
 complete -c twinkle -n __fish_use_subcommand -a outdated -d 'Show which locked kernels have moved on, and whether the targets could follow'
 complete -c twinkle -n __fish_use_subcommand -a cache -d 'Look after the cache of kernels'
+complete -c twinkle -n __fish_use_subcommand -a tune -d 'Look after what was measured of kernels and their configurations'
 complete -c twinkle -n __fish_use_subcommand -a env -d 'Show the facts of this machine that decisions depend on'
 complete -c twinkle -n __fish_use_subcommand -a completions -d 'Print the completion script of a shell'
 
@@ -144,6 +145,10 @@ complete -c twinkle -n '__fish_seen_subcommand_from outdated' -l lockfile -r -F 
 complete -c twinkle -n '__fish_seen_subcommand_from cache' -l dry-run -d 'Only show what verify, prune or clean would do'
 complete -c twinkle -n '__fish_seen_subcommand_from cache' -x -a 'dir list verify prune clean'
 complete -c twinkle -n '__fish_seen_subcommand_from cache' -x -a '(__fish_complete_directories)'
+
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -s o -l output -r -F -d 'merge: the file to write'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -x -a 'show export import merge clear'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -F
 
 
 complete -c twinkle -n '__fish_seen_subcommand_from completions' -x -a 'bash zsh fish'

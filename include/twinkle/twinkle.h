@@ -1,5 +1,5 @@
 #pragma once
-// Everything of libtwinkle in one header.
+// Everything of libtwinkle in one header, but for operations with configurations (tuning.h).
 #include "twinkle/error.h"
 #include "twinkle/graphed_model.h"
 #include "twinkle/kernel.h"

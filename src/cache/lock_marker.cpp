@@ -2,23 +2,22 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <optional>
 
 #include "base/file.h"
 #include "base/number.h"
+#include "base/host_name.h"
+#include "base/stale_file.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
 #include "cache/cache_error.h"
-#include "cache/random_name.h"
 #include "twinkle/error.h"
 
 namespace fs = std::filesystem;
@@ -31,25 +30,6 @@ constexpr std::uint64_t largest_marker = 1024;
 constexpr time_t nameless_is_stale = 10;
 // A process on another machine cannot be checked. Our processes renew their markers.
 constexpr time_t foreign_is_stale = 15 * 60;
-constexpr ino_t first_pid_namespace = 0xEFFFFFFC;
-
-// The host name in the format of Python's filelock. Processes of two containers of one host are
-// told apart by their PID namespace.
-std::string host_name() {
-    std::array<char, 256> name{};
-    ::gethostname(name.data(), name.size() - 1);
-    std::string host;
-    for (const char* c = name.data(); *c != '\0'; ++c) {
-        const auto byte = static_cast<unsigned char>(*c);
-        host += byte > 0x20 && byte < 0x7f && byte != '?' ? std::string(1, *c)
-                                                          : fmt::format("?{:02x}", byte);
-    }
-    struct stat info{};
-    if (::stat("/proc/self/ns/pid", &info) == 0 && info.st_ino != first_pid_namespace) {
-        host += fmt::format("?pidns-{:x}", info.st_ino);
-    }
-    return host.empty() ? "?" : host;
-}
 
 struct Holder {
     pid_t process = 0;
@@ -80,32 +60,18 @@ bool is_stale(const std::string& text, const struct stat& info) {
     if (!holder) {
         return age > nameless_is_stale;
     }
-    if (holder->host == host_name()) {
-        return ::kill(holder->process, 0) != 0 && errno == ESRCH;
+    if (holder->host == base::host_name()) {
+        return base::is_gone(holder->process);
     }
     return age > foreign_is_stale;
 }
 
-// Two processes that find the same stale marker must not both believe that they removed it, and the
-// second must not remove the new marker of the first. So the marker is moved aside, checked again,
-// and put back if it was another one.
 void break_stale(const base::Folder& folder, const fs::path& path) {
     struct stat judged{};
     const auto text = read_marker(folder, path);
-    if (!text || folder.lstat(path, judged) != 0 || !is_stale(*text, judged)) {
-        return;
+    if (text && folder.lstat(path, judged) == 0 && is_stale(*text, judged)) {
+        base::unlink_same(folder, path, judged);
     }
-    const fs::path aside = path.string() + "." + random_hex8();
-    if (folder.rename(path, aside) != 0) {
-        return;
-    }
-    struct stat taken{};
-    if (folder.lstat(aside, taken) == 0 && taken.st_ino != judged.st_ino &&
-        folder.link(aside, path) != 0 && errno != EEXIST) {
-        folder.rename(aside, path);
-        return;
-    }
-    folder.unlink(aside);
 }
 
 }  // namespace
@@ -115,7 +81,7 @@ bool create_marker(const Cache& cache, const fs::path& path) {
     for (int attempt = 0; attempt < 3; ++attempt) {
         const base::UniqueFd fd = folder.open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
         if (fd) {
-            const std::string text = fmt::format("{}\n{}\n", ::getpid(), host_name());
+            const std::string text = fmt::format("{}\n{}\n", ::getpid(), base::host_name());
             if (const int error = base::write_all(fd.get(), text); error != 0) {
                 folder.unlink(path);
                 throw_cache_error(cache, path, error);
@@ -138,7 +104,7 @@ bool create_marker(const Cache& cache, const fs::path& path) {
 void remove_own_marker(const base::Folder& folder, const fs::path& path) {
     const auto text = read_marker(folder, path);
     const auto holder = text ? holder_of(*text) : std::nullopt;
-    if (holder && holder->process == ::getpid() && holder->host == host_name()) {
+    if (holder && holder->process == ::getpid() && holder->host == base::host_name()) {
         folder.unlink(path);
     }
 }
@@ -151,7 +117,7 @@ std::string marker_holder(const base::Folder& folder, const fs::path& path) {
     }
     const std::string process = "process " + std::to_string(holder->process);
     const std::string host = holder->host.substr(0, holder->host.find('?'));
-    return holder->host == host_name() ? process : process + " on " + base::printable(host);
+    return holder->host == base::host_name() ? process : process + " on " + base::printable(host);
 }
 
 // /proc/locks: "1: FLOCK  ADVISORY  WRITE 4711 fe:00:123456 0 EOF"

@@ -92,6 +92,7 @@ Command outdated_command();
 Command add_command();
 Command remove_command();
 Command cache_command();
+Command tune_command();
 Command env_command();
 Command versions_command();
 Command verify_blob_command();

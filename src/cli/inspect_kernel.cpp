@@ -278,6 +278,73 @@ void print_operators(const kernel::Inspection& inspection, Printer& printer) {
     }
 }
 
+Json tunable_json(const tuning::Tunable& tunable) {
+    Json arguments = Json::object();
+    for (const auto& argument : tunable.arguments) {
+        arguments[base::printable(argument.name)] = argument.values;
+    }
+    Json defaults = Json::array();
+    for (const auto& rule : tunable.defaults) {
+        defaults.push_back(rule.cfg);
+    }
+    return {{"arguments", arguments},
+            {"constraints", tunable.constraints.size()},
+            {"defaults", defaults}};
+}
+
+Json tuning_json(const operations::KernelView& view) {
+    Json list = Json::array();
+    for (const auto& tuned :
+         view.tuning ? view.tuning->operators : std::vector<tuning::OperatorTuning>()) {
+        Json properties = Json::object();
+        for (const auto& [name, bucketing] : tuned.properties) {
+            properties[name] = bucketing.text();
+        }
+        list.push_back({{"operator", base::printable(tuned.name)},
+                        {"properties", properties},
+                        {"forward", tuned.forward ? tunable_json(*tuned.forward) : Json()},
+                        {"backward", tuned.backward ? tunable_json(*tuned.backward) : Json()}});
+    }
+    return list;
+}
+
+// "threads 128 256 512; rows_per_block 1 2"
+std::string arguments_text(const tuning::Tunable& tunable) {
+    std::vector<std::string> all;
+    for (const auto& argument : tunable.arguments) {
+        std::string text = argument.name;
+        for (const Json& value : argument.values) {
+            text += " " + (value.is_string() ? value.get<std::string>() : base::json_line(value));
+        }
+        all.push_back(std::move(text));
+    }
+    return base::join(all, "; ");
+}
+
+void print_tuning(const operations::KernelView& view, Printer& printer) {
+    base::Table table({{"tunable", Align::left, Fit::wrap},
+                       {"direction"},
+                       {"arguments", Align::left, Fit::wrap},
+                       {"by", Align::left, Fit::wrap}});
+    for (const auto& tuned :
+         view.tuning ? view.tuning->operators : std::vector<tuning::OperatorTuning>()) {
+        std::vector<std::string> properties;
+        for (const auto& [name, bucketing] : tuned.properties) {
+            properties.push_back(name + " (" + bucketing.text() + ")");
+        }
+        for (const auto& [direction, tunable] :
+             {std::pair("forward", &tuned.forward), std::pair("backward", &tuned.backward)}) {
+            if (*tunable) {
+                table.add({{tuned.name},
+                           {direction},
+                           {arguments_text(**tunable)},
+                           {base::join(properties, ", ")}});
+            }
+        }
+    }
+    printer.table("Tuning", table);
+}
+
 void print_library_facts(const std::string& path, const binary::Library& library,
                          Printer& printer) {
     printer.heading(base::printable(path));
@@ -385,6 +452,7 @@ Json kernel_json(const operations::KernelView& view, bool symbols) {
     json["operators"] = Json::array();
     for (const auto& op : inspection.operators) json["operators"].push_back(operator_json(op));
     json["operators_complete"] = inspection.operators_complete && !view.without_libraries;
+    json["tuning"] = tuning_json(view);
     json["functions"] = Json::array();
     for (const auto& one : inspection.functions) json["functions"].push_back(function_json(one));
     json["layers"] = Json::array();
@@ -422,6 +490,7 @@ void print_kernel(const operations::KernelView& view, bool symbols, Console& con
     print_layers(inspection, printer);
     print_functions(inspection, printer);
     print_operators(inspection, printer);
+    print_tuning(view, printer);
     for (const auto& library : inspection.build.libraries) {
         print_library_facts(library.path, library.library, printer);
         if (symbols) {

@@ -41,6 +41,9 @@ public:
         check_libraries(result.audience);
         result.archs = check_archs();
         check_sources(files);
+        for (const MappedOperator& op : build_.operators) {
+            result.operators.push_back(op.name);
+        }
         result.metadata = std::move(build_.metadata);
         return result;
     }

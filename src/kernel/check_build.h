@@ -23,6 +23,7 @@ struct BuildCheck {
 struct CheckedBuild {
     std::optional<Metadata> metadata;  // if it can be read
     std::vector<std::string> archs;    // of the embedded GPU code
+    std::vector<std::string> operators{};
     Audience audience = Audience::hub;
 };
 

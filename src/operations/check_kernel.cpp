@@ -10,6 +10,7 @@
 #include "kernel/build.h"
 #include "kernel/build_toml.h"
 #include "kernel/check_package.h"
+#include "operations/build_tuning.h"
 #include "operations/inspect_kernel.h"
 
 namespace fs = std::filesystem;
@@ -110,6 +111,7 @@ private:
                    const std::optional<kernel::BuildToml>& project) {
         const kernel::BuildCheck check{variant, audience_, limits_here(), shown};
         const auto checked = kernel::check_build(folder, check, report_.findings);
+        check_build_tuning(folder, checked.operators, shown, report_.findings);
         report_.builds.push_back(variant);
         report_.for_this_machine_only =
             report_.for_this_machine_only || checked.audience == kernel::Audience::here;

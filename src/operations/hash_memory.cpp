@@ -4,6 +4,7 @@
 #include "base/file_identity.h"
 #include "base/hex.h"
 #include "base/json.h"
+#include "target/user_cache.h"
 #include "twinkle/error.h"
 
 namespace fs = std::filesystem;
@@ -54,11 +55,7 @@ HashMemory::HashMemory(fs::path file) : file_(std::move(file)) {
 }
 
 fs::path HashMemory::usual_place(const target::Machine& machine) {
-    const auto cache = machine.environment("XDG_CACHE_HOME").value_or("");
-    const fs::path folder = cache.empty()
-                                ? fs::path(machine.environment("HOME").value_or("/")) / ".cache"
-                                : fs::path(cache);
-    return folder / "twinkle" / "verified.json";
+    return target::user_cache(machine) / "verified.json";
 }
 
 bool HashMemory::recall(HashJob& job) const {

@@ -8,6 +8,7 @@
 #include "kernel/binding_sources.h"
 #include "kernel/build.h"
 #include "kernel/versions.h"
+#include "operations/build_tuning.h"
 #include "operations/kernel_states.h"
 #include "operations/offered_kernel.h"
 #include "twinkle/error.h"
@@ -133,6 +134,7 @@ KernelView inspect_folder(const fs::path& path, const std::optional<std::string>
         }
     }
     view.inspection = kernel::inspect_build(build);
+    view.tuning = read_build_tuning(build, view.inspection.problems);
     return view;
 }
 
@@ -156,6 +158,7 @@ KernelView inspect_spec(Context& context, const project::KernelSpec& spec,
     if (is_whole(context, offer, build)) {
         const auto snapshot = cache::find_snapshot(context.cache(), offer.repo_id, offer.commit);
         view.inspection = kernel::inspect_build(snapshot->folder / "build" / view.variant);
+        view.tuning = read_build_tuning(view.inspection.build.path, view.inspection.problems);
     } else {
         view.inspection = kernel::inspect_build(remote_build(context, offer, build));
         const auto& files = view.inspection.build.files;

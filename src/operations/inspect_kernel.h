@@ -11,6 +11,7 @@
 #include "operations/context.h"
 #include "project/kernel_spec.h"
 #include "target/target.h"
+#include "tuning/declaration.h"
 
 namespace twinkle::operations {
 
@@ -20,6 +21,7 @@ struct KernelView {
     std::string variant;                // empty: a plain Python package, or a source project's
     std::vector<std::string> variants;  // all that there are
     kernel::Inspection inspection;
+    std::optional<tuning::Declaration> tuning{};  // of a build that is here
     // Of the Hub, only metadata and Python were read: what the libraries hold is not known, and
     // with it not whether they need Python.
     bool without_libraries = false;

@@ -270,3 +270,50 @@ def test_what_is_no_kernel(twinkle, tmp_path):
     assert twinkle("check", tmp_path, "--json").code == 2
     assert twinkle("check", tmp_path / "none", "--json").code == 3
     assert twinkle("check", tmp_path, "--for", "me").code == 2
+
+
+TUNING = """version = 1
+[operators.norm.properties]
+columns = "power-of-two"
+[operators.norm.forward.arguments]
+threads = [128, 256]
+[[operators.norm.forward.defaults]]
+cfg = { threads = 128 }
+"""
+SCHEMA = 'const char* volatile schema = "norm(Tensor x, float eps=1e-06) -> Tensor";\n'
+
+
+def tuned(folder, text):
+    build = kernel(folder, library=SCHEMA)
+    (build / "tuning.toml").write_text(text)
+    seal(build)
+    return build
+
+
+@pytest.mark.parametrize("change, rule, text, line", [
+    (("", ""), None, "", 0),
+    (("version = 1", "version = 2"), "tuning/toml", "the version must be 1", 1),
+    (("threads = [128, 256]", "threads = [128, 1.5]"), "tuning/toml", "values are truth values", 5),
+    (("threads = 128 }", "threads = 64 }"), "tuning/toml", "none of the values", 7),
+    (("version = 1", "version = 1\nmore = 2"), "tuning/toml", "more", 2),
+    (("version = 1", "version = "), "tuning/toml", "", 1),
+    (("operators.norm.", "operators.nrom."), "tuning/operator", "there is no operator nrom", 2)])
+def test_tuning_of_a_build(twinkle, tmp_path, change, rule, text, line):
+    tuned(tmp_path, TUNING.replace(*change) if change[0] else TUNING)
+    found = {name: one for name, one in findings(twinkle, tmp_path).items() if name.startswith("tuning/")}
+    assert list(found) == ([rule] if rule else [])
+    if rule:
+        assert text in found[rule]["text"] and found[rule]["line"] == line
+        assert found[rule]["file"] == f"build/{VARIANT}/tuning.toml"
+
+
+def test_inspect_shows_the_tuning(twinkle, tmp_path):
+    build = tuned(tmp_path, TUNING)
+    assert twinkle("inspect", build, "--json").json["tuning"] == [
+        {"operator": "norm", "properties": {"columns": "power-of-two"}, "backward": None,
+         "forward": {"arguments": {"threads": [128, 256]}, "constraints": 0, "defaults": [{"threads": 128}]}}]
+    assert "threads 128 256" in twinkle("inspect", build).out
+    (build / "tuning.toml").write_text("version = 3\n")
+    seal(build)
+    problems = twinkle("inspect", build, "--json").json["problems"]
+    assert [one for one in problems if "tuning.toml" in json.dumps(one)]

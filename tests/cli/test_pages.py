@@ -44,6 +44,14 @@ def test_serving(tmp_path):
     assert pages.run_page("docs/serving.md", folder, reader(folder, PREFIX=prefix)) >= 9
 
 
+@needs_runtime
+def test_tuning(tmp_path):
+    runtime = next((PREFIX / "libexec/twinkle").glob("torch*"))
+    env = reader(tmp_path, RUNTIME=runtime, XDG_CACHE_HOME=tmp_path / "cache")
+    (tmp_path / "include").symlink_to(ROOT / "include")
+    assert pages.run_page("docs/tuning.md", tmp_path, env) >= 8
+
+
 @pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *PAGES])
 def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text()

@@ -1,0 +1,200 @@
+// twinkle tune: what was measured of kernels, to look at, to carry elsewhere, to forget.
+
+#include "base/file.h"
+#include "base/quantity.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/output_file.h"
+#include "cli/tune_report.h"
+#include "target/machine.h"
+#include "tuning/collection.h"
+#include "tuning/store.h"
+
+namespace twinkle::cli {
+namespace {
+
+using base::Json;
+using tuning::Entries;
+using tuning::Store;
+
+constexpr std::uint64_t largest_export = 64u << 20;
+
+Entries read_file(const std::string& path) {
+    return tuning::read_export(base::read_file(path, "export of measurements", largest_export),
+                               base::display_path(path));
+}
+
+// What cannot be read is said, and counts as not there.
+Entries read_store(const Store& store, Console& console) {
+    Store::Found found = store.all();
+    for (const auto& [file, rejected] : found.rejected) {
+        console.warn(base::display_path(file) + ": " + rejected.why);
+    }
+    Entries entries;
+    for (auto& entry : found.entries) {
+        tuning::join(entries, std::move(entry));
+    }
+    return entries;
+}
+
+int write_to(const std::filesystem::path& file, const Entries& entries, Console& console) {
+    base::write_file_atomically(file, tuning::export_text(entries));
+    if (console.json()) {
+        console.result("tune", {{"file", file.string()}, {"entries", entries.size()}});
+    } else {
+        console.note("wrote " + base::display_path(file) + ": " +
+                     base::counted(entries.size(), "measurement"));
+    }
+    return 0;
+}
+
+int show(const Store& store, Console& console) {
+    const Entries entries = read_store(store, console);
+    if (console.json()) {
+        console.result("tune", measurements_json(store.root(), entries));
+        return 0;
+    }
+    console.result(measurements_table(entries));
+    console.note(base::display_path(store.root()) + ": " +
+                 base::counted(entries.size(), "measurement"));
+    return 0;
+}
+
+int import(const Store& store, const std::string& path, Console& console) {
+    const Entries entries = read_file(path);
+    std::size_t written = 0;
+    std::string why;
+    for (const auto& [identity, entry] : entries) {
+        const std::string problem = store.put(entry);
+        written += problem.empty() ? 1 : 0;
+        why = problem.empty() ? why : problem;
+    }
+    if (!why.empty()) {
+        throw Error(ErrorCode::failed,
+                    {.what = "not all measurements could be written",
+                     .where = base::display_path(store.root()),
+                     .why = std::to_string(written) + " of " + std::to_string(entries.size()) +
+                            " were: " + why,
+                     .hint = "import the file again; what is there already stays"});
+    }
+    if (console.json()) {
+        console.result("tune", {{"dir", store.root().string()}, {"entries", written}});
+    } else {
+        console.note("imported " + base::counted(written, "measurement") + " into " +
+                     base::display_path(store.root()));
+    }
+    return 0;
+}
+
+int merge(const std::vector<std::string>& files, const std::filesystem::path& output,
+          Console& console) {
+    Entries all;
+    for (const std::string& file : files) {
+        for (const auto& [identity, entry] : read_file(file)) {
+            tuning::join(all, entry);
+        }
+    }
+    return write_to(output, all, console);
+}
+
+int clear(const Store& store, Console& console) {
+    const Store::Cleared cleared = store.clear();
+    if (!cleared.problem.empty()) {
+        throw Error(ErrorCode::failed, {.what = "not all measurements could be removed",
+                                        .where = base::display_path(store.root()),
+                                        .why = cleared.problem,
+                                        .hint = ""});
+    }
+    if (console.json()) {
+        console.result("tune", {{"dir", store.root().string()}, {"removed", cleared.entries}});
+    } else {
+        console.note("removed " + base::counted(cleared.entries, "measurement"));
+    }
+    return 0;
+}
+
+[[noreturn]] void wrong_usage(const std::string& what) {
+    throw Error(
+        ErrorCode::malformed,
+        {.what = what, .where = "", .why = "", .hint = "twinkle tune --help shows the actions"});
+}
+
+// How many files an action takes, and whether it writes where -o says.
+void check_usage(const std::string& action, std::size_t files, bool output) {
+    const bool one = action == "export" || action == "import";
+    if (one && files != 1) {
+        wrong_usage(action + " takes one file");
+    }
+    if (action == "merge" && files == 0) {
+        wrong_usage("merge takes the files to merge");
+    }
+    if (!one && action != "merge" && files > 0) {
+        wrong_usage(action + " takes no file");
+    }
+    if ((action == "merge") != output) {
+        wrong_usage(output ? "only merge takes -o" : "merge needs -o FILE");
+    }
+}
+
+int run_tune(const Arguments& arguments, Console& console) {
+    const std::string action = *arguments.text("ACTION");
+    const auto& files = arguments.list("FILE");
+    const auto output = arguments.text("output");
+    check_usage(action, files.size(), output.has_value());
+    const Store store(Store::usual_place(target::this_machine()));
+    if (action == "show") {
+        return show(store, console);
+    }
+    if (action == "export") {
+        const auto file = output_file(files.front(), OutputKind::text, {});
+        return write_to(file, read_store(store, console), console);
+    }
+    if (action == "import") {
+        return import(store, files.front(), console);
+    }
+    if (action == "merge") {
+        return merge(files, output_file(*output, OutputKind::text, {}), console);
+    }
+    return clear(store, console);
+}
+
+}  // namespace
+
+Command tune_command() {
+    return {
+        .name = "tune",
+        .summary = "Look after what was measured of kernels and their configurations",
+        .description =
+            "Programs that tune (twinkle/operation.h) keep what they measure in the user's cache, "
+            "a "
+            "file for each measurement, in a folder for each device. The commands need no "
+            "LibTorch.\n\n"
+            "show: what was measured, and what is chosen. export: all of it as one sorted JSON "
+            "file, to review and to carry to other machines. import: joins such a file with what "
+            "is "
+            "there. merge: joins files, with the same result in whatever order; of two "
+            "measurements "
+            "of the same the better one stays. clear: forgets everything.\n\n"
+            "Measurements of other devices and other builds of a kernel are kept beside each other "
+            "and do not count for each other.",
+        .arguments = {{.name = "ACTION",
+                       .help = "show, export, import, merge or clear",
+                       .kind = ValueKind::choice,
+                       .choices = {"show", "export", "import", "merge", "clear"},
+                       .restricted = true},
+                      {.name = "FILE",
+                       .help = "export: the file to write; import, merge: files to read",
+                       .required = false,
+                       .repeatable = true}},
+        .options = {{.names = "-o,--output",
+                     .value = "FILE",
+                     .help = "merge: the file to write",
+                     .kind = ValueKind::file}},
+        .examples = {{"What was measured on this machine", "twinkle tune show"},
+                     {"One file of what several machines have measured",
+                      "twinkle tune merge node1.json node2.json -o tuned.json"},
+                     {"On a machine that has not measured", "twinkle tune import tuned.json"}},
+        .run = run_tune};
+}
+
+}  // namespace twinkle::cli

@@ -1,0 +1,519 @@
+// Operations with configurations, through the public headers alone.
+
+#include "twinkle/tuning.h"
+#include "twinkle/twinkle.h"
+
+#include "api/package.h"
+
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+// After LibTorch.
+#include "catch.h"
+
+using namespace twinkle;
+using When = TuningPolicy::When;
+
+namespace {
+
+struct Cfg {
+    int work = 1;  // more is slower
+    bool wrong = false;
+    bool throws = false;
+    template <class Self, class Visit>
+    static void fields(Self& self, Visit&& visit) {
+        visit("work", self.work);
+        visit("wrong", self.wrong);
+        visit("throws", self.throws);
+    }
+    bool operator==(const Cfg&) const = default;
+};
+
+// x * factor, and what a call has seen.
+struct Scale : Operation<Cfg> {
+    std::string name() const override { return "tests::scale"; }
+    std::string build() const override { return version; }
+    Cfg heuristic_cfg(const Invocation&) const override { return {.work = 40}; }
+    std::vector<Cfg> config_space(const Invocation& invocation) const override {
+        seen = invocation;
+        return {{.work = 40}, {.work = 1}, {.work = 1, .wrong = true}, {.work = 1, .throws = true}};
+    }
+    at::Tensor run(const at::Tensor& x, double factor, const Cfg& cfg) const {
+        ++calls;
+        last = cfg;
+        if (cfg.throws) {
+            throw std::runtime_error("this configuration does not work");
+        }
+        at::Tensor y = x;
+        for (int i = 0; i < cfg.work * 20; ++i) {
+            y = x * factor;
+        }
+        return cfg.wrong ? y + 1 : y;
+    }
+    std::string version = "1";
+    mutable std::atomic<int> calls = 0;
+    mutable Cfg last;
+    mutable Invocation seen;
+
+    Scale() = default;
+    Scale(const Scale& other) : Operation(other), version(other.version) {}
+};
+
+Executor in_memory(TuningPolicy policy = When::offline) {
+    return Executor(ConfigSelectorChain(ConfigCache(), PersistentCache::none(), policy));
+}
+
+template <class Call>
+ErrorCode code_of(const Call& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.code();
+    }
+    throw std::runtime_error("no error");
+}
+
+}  // namespace
+
+TEST_CASE("an executor runs an operation with the rule's configuration, or with the given one") {
+    const Executor executor = in_memory();
+    const Scale scale;
+    const at::Tensor x = torch::ones({4, 8});
+    CHECK(at::equal(executor(scale, x, 2.0), x * 2));
+    CHECK(scale.last == Cfg{.work = 40});
+    CHECK(at::equal(executor(scale, x, 2.0, Cfg{.work = 3}), x * 2));
+    CHECK(scale.last == Cfg{.work = 3});
+    CHECK(executor.choose(scale, x, 2.0).by == ChosenBy::rule);
+    const Invocation invocation = executor.invocation(scale, x, 2.0);
+    CHECK(invocation.operation == "tests::scale");
+    CHECK(invocation.inputs.at(0).sizes == std::vector<std::int64_t>{4, 8});
+    CHECK(invocation.inputs.at(1) == AbstractInput{.dtype = "float"});
+    CHECK(invocation.device == "cpu");
+    CHECK(executor.key(scale, x, 2.0) == invocation.key());
+    CHECK(default_key_builder(invocation) == invocation.key());
+}
+
+TEST_CASE("autotune takes the fastest that is right") {
+    const Scale scale;
+    const at::Tensor x = torch::randn({64, 64});
+    const auto tuned = autotune(scale, std::tuple(x, 2.0), {.num_warmup = 3, .num_iters = 10});
+    CHECK(tuned.cfg == Cfg{.work = 1});
+    REQUIRE(tuned.measurement.candidates.size() == 4);
+    CHECK(tuned.measurement.best == 1);
+    const auto& all = tuned.measurement.candidates;
+    CHECK(from_json<Cfg>(all[0].cfg) == Cfg{.work = 40});
+    CHECK(all[0].runs >= 3);
+    CHECK(all[0].runs <= 10);
+    CHECK(all[1].runs == 10);
+    CHECK(all[1].median_us > 0);
+    CHECK(all[1].lower_us <= all[1].median_us);
+    CHECK(all[1].median_us < all[0].median_us);
+    CHECK(all[2].problem == "wrong values");
+    CHECK(all[2].runs == 0);
+    CHECK_THAT(all[3].problem, ContainsSubstring("this configuration does not work"));
+    CHECK(scale.seen.operation == "tests::scale");
+}
+
+TEST_CASE("what autotune learns, calls of the executor get") {
+    const tests::Folder folder;
+    const PersistentCache store(folder.path());
+    const at::Tensor x = torch::randn({64, 64});
+    const Scale scale;
+    {
+        const Executor executor(ConfigSelectorChain(ConfigCache(), store));
+        executor(scale, x, 2.0);
+        CHECK(scale.last == Cfg{.work = 40});
+        autotune(executor, scale, std::tuple(x, 2.0));
+        executor(scale, x, 2.0);
+        CHECK(scale.last == Cfg{.work = 1});
+        executor(scale, torch::randn({50, 64}), 3.0);  // the same bucket
+        CHECK(scale.last == Cfg{.work = 1});
+        executor(scale, torch::randn({64, 65}), 3.0);
+        CHECK(scale.last == Cfg{.work = 40});
+    }
+    const Executor later(ConfigSelectorChain(ConfigCache(), store));
+    CHECK(later.choose(scale, x, 2.0).by == ChosenBy::store);
+    later(scale, x, 2.0);
+    CHECK(scale.last == Cfg{.work = 1});
+    Scale newer;
+    newer.version = "2";
+    CHECK(later.choose(newer, x, 2.0).by == ChosenBy::memory);  // of this process
+    CHECK(Executor(ConfigSelectorChain(ConfigCache(), store)).choose(newer, x, 2.0).by ==
+          ChosenBy::rule);
+    CHECK(code_of([&] {
+              const policy_override never(When::never);
+              autotune(later, scale, std::tuple(x, 2.0));
+          }) == ErrorCode::refused);
+}
+
+TEST_CASE("what a store says that the operation does not know is not believed") {
+    const tests::Folder folder;
+    const PersistentCache store(folder.path());
+    const Scale scale;
+    const at::Tensor x = torch::randn({64, 64});
+    const Invocation invocation =
+        Executor(ConfigSelectorChain(ConfigCache(), store)).invocation(scale, x, 2.0);
+    const auto keep = [&](const std::string& other) {
+        store.store()->keep(invocation, scale.build(),
+                            {{{to_json(Cfg{.work = 40}), 9, 9, 9, 10}, {other, 1, 1, 1, 10}}, 1});
+        const Executor executor(ConfigSelectorChain(ConfigCache(), store));
+        executor(scale, x, 2.0);
+        return scale.last;
+    };
+    CHECK(keep(to_json(Cfg{.work = 1'000'000})) == Cfg{.work = 40});
+    CHECK(keep(R"({"threads":1})") == Cfg{.work = 40});
+    CHECK(keep(to_json(Cfg{.work = 1})) == Cfg{.work = 1});
+}
+
+TEST_CASE("first use measures, the next call does not") {
+    const Executor executor = in_memory(When::first_use);
+    const Scale scale;
+    const at::Tensor x = torch::randn({32, 32});
+    CHECK(at::equal(executor(scale, x, 2.0), x * 2));
+    CHECK(scale.last == Cfg{.work = 1});
+    const int calls = scale.calls;
+    CHECK(calls > 20);
+    executor(scale, x, 2.0);
+    CHECK(scale.calls == calls + 1);
+}
+
+TEST_CASE("in the background calls go on") {
+    ConfigSelectorChain chain(ConfigCache(), PersistentCache::none(), When::background);
+    const Executor executor(chain);
+    const Scale scale;
+    at::Tensor x = torch::randn({32, 32});
+    executor(scale, x, 2.0);
+    CHECK(scale.last == Cfg{.work = 40});
+    x.zero_();  // not the one that is measured with
+    chain.wait();
+    executor(scale, x, 2.0);
+    CHECK(scale.last == Cfg{.work = 1});
+}
+
+TEST_CASE("overlays and policies of a thread") {
+    const Executor executor = in_memory();
+    const Scale scale;
+    const at::Tensor x = torch::ones({4, 8});
+    executor(scale, x, 2.0);
+    {
+        const overlay_cache overlay{{executor.key(scale, x, 2.0), to_json(Cfg{.work = 7})}};
+        executor(scale, x, 2.0);
+        CHECK(scale.last == Cfg{.work = 7});
+        std::thread([&] { executor(scale, x, 2.0); }).join();
+        CHECK(scale.last == Cfg{.work = 40});
+    }
+    executor(scale, x, 2.0);
+    CHECK(scale.last == Cfg{.work = 40});
+}
+
+TEST_CASE("a cache of configurations that a program fills") {
+    ConfigCache cache;
+    const Executor executor(ConfigSelectorChain{cache});
+    const Scale scale;
+    const at::Tensor x = torch::ones({4, 8});
+    executor(scale, x, 2.0);
+    cache.put(executor.key(scale, x, 2.0), Cfg{.work = 5});
+    CHECK(cache.contains(executor.key(scale, x, 2.0)));
+    executor(scale, x, 2.0);  // what the thread remembers is no longer taken
+    CHECK(scale.last == Cfg{.work = 5});
+    CHECK(cache.get<Cfg>(executor.key(scale, x, 2.0)) == Cfg{.work = 5});
+}
+
+namespace {
+
+struct Nothing {
+    template <class Self, class Visit>
+    static void fields(Self&, Visit&&) {}
+};
+
+struct ByPlatform : Operation<Nothing> {
+    std::string name() const override { return "tests::by_platform"; }
+    std::string run_cpu(const at::Tensor&, const Nothing&) const { return "cpu"; }
+    std::string run_cuda(const at::Tensor&, const Nothing&) const { return "cuda"; }
+};
+struct GpuOnly : Operation<Nothing> {
+    std::string name() const override { return "tests::gpu_only"; }
+    std::string run_cuda(const at::Tensor&, const Nothing&) const { return "cuda"; }
+};
+
+}  // namespace
+
+TEST_CASE("operations by platform") {
+    const Executor executor = in_memory();
+    const at::Tensor x = torch::ones({2});
+    CHECK(executor(ByPlatform(), x) == "cpu");
+    CHECK(code_of([&] { executor(GpuOnly(), x); }) == ErrorCode::refused);
+    CHECK(get_device_platform() == "cpu");
+    CHECK(device_kind(at::kCPU) == "cpu");
+    CHECK(device_kind({at::kCUDA, 3}) == "gpu");
+    CHECK(get_device_platform({at::kCUDA, 1}) == "cuda");
+    CHECK(code_of([] { device_kind(at::kMPS); }) == ErrorCode::malformed);
+    CHECK(device_fingerprint().size() == 16);
+    CHECK(device_fingerprint() == device_fingerprint(at::kCPU));
+    CHECK(device_fingerprint({at::kCUDA, 0}) == device_fingerprint({at::kCUDA, 1}));
+    CHECK(device_fingerprint() != device_fingerprint(at::kCUDA));
+    const int threads = at::get_num_threads();
+    const std::string before = device_fingerprint();
+    at::set_num_threads(threads + 1);
+    CHECK(device_fingerprint() != before);
+    at::set_num_threads(threads);
+}
+
+namespace {
+
+struct Every : Operation<Nothing> {
+    std::string name() const override { return "tests::every"; }
+    int run(const at::Tensor& x, const std::optional<at::Tensor>& y, bool flag, std::int64_t count,
+            const std::string& text, const std::vector<at::Tensor>& list,
+            const std::vector<std::int64_t>& sizes, const Nothing&) const {
+        return static_cast<int>(
+            x.dim() + (y ? y->dim() : 0) + flag + count +
+            static_cast<std::int64_t>(text.size() + list.size() + sizes.size()));
+    }
+};
+
+}  // namespace
+
+TEST_CASE("arguments of all kinds decide") {
+    const Executor executor = in_memory();
+    const at::Tensor x = torch::ones({8, 8});
+    const std::vector<at::Tensor> list{x, x};
+    const std::vector<std::int64_t> sizes{1, 2, 3};
+    const std::string text = "nearest";
+    const auto key = [&](const auto&... args) { return executor.key(Every(), args...); };
+    CHECK(executor(Every(), x, std::nullopt, true, 4, "ab", list, sizes) == 2 + 1 + 4 + 2 + 2 + 3);
+    std::vector<std::string> keys{
+        key(x, std::nullopt, true, 4, text, list, sizes),
+        key(x, std::optional(x), true, 4, text, list, sizes),
+        key(x, std::nullopt, false, 4, text, list, sizes),
+        key(x, std::nullopt, true, 5, text, list, sizes),
+        key(x, std::nullopt, true, 4, std::string("linear"), list, sizes),
+        key(x, std::nullopt, true, 4, text, std::vector{x}, sizes),
+        key(x, std::nullopt, true, 4, text, list, std::vector<std::int64_t>{1, 2}),
+        key(x.t(), std::nullopt, true, 4, text, list, sizes),
+        key(torch::ones({8, 16}).narrow(1, 0, 8), std::nullopt, true, 4, text, list, sizes),
+        key(torch::ones({65})[0], std::nullopt, true, 4, text, list, sizes),
+        key(torch::ones({64}).narrow(0, 1, 8), std::nullopt, true, 4, text, list, sizes),
+        key(x.to(torch::kHalf), std::nullopt, true, 4, text, list, sizes),
+        key(at::Tensor(), std::nullopt, true, 4, text, list, sizes)};
+    std::sort(keys.begin(), keys.end());
+    CHECK(std::unique(keys.begin(), keys.end()) == keys.end());
+    CHECK(abstract_input(x.t()).layout == "strided");
+    CHECK(abstract_input(torch::ones({8, 16}).narrow(1, 0, 8)).layout == "rows");
+    CHECK(abstract_input(torch::ones({64}).narrow(0, 1, 8)).alignment == 4);
+    CHECK(abstract_input(torch::ones({5, 5, 5})).sizes == std::vector<std::int64_t>{8, 8, 5});
+    CHECK(abstract_inputs(1.5, true, std::nullopt).size() == 3);
+}
+
+namespace {
+
+// y = x * w, whose gradients are its own.
+struct Product : Operation<FwdParams, BwdParams> {
+    std::string name() const override { return "tests::product"; }
+    BwdParams heuristic_backward_cfg(const Invocation& invocation) const override {
+        backward = invocation;
+        return {{.num_warps = 8}};
+    }
+    std::vector<BwdParams> backward_config_space(const Invocation&) const override {
+        return {{{.num_warps = 2}}};
+    }
+    at::Tensor run(const at::Tensor& x, const std::optional<at::Tensor>& w, double,
+                   const FwdParams&) const {
+        return w ? x * *w : x.clone();
+    }
+    std::vector<at::Tensor> vjp(const std::vector<at::Tensor>& grads, const at::Tensor& x,
+                                const std::optional<at::Tensor>& w, double factor,
+                                const BwdParams& cfg) const {
+        last = cfg;
+        // `factor` shows that these gradients are taken, and not those of run.
+        return {grads[0] * factor * (w ? *w : at::ones({1})), w ? grads[0] * x : at::Tensor()};
+    }
+    mutable Invocation backward;
+    mutable BwdParams last;
+};
+
+}  // namespace
+
+TEST_CASE("an operation with a vjp has its own gradients, chosen for by themselves") {
+    ConfigSelectorChain chain{ConfigCache()};
+    const Executor executor(chain);
+    const Product product;
+    at::Tensor x = torch::randn({3, 4});
+    at::Tensor w = torch::randn({3, 4});
+    CHECK(at::equal(executor(product, x, std::optional(w), 10.0), x * w));
+    x.requires_grad_();
+    w.requires_grad_();
+    CHECK(executor.invocation(product, x, std::optional(w), 10.0).mode == RunMode::forward);
+    const at::Tensor y = executor(product, x, std::optional(w), 10.0);
+    REQUIRE(y.requires_grad());
+    y.sum().backward();
+    CHECK(at::allclose(x.grad(), w * 10));
+    CHECK(at::allclose(w.grad(), x));
+    const at::Tensor alone = executor(product, x, std::nullopt, 5.0);
+    x.mutable_grad().zero_();
+    alone.sum().backward();
+    CHECK(at::allclose(x.grad(), at::full({3, 4}, 5.0)));
+    {
+        const at::NoGradGuard no_gradients;
+        CHECK_FALSE(executor(product, x, std::optional(w), 10.0).requires_grad());
+    }
+    const at::Tensor again = executor(product, x, std::optional(w), 1.0);
+    CHECK_THROWS(torch::autograd::grad({again.sum()}, {x}, {}, true, /*create_graph=*/true));
+}
+
+TEST_CASE("backward configurations are measured and remembered apart") {
+    ConfigSelectorChain chain(ConfigCache(), PersistentCache::none(), When::first_use);
+    const Executor executor(chain);
+    const Product product;
+    const at::Tensor x = torch::randn({3, 4}).requires_grad_();
+    executor(product, x, std::nullopt, 5.0).sum().backward();
+    CHECK(chain.cache().size() == 2);
+    CHECK(chain.warnings().empty());
+}
+
+namespace {
+
+// Writes into its argument.
+struct AddOne : Operation<Cfg> {
+    std::string name() const override { return "tests::add_one"; }
+    std::vector<Cfg> config_space(const Invocation&) const override {
+        return {{.work = 2}, {.wrong = true}};
+    }
+    void run(at::Tensor x, const Cfg& cfg) const { x.add_(cfg.wrong ? 2 : 1); }
+};
+
+}  // namespace
+
+TEST_CASE("what an operation writes is put back between measurements") {
+    const at::Tensor x = torch::zeros({16});
+    const auto tuned = autotune(AddOne(), std::tuple(x));
+    CHECK(at::equal(x, torch::zeros({16})));
+    CHECK(tuned.measurement.candidates.at(1).problem.empty());
+    CHECK(tuned.measurement.candidates.at(2).problem == "wrong values");
+}
+
+TEST_CASE("calls are recorded without their data, and tuned later") {
+    clear_invocations();
+    const Executor executor = in_memory();
+    const Scale scale;
+    const at::Tensor x = torch::randn({64, 64});
+    executor(scale, x, 2.0);
+    CHECK(get_invocations().empty());
+    {
+        const recording scope;
+        executor(scale, x, 2.0);
+        executor(scale, x, 2.0);
+        executor(scale, torch::randn({128, 64}), 2.0);
+    }
+    executor(scale, torch::randn({256, 64}), 2.0);
+    CHECK(get_invocations().size() == 2);
+    CHECK(get_invocations().front() == executor.invocation(scale, x, 2.0));
+    record_invocation({.operation = "by hand"});
+    const auto tuned = autotune_recorded(executor);
+    REQUIRE(tuned.size() == 3);
+    CHECK(tuned[0].measurement.best == 1);
+    CHECK(tuned[1].measurement.best == 1);
+    CHECK_THAT(tuned[2].problem, ContainsSubstring("by hand"));
+    CHECK(executor.choose(scale, x, 2.0).by == ChosenBy::memory);
+    const policy_override never(When::never);
+    CHECK(code_of([&] { autotune_recorded(executor); }) == ErrorCode::refused);
+    clear_invocations();
+    for (int i = 0; i < 10'005; ++i) {
+        record_invocation({.operation = std::to_string(i)});
+    }
+    CHECK(get_invocations().size() == 10'000);
+    CHECK(lost_invocations() == 5);
+    clear_invocations();
+}
+
+TEST_CASE("benchmark") {
+    int runs = 0;
+    const BenchmarkTimes times = benchmark(
+        [&] {
+            ++runs;
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        },
+        {.num_iters = 10});
+    CHECK(times.runs == 10);
+    CHECK(runs >= 10);
+    CHECK(times.median_us >= 1000);
+    CHECK(times.lower_us <= times.upper_us);
+}
+
+TEST_CASE("one choice for a batch") {
+    const Executor executor = in_memory();
+    const Scale scale;
+    const at::Tensor x = torch::randn({4, 5, 3});
+    CHECK(at::equal(batch_with_config(executor, scale, {0, std::nullopt}, x, 2.0), x * 2));
+    CHECK(scale.calls == 4);
+    CHECK(at::equal(batch_with_config(executor, scale, {2, std::nullopt}, x, 2.0),
+                    (x * 2).permute({2, 0, 1})));
+    const auto fails = [&](const InAxes& axes) {
+        return code_of([&] { batch_with_config(executor, scale, axes, x, 2.0); });
+    };
+    CHECK(fails({0}) == ErrorCode::malformed);
+    CHECK(fails({3, std::nullopt}) == ErrorCode::malformed);
+    CHECK(fails({0, 0}) == ErrorCode::malformed);
+    CHECK(fails({std::nullopt, std::nullopt}) == ErrorCode::malformed);
+}
+
+TEST_CASE("one part a device, one choice") {
+    ConfigSelectorChain chain{ConfigCache()};
+    const Executor executor(chain);
+    const Scale scale;
+    const at::Tensor x = torch::randn({6, 4});
+    const std::vector<c10::Device> devices{at::kCPU, at::kCPU, at::kCPU};
+    const InAxes axes{0, std::nullopt};
+    CHECK(at::equal(devices_with_config(executor, scale, devices, axes, 0, x, 2.0), x * 2));
+    CHECK(scale.calls == 3);
+    const std::string sharding = sharding_fingerprint(3, axes, {"cpu", "cpu", "cpu"});
+    CHECK(sharding == "3 parts [0,-] on cpu");
+    // Kept apart from undivided calls of the same size.
+    const Executor divided = executor.with_sharding(sharding);
+    const at::Tensor part = x.narrow(0, 0, 2);
+    CHECK(divided.key(scale, part, 2.0) != executor.key(scale, part, 2.0));
+    CHECK(divided.key(scale, part, 2.0) ==
+          default_key_builder_with_sharding(executor.invocation(scale, part, 2.0), sharding));
+    CHECK(code_of([&] {
+              devices_with_config(executor, scale, {at::kCPU, at::kCPU, at::kCPU, at::kCPU}, axes,
+                                  0, x, 2.0);
+          }) == ErrorCode::malformed);
+}
+
+TEST_CASE("a key builder of the program's own") {
+    ConfigCache cache;
+    cache.put("tests::scale", Cfg{.work = 9});
+    const Executor executor(
+        ConfigSelectorChain{cache},
+        {.key_builder = [](const Invocation& invocation) { return invocation.operation; }});
+    const Scale scale;
+    executor(scale, torch::ones({3}), 1.0);
+    executor(scale, torch::ones({300}), 1.0);
+    CHECK(scale.last == Cfg{.work = 9});
+}
+
+TEST_CASE("16 threads call one executor") {
+    ConfigSelectorChain chain(ConfigCache(), PersistentCache::none(),
+                              {When::first_use, std::chrono::minutes(10)});
+    const Executor executor(chain, {.autotune = {.num_warmup = 1, .num_iters = 3}});
+    std::atomic<int> wrong = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 16; ++i) {
+        threads.emplace_back([&] {
+            const Scale scale;
+            for (int rows = 1; rows < 40; ++rows) {
+                const at::Tensor x = torch::ones({rows, 4});
+                wrong += at::equal(executor(scale, x, 2.0), x * 2) ? 0 : 1;
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    CHECK(wrong == 0);
+    CHECK(chain.cache().size() == 7);  // buckets
+}
