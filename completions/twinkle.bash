@@ -56,12 +56,16 @@ _twinkle() {
         kernelize:--only) :; return ;;
         kernelize:--exclude) :; return ;;
         kernelize:--fallback) mapfile -t COMPREPLY < <(compgen -W "true all false no-layer no-device no-compatible-properties no-compatible-mode cannot-compile cannot-load" -- "$cur"); return ;;
+        kernelize:--model) :; return ;;
         kernelize:--report) _twinkle_files -f "$cur"; return ;;
+        convert:-o | convert:--output) _twinkle_files -f "$cur"; return ;;
+        convert:--model) :; return ;;
         run:--inputs) _twinkle_files -f "$cur"; return ;;
         run:-o | run:--output) _twinkle_files -f "$cur"; return ;;
         run:--method) :; return ;;
         run:--device) mapfile -t COMPREPLY < <(compgen -W "cpu cuda" -- "$cur"); return ;;
         run:--kernels) _twinkle_files -d "$cur"; return ;;
+        run:--model) :; return ;;
         bench:--inputs) _twinkle_files -f "$cur"; return ;;
         bench:--map) _twinkle_files -f "$cur"; return ;;
         bench:--mode) mapfile -t COMPREPLY < <(compgen -W "inference training inference+compile training+compile" -- "$cur"); return ;;
@@ -69,6 +73,7 @@ _twinkle() {
         bench:--threads) :; return ;;
         bench:--only) :; return ;;
         bench:--exclude) :; return ;;
+        bench:--model) :; return ;;
         bench:--duration) :; return ;;
         bench:--runs) :; return ;;
         bench:--warmup) :; return ;;
@@ -76,6 +81,7 @@ _twinkle() {
         inspect:--variant) :; return ;;
         inspect:--target) _twinkle_files -f "$cur"; return ;;
         inspect:--graph) :; return ;;
+        inspect:--model) :; return ;;
         inspect:--kernels) _twinkle_files -d "$cur"; return ;;
         check:--model) _twinkle_files -f "$cur"; return ;;
         check:--sarif) _twinkle_files -f "$cur"; return ;;
@@ -86,7 +92,7 @@ _twinkle() {
         outdated:--lockfile) _twinkle_files -f "$cur"; return ;;
     esac
     case $command in
-        "") mapfile -t COMPREPLY < <(compgen -W "init add remove lock fetch verify verify-blob resolve kernelize run bench inspect check versions info tree outdated cache env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
+        "") mapfile -t COMPREPLY < <(compgen -W "init add remove lock fetch verify verify-blob resolve kernelize convert run bench inspect check versions info tree outdated cache env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
         init)
             if [[ $cur == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "--force -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
@@ -145,28 +151,35 @@ _twinkle() {
             ;;
         kernelize)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --only --exclude --fallback --strict --allow-io --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --only --exclude --fallback --strict --model --allow-io --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                _twinkle_files -f "$cur"
+            fi
+            ;;
+        convert)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --model --strip-debug -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi
             ;;
         run)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "--inputs -o --output --method --device --kernels --allow-io -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--inputs -o --output --method --device --kernels --model --allow-io -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi
             ;;
         bench)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "--inputs --map --mode --device --threads --only --exclude --allow-io --duration --runs --warmup --svg -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--inputs --map --mode --device --threads --only --exclude --model --allow-io --duration --runs --warmup --svg -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi
             ;;
         inspect)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "--symbols --load --variant --target --graph --kernels -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--symbols --load --variant --target --graph --model --kernels -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi

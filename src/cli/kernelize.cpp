@@ -30,6 +30,7 @@ std::string default_output(const std::string& model) {
 void add_files(protocol::Request& request, const Arguments& arguments, const Console& console) {
     const auto model = *arguments.text("MODEL");
     request.model = existing_file(model, "model");
+    request.model_name = arguments.text("model").value_or("");
     std::vector<fs::path> sources = {request.model};
     if (const auto map = arguments.text("map")) {
         sources.push_back(existing_file(*map, "mapping"));
@@ -136,7 +137,8 @@ Command kernelize_command() {
             "other batches and lengths, next to a double-precision run of the original; a site "
             "whose error is larger than it may be is put back. Then the whole model is compared "
             "in the same way. Without inputs nothing is compared, and the report says so.",
-        .arguments = {{.name = "MODEL", .help = "A model that torch.jit.save wrote"}},
+        .arguments = {{.name = "MODEL",
+                       .help = "A model that torch.jit.save or torch.export.save wrote"}},
         .options =
             {{.names = "-o,--output",
               .value = "FILE",
@@ -172,6 +174,7 @@ Command kernelize_command() {
              {.names = "--strict",
               .value = "",
               .help = "Fail where a site would keep its original, or its values differ"},
+             model_name_option(),
              allow_io_option(),
              {.names = "--strip-debug",
               .value = "",

@@ -100,6 +100,7 @@ Kernelized Kernelizing::kernelize() {
 runtime::VerificationContext Kernelizing::verification(const Report& report) const {
     runtime::VerificationContext context;
     context.original = request_.model;
+    context.original_name = request_.model_name;
     const auto bytes = std::filesystem::file_size(request_.model);
     context.device = gpu();
     context.limits = gpu() ? runtime::SandboxLimits::for_bytes_on_gpu(bytes)

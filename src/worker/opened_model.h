@@ -11,8 +11,8 @@ namespace twinkle::worker {
 using protocol::Request;
 
 // For commands that look at a model, or change it. Where reading it runs code of it, that is tried
-// in a child process first, with a limit of time. Throws as open_model (runtime/model/model_file.h)
-// does, and Error(refused) for what hangs or crashes.
+// in a child process first, with a limit of time. Throws as open_model_file
+// (runtime/exported/opened_file.h) does, and Error(refused) for what hangs or crashes.
 torch::jit::Module open_to_look(const Request& request, const Channel& channel);
 
 // The same for commands that also run the model or go on with it: refuses one that reaches files,
