@@ -57,12 +57,16 @@ _twinkle() {
         kernelize:--only) :; return ;;
         kernelize:--exclude) :; return ;;
         kernelize:--fallback) mapfile -t COMPREPLY < <(compgen -W "true all false no-layer no-device no-compatible-properties no-compatible-mode cannot-compile cannot-load" -- "$cur"); return ;;
+        kernelize:--model) :; return ;;
         kernelize:--report) _twinkle_files -f "$cur"; return ;;
+        convert:-o | convert:--output) _twinkle_files -f "$cur"; return ;;
+        convert:--model) :; return ;;
         run:--inputs) _twinkle_files -f "$cur"; return ;;
         run:-o | run:--output) _twinkle_files -f "$cur"; return ;;
         run:--method) :; return ;;
         run:--device) mapfile -t COMPREPLY < <(compgen -W "cpu cuda" -- "$cur"); return ;;
         run:--kernels) _twinkle_files -d "$cur"; return ;;
+        run:--model) :; return ;;
         bench:--inputs) _twinkle_files -f "$cur"; return ;;
         bench:--map) _twinkle_files -f "$cur"; return ;;
         bench:--mode) mapfile -t COMPREPLY < <(compgen -W "inference training inference+compile training+compile" -- "$cur"); return ;;
@@ -70,6 +74,7 @@ _twinkle() {
         bench:--threads) :; return ;;
         bench:--only) :; return ;;
         bench:--exclude) :; return ;;
+        bench:--model) :; return ;;
         bench:--duration) :; return ;;
         bench:--runs) :; return ;;
         bench:--warmup) :; return ;;
@@ -77,6 +82,7 @@ _twinkle() {
         inspect:--variant) :; return ;;
         inspect:--target) _twinkle_files -f "$cur"; return ;;
         inspect:--graph) :; return ;;
+        inspect:--model) :; return ;;
         inspect:--kernels) _twinkle_files -d "$cur"; return ;;
         check:--model) _twinkle_files -f "$cur"; return ;;
         check:--sarif) _twinkle_files -f "$cur"; return ;;
@@ -154,21 +160,21 @@ _twinkle() {
             ;;
         run)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "--inputs -o --output --method --device --kernels --allow-io -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--inputs -o --output --method --device --kernels --model --allow-io -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi
             ;;
         bench)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "--inputs --map --mode --device --threads --only --exclude --allow-io --duration --runs --warmup --svg -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--inputs --map --mode --device --threads --only --exclude --model --allow-io --duration --runs --warmup --svg -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi
             ;;
         inspect)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "--symbols --load --variant --target --graph --kernels -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--symbols --load --variant --target --graph --model --kernels -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi

@@ -18,6 +18,7 @@ complete -c twinkle -n __fish_use_subcommand -a verify -d 'Check builds against 
 complete -c twinkle -n __fish_use_subcommand -a verify-blob -d 'Verify a Sigstore signature of a file'
 complete -c twinkle -n __fish_use_subcommand -a resolve -d 'Decide which kernels one machine uses, and write the mapping file'
 complete -c twinkle -n __fish_use_subcommand -a kernelize -d 'Put kernels into a saved model'
+complete -c twinkle -n __fish_use_subcommand -a convert -d 'Make a TorchScript model of an exported one'
 complete -c twinkle -n __fish_use_subcommand -a run -d 'Run a model, kernelized or not'
 complete -c twinkle -n __fish_use_subcommand -a bench -d 'Measure a model with kernels against the original'
 complete -c twinkle -n __fish_use_subcommand -a inspect -d 'Show what is in a kernel or in a saved model'
@@ -90,17 +91,24 @@ complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l only -r -x -d 
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l exclude -r -x -d 'Not the sites whose names match; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l fallback -r -x -a 'true all false no-layer no-device no-compatible-properties no-compatible-mode cannot-compile cannot-load' -d 'When a site may keep its original: true (default), all (also cannot-load), false, or a list of no-layer, no-device, no-compatible-properties, no-compatible-mode, cannot-compile, cannot-load'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l strict -d 'Fail where a site would keep its original, or its values differ'
+complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l model -r -x -d 'Which model of an archive of torch.export that holds several'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l allow-io -d 'Let the model\'s own code read and write files, speak to other processes and use the network (aten::save and the like); without it such a model is refused before anything of it runs'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l strip-debug -d 'Leave out where the model\'s code came from: the Python stacks of a trace, with their paths, and the source of scripted functions'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l dry-run -d 'Report, but write no model'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l report -r -F -d 'Also write the report, as JSON'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -F
 
+complete -c twinkle -n '__fish_seen_subcommand_from convert' -s o -l output -r -F -d 'Where to write the model (default: NAME.pt in the current folder)'
+complete -c twinkle -n '__fish_seen_subcommand_from convert' -l model -r -x -d 'Which model of an archive of torch.export that holds several'
+complete -c twinkle -n '__fish_seen_subcommand_from convert' -l strip-debug -d 'Leave out the lines of Python that the model\'s code came from, with their paths'
+complete -c twinkle -n '__fish_seen_subcommand_from convert' -F
+
 complete -c twinkle -n '__fish_seen_subcommand_from run' -l inputs -r -F -d 'A file that torch.save wrote (a tensor, a tuple or list, a dict of named inputs), or "int64[1,128]:0..32000;float16[1,128,512]" to make them'
 complete -c twinkle -n '__fish_seen_subcommand_from run' -s o -l output -r -F -d 'Where to write the outputs'
 complete -c twinkle -n '__fish_seen_subcommand_from run' -l method -r -x -d 'The method to call (default: forward)'
 complete -c twinkle -n '__fish_seen_subcommand_from run' -l device -r -x -a 'cpu cuda' -d 'Where to run (default: where the model\'s parameters are)'
 complete -c twinkle -n '__fish_seen_subcommand_from run' -l kernels -r -x -a '(__fish_complete_directories)' -d 'Look for the model\'s kernels there first; may be repeated'
+complete -c twinkle -n '__fish_seen_subcommand_from run' -l model -r -x -d 'Which model of an archive of torch.export that holds several'
 complete -c twinkle -n '__fish_seen_subcommand_from run' -l allow-io -d 'Let the model\'s own code read and write files, speak to other processes and use the network (aten::save and the like); without it such a model is refused before anything of it runs'
 complete -c twinkle -n '__fish_seen_subcommand_from run' -F
 
@@ -111,6 +119,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from bench' -l device -r -x -a 'c
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l threads -r -x -d 'Threads of LibTorch (default: what it chooses: OMP_NUM_THREADS, or one a core)'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l only -r -x -d 'Only the sites whose names match; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l exclude -r -x -d 'Not the sites whose names match; may be repeated'
+complete -c twinkle -n '__fish_seen_subcommand_from bench' -l model -r -x -d 'Which model of an archive of torch.export that holds several'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l allow-io -d 'Let the model\'s own code read and write files, speak to other processes and use the network (aten::save and the like); without it such a model is refused before anything of it runs'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l duration -r -x -d 'How long to measure (default: 10): half for the whole models, half for the sites; at least 6 runs of everything'
 complete -c twinkle -n '__fish_seen_subcommand_from bench' -l runs -r -x -d 'Measure so many runs of everything, however long they take'
@@ -123,6 +132,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l load -d 'Load a 
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l variant -r -x -d 'This build of a kernel, not the one for the target'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l target -r -F -d 'The machine to decide for: here (default), a name from [targets] in the manifest, a file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l graph -r -x -d 'Only the graph of this class, instance or function, whole'
+complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l model -r -x -d 'Which model of an archive of torch.export that holds several'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l kernels -r -x -a '(__fish_complete_directories)' -d 'Look for the model\'s kernels there first; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -F
 

@@ -18,6 +18,8 @@ struct LoadOptions {
     std::vector<std::filesystem::path> kernel_dirs{};
     // Where its tensors go: torch::kCUDA is the current GPU, {torch::kCUDA, 1} the second.
     torch::Device device = torch::kCPU;
+    // In an archive of torch.export that holds several models: the name of the one that is meant.
+    std::string model{};
     // Called for every folder that is searched and every build that is looked at, with why it is
     // not the one.
     std::function<void(const std::string& attempt)> explain{};
@@ -42,9 +44,9 @@ TWINKLE_API void load_required_kernels(
     const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& model,
     const LoadOptions& options = {});
 
-// Both, then torch::jit::load. Throws Error: not_found (model, kernel), verification (another build
-// under the same name), refused (the kernel cannot be loaded), malformed (no TorchScript model;
-// says what it is).
+// Both, then torch::jit::load; an archive of torch.export (.pt2) is converted. Throws Error:
+// not_found (model, kernel), verification (another build under the same name), refused (the kernel
+// cannot be loaded), malformed (no model; says what it is).
 TWINKLE_API torch::jit::Module load(const std::filesystem::path& model,
                                     const LoadOptions& options = {});
 

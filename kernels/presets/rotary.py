@@ -45,6 +45,17 @@ def interleaved4(x: Tensor, cos: Tensor, sin: Tensor, rank: int = 4, interleaved
     return pairs4(x, cos, sin)
 
 
+# [patterns.exported_rotary]: exported models have the half of the dimension as a number.
+
+
+def exported_half(x: Tensor, cos: Tensor, sin: Tensor, middle: int, rank: int = 0) -> Tensor:
+    return x * cos + torch.cat((-x[..., middle:], x[..., :middle]), -1) * sin
+
+
+def exported_half4(x: Tensor, cos: Tensor, sin: Tensor, middle: int, rank: int = 4) -> Tensor:
+    return x * cos + torch.cat((-x[:, :, :, middle:], x[:, :, :, :middle]), -1) * sin
+
+
 # [patterns.partial_rotary]
 
 

@@ -45,6 +45,7 @@ std::optional<Number> given_number(const Arguments& arguments, const std::string
 // Returns the path of the drawing, if one is asked for.
 std::optional<fs::path> add_files(protocol::Request& request, const Arguments& arguments) {
     request.model = existing_file(*arguments.text("MODEL"), "model");
+    request.model_name = arguments.text("model").value_or("");
     const auto inputs = arguments.text("inputs");
     if (!inputs) {
         throw Error(ErrorCode::malformed,
@@ -118,7 +119,8 @@ Command bench_command() {
             "one is: the median of that ratio over the turns. Where the times overlap, from "
             "quartile to quartile, or differ by less than 2 %, there is no difference. With --mode "
             "training a run is forward and backward. Nothing is written but the drawing.",
-        .arguments = {{.name = "MODEL", .help = "A model that torch.jit.save wrote"}},
+        .arguments = {{.name = "MODEL",
+                       .help = "A model that torch.jit.save or torch.export.save wrote"}},
         .options = {inputs_option(),
                     map_option(),
                     mode_option(),
@@ -134,6 +136,7 @@ Command bench_command() {
                              "one a core)"},
                     only_option(),
                     exclude_option(),
+                    model_name_option(),
                     allow_io_option(),
                     {.names = "--duration",
                      .value = "SECONDS",

@@ -98,6 +98,7 @@ Command versions_command();
 Command verify_blob_command();
 Command resolve_command();
 Command kernelize_command();
+Command convert_command();
 Command bench_command();
 Command run_command();
 Command inspect_command();

@@ -9,6 +9,7 @@
 #include "cli/inspect_kernel.h"
 #include "cli/inspect_load.h"
 #include "cli/inspect_model.h"
+#include "cli/kernelize_options.h"
 #include "operations/targets.h"
 
 namespace twinkle::cli {
@@ -30,7 +31,8 @@ Subject subject_of(const std::string& text) {
                                                                  : Subject::model;
     }
     const std::string extension = fs::path(text).extension().string();
-    const bool file_name = extension == ".pt" || extension == ".pth" || extension == ".so";
+    const bool file_name =
+        extension == ".pt" || extension == ".pth" || extension == ".pt2" || extension == ".so";
     return project::is_path(text) || file_name || text.find('/') == std::string::npos
                ? Subject::model
                : Subject::spec;
@@ -96,9 +98,11 @@ int run_inspect(const Arguments& arguments, Console& console) {
     const bool symbols = arguments.flag("symbols");
     const bool load = arguments.flag("load");
     if (subject == Subject::model) {
-        inspect_model(
-            {.model = text, .graph = arguments.text("graph"), .kernels = arguments.list("kernels")},
-            console);
+        inspect_model({.model = text,
+                       .name = arguments.text("model"),
+                       .graph = arguments.text("graph"),
+                       .kernels = arguments.list("kernels")},
+                      console);
         return 0;
     }
     if (subject == Subject::library) {
@@ -140,7 +144,7 @@ Command inspect_command() {
             "model is run and no kernel is loaded; what cannot be loaded here is read as text.",
         .arguments = {{.name = "PATH|SPEC|MODEL",
                        .help = "A folder with a kernel, a shared library, org/name, or a "
-                               "TorchScript model"}},
+                               "TorchScript or exported model"}},
         .options = {{.names = "--symbols",
                      .value = "",
                      .help = "List the symbols of a kernel's libraries, too"},
@@ -155,6 +159,7 @@ Command inspect_command() {
                     {.names = "--graph",
                      .value = "CLASS",
                      .help = "Only the graph of this class, instance or function, whole"},
+                    model_name_option(),
                     {.names = "--kernels",
                      .value = "DIR",
                      .help = "Look for the model's kernels there first; may be repeated",

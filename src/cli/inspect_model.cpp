@@ -97,6 +97,7 @@ base::Json inspection_of(const ModelInspection& inspection, Console& console) {
     request.model = existing_file(inspection.model.string(), "model");
     request.kernel_dirs = kernel_folders(inspection.kernels);
     request.graph = inspection.graph;
+    request.model_name = inspection.name.value_or("");
     const auto worker = find_worker(console);
     const auto resolution = mapping_here(inspection.start, console);
     if (resolution) {

@@ -31,6 +31,7 @@ std::string default_output(const std::string& model) {
 void add_files(protocol::Request& request, const Arguments& arguments, const Console& console) {
     const auto model = *arguments.text("MODEL");
     request.model = existing_file(model, "model");
+    request.model_name = arguments.text("model").value_or("");
     std::vector<fs::path> sources = {request.model};
     if (const auto map = arguments.text("map")) {
         sources.push_back(existing_file(*map, "mapping"));
@@ -143,7 +144,8 @@ Command kernelize_command() {
             "it, "
             "or the next where that is not right. With --tune each is measured beside the original "
             "and the fastest is kept. With -v the report says why the others were not taken.",
-        .arguments = {{.name = "MODEL", .help = "A model that torch.jit.save wrote"}},
+        .arguments = {{.name = "MODEL",
+                       .help = "A model that torch.jit.save or torch.export.save wrote"}},
         .options =
             {{.names = "-o,--output",
               .value = "FILE",
@@ -181,6 +183,7 @@ Command kernelize_command() {
              {.names = "--strict",
               .value = "",
               .help = "Fail where a site would keep its original, or its values differ"},
+             model_name_option(),
              allow_io_option(),
              {.names = "--strip-debug",
               .value = "",

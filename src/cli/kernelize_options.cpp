@@ -133,6 +133,12 @@ Option exclude_option() {
             .repeatable = true};
 }
 
+Option model_name_option() {
+    return {.names = "--model",
+            .value = "NAME",
+            .help = "Which model of an archive of torch.export that holds several"};
+}
+
 Option allow_io_option() {
     return {.names = "--allow-io",
             .value = "",

@@ -20,6 +20,7 @@ Option inputs_option();
 Option only_option();
 Option exclude_option();
 Option allow_io_option();
+Option model_name_option();
 
 // Adds --only, --exclude, --mode, --device and --allow-io to a request.
 void add_choice_of_sites(protocol::Request& request, const Arguments& arguments);

@@ -29,6 +29,7 @@ int run_model(const Arguments& arguments, Console& console) {
     request.method = arguments.text("method").value_or("forward");
     request.kernel_dirs = kernel_folders(arguments.list("kernels"));
     request.allow_io = arguments.flag("allow-io");
+    request.model_name = arguments.text("model").value_or("");
 
     auto result = run_worker(find_worker(console), request, console);
     require_written(result, request);
@@ -54,7 +55,8 @@ Command run_command() {
             "torch.load(weights_only=True) reads them. The kernels are looked for in --kernels, "
             "TWINKLE_KERNELS and the bundled pack, and are used only if their hashes are those "
             "that the model names.",
-        .arguments = {{.name = "MODEL", .help = "A TorchScript model"}},
+        .arguments = {{.name = "MODEL",
+                       .help = "A TorchScript model, or an archive of torch.export"}},
         .options = {{.names = "--inputs",
                      .value = "INPUTS",
                      .help =
@@ -78,6 +80,7 @@ Command run_command() {
                      .help = "Look for the model's kernels there first; may be repeated",
                      .kind = ValueKind::folder,
                      .repeatable = true},
+                    model_name_option(),
                     allow_io_option()},
         .examples = {{"Run a kernelized model",
                       "twinkle run fast.pt --inputs inputs.pt -o outputs.pt"},

@@ -18,6 +18,7 @@ template <typename Of, typename Visit>
 void visit_fields(Of& request, const Visit& visit) {
     visit("command", request.command);
     visit("model", request.model);
+    visit("model_name", request.model_name);
     visit("output", request.output);
     visit("report", request.report);
     visit("map", request.map);

@@ -15,6 +15,7 @@ namespace twinkle::protocol {
 struct Request {
     std::string command;
     std::filesystem::path model;
+    std::string model_name;  // in an archive of several models
     std::optional<std::filesystem::path> output;
     std::optional<std::filesystem::path> report;
     std::optional<std::string> map;  // a mapping file's text: it is parsed where it is used

@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include "kernel/layers.h"
+#include "runtime/exported/opened_file.h"
 #include "runtime/graph/function_calls.h"
 #include "runtime/graph/sites.h"
 #include "runtime/inspect/bindings.h"
@@ -7,7 +8,6 @@
 #include "runtime/inspect/saved_code.h"
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/verified_files.h"
-#include "runtime/model/model_file.h"
 #include "runtime/selection/selection.h"
 #include "runtime/source/kernel_package.h"
 #include "twinkle/error.h"
@@ -82,7 +82,8 @@ bool concerns(const Mapping& mapping, const std::set<std::string>& classes) {
 }
 
 torch::jit::Module open_again(const Request& request) {
-    return runtime::open_model(request.model, {.allow_io = request.allow_io});
+    return runtime::open_model_file(request.model, request.model_name,
+                                    {.allow_io = request.allow_io});
 }
 
 }  // namespace
@@ -94,7 +95,7 @@ Json check_command(const Request& request, const Channel& channel) {
     const runtime::KernelFinder finder(request.kernel_dirs);
     runtime::OperatorSources sources(request.model, {}, &mapping, finder);
     for (const auto& op :
-         sources.operators(runtime::read_saved_code(runtime::code_of(request.model)))) {
+         sources.operators(runtime::read_saved_code(runtime::code_of_model_file(request.model)))) {
         if (op.kernel) {
             runtime::declare_operators(*op.kernel);
         }

@@ -12,6 +12,7 @@ using protocol::Request;
 
 base::Json kernelize_command(const Request& request, const Channel& channel);
 base::Json bench_command(const Request& request, const Channel& channel);
+base::Json convert_command(const Request& request, const Channel& channel);
 base::Json run_command(const Request& request, const Channel& channel);
 base::Json inspect_command(const Request& request, const Channel& channel);
 base::Json check_command(const Request& request, const Channel& channel);

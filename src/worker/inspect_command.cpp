@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include "base/text.h"
+#include "runtime/exported/opened_file.h"
 #include "runtime/graph/class_name.h"
 #include "runtime/inspect/bindings.h"
 #include "runtime/inspect/model_facts.h"
@@ -9,7 +10,6 @@
 #include "runtime/model/inputs.h"
 #include "runtime/model/io_operators.h"
 #include "runtime/model/marker.h"
-#include "runtime/model/model_file.h"
 #include "worker/commands.h"
 #include "worker/mapping_of.h"
 #include "worker/opened_model.h"
@@ -33,11 +33,16 @@ public:
     Inspection(const Request& request, const Channel& channel)
         : request_(request),
           channel_(channel),
-          files_(runtime::code_of(request.model)),
+          exported_(runtime::is_export(request.model)),
+          files_(runtime::code_of_model_file(request.model)),
           code_(runtime::read_saved_code(files_)),
-          origin_(runtime::origin_of(request.model)),
           finder_(request.kernel_dirs,
                   [&channel](const std::string& attempt) { channel.trace(attempt); }) {
+        if (exported_) {
+            code_.operators = runtime::operators_of_export(request.model, request.model_name);
+        } else {
+            origin_ = runtime::origin_of(request.model);
+        }
         if (request.map) {
             mapping_ = mapping_of(request);
         }
@@ -55,6 +60,7 @@ private:
 
     const Request& request_;
     const Channel& channel_;
+    bool exported_;
     std::vector<runtime::CodeFile> files_;
     runtime::SavedCode code_;
     runtime::CodeOrigin origin_;
@@ -137,7 +143,7 @@ void Inspection::describe(torch::jit::Module& model) {
         count(buffer);
     }
     const bool frozen = !model.hasattr("training");
-    result_["kind"] = kind_of(origin_, frozen);
+    result_["kind"] = exported_ ? "exported" : kind_of(origin_, frozen);
     result_["training"] = model.hasattr("training") && model.is_training();
     result_["class"] = base::printable(runtime::unmangled(model.type()->name()->qualifiedName()));
     result_["parameters"] = parameters;
@@ -179,7 +185,8 @@ void Inspection::describe_unloaded() {
                              {"signature", signature},
                              {"calls", calls == code_.called_functions.end() ? 0 : calls->second}});
     }
-    result_["kind"] = kind_of(origin_, !code_.classes.empty() && !modules_train);
+    result_["kind"] =
+        exported_ ? "exported" : kind_of(origin_, !code_.classes.empty() && !modules_train);
     result_["classes"] = classes;
     result_["functions"] = functions;
     result_["traced_functions"] = Json::array();

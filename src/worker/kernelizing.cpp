@@ -117,6 +117,7 @@ bool Kernelizing::refuse_unfit(const Report& report) {
 runtime::VerificationContext Kernelizing::verification(const Report& report) const {
     runtime::VerificationContext context;
     context.original = request_.model;
+    context.original_name = request_.model_name;
     const auto bytes = std::filesystem::file_size(request_.model);
     context.device = gpu();
     context.limits = gpu() ? runtime::SandboxLimits::for_bytes_on_gpu(bytes)

@@ -26,6 +26,7 @@ twinkle::base::Json execute(const twinkle::protocol::Request& request,
     static const std::map<std::string, twinkle::base::Json (*)(const Request&, const Channel&)>
         commands = {
             {"kernelize", kernelize_command},
+            {"convert", convert_command},
             {"run", run_command},
             {"inspect", inspect_command},
             {"inspect-kernel", inspect_kernel_command},

@@ -1,8 +1,8 @@
 #include "worker/opened_model.h"
 
 #include "base/file.h"
+#include "runtime/exported/opened_file.h"
 #include "runtime/model/io_operators.h"
-#include "runtime/model/model_file.h"
 #include "runtime/trial/sandbox.h"
 #include "twinkle/error.h"
 
@@ -40,10 +40,10 @@ void try_in_child(const Request& request, const std::function<void()>& read) {
 
 torch::jit::Module open_to_look(const Request& request, const Channel& channel) {
     channel.stage("load-model", base::display_path(request.model));
-    return runtime::open_model(request.model, {.allow_io = request.allow_io,
-                                               .try_first = [&](const std::function<void()>& read) {
-                                                   try_in_child(request, read);
-                                               }});
+    return runtime::open_model_file(
+        request.model, request.model_name,
+        {.allow_io = request.allow_io,
+         .try_first = [&](const std::function<void()>& read) { try_in_child(request, read); }});
 }
 
 torch::jit::Module open_to_use(const Request& request, const Channel& channel) {

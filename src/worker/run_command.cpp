@@ -6,12 +6,12 @@
 #include "base/write_all.h"
 #include "protocol/error_json.h"
 #include "runtime/convert/moved_model.h"
+#include "runtime/exported/opened_file.h"
 #include "runtime/kernels/gpu_code.h"
 #include "runtime/kernels/kernel_finder.h"
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/inputs.h"
 #include "runtime/model/io_operators.h"
-#include "runtime/model/model_file.h"
 #include "runtime/model/outputs.h"
 #include "runtime/trial/child_error.h"
 #include "runtime/trial/sandbox.h"
@@ -196,7 +196,8 @@ Json ConfinedRun::run_model(const child::Send& send) {
         runtime::load_verified(kernel, std::move(files));
     }
     stage("load-model", base::display_path(request_.model));
-    torch::jit::Module model = runtime::open_model(request_.model, {.allow_io = request_.allow_io});
+    torch::jit::Module model = runtime::open_model_file(request_.model, request_.model_name,
+                                                        {.allow_io = request_.allow_io});
     if (!request_.allow_io) {
         runtime::require_no_io(model, request_.model);
     }

@@ -18,7 +18,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("TWINKLE_BIN") or os.environ.get("TWINKLE") or
                        ROOT / "build/release/bin/twinkle").absolute()
-COMMANDS = ["init", "add", "remove", "lock", "fetch", "verify", "verify-blob", "resolve", "kernelize", "run", "bench", "inspect", "check",
+COMMANDS = ["init", "add", "remove", "lock", "fetch", "verify", "verify-blob", "resolve", "kernelize", "convert", "run", "bench", "inspect", "check",
             "versions", "info", "tree", "outdated", "cache", "tune", "env", "completions"]
 
 # What a user's environment may say is not part of a test; nor is a test's name, which may be longer than a variable may be.

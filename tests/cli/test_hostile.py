@@ -52,7 +52,7 @@ def small(models):
 
 NOT_MODELS = {
     "state_dict.pt": "state_dict", "checkpoint.pt": "state_dict", "whole_module.pt": "without code",
-    "legacy_state_dict.pt": "pickle", "exported.pt2": ".pt2", "weights.safetensors": "safetensors",
+    "legacy_state_dict.pt": "pickle", "compiled.pt2": "AOTInductor", "weights.safetensors": "safetensors",
     "plain.pkl": "pickle", "hostile.pkl": "pickle", "model.onnx": "no zip", "model.gguf": "no zip",
     "empty.pt": "empty", "zeros.pt": "no zip", "text.pt": "no zip", "other_zip.pt": "not PyTorch's",
     "truncated_header.pt": "damaged", "truncated.pt": "damaged", "truncated_end.pt": "damaged", "broken_code.pt": "",

@@ -334,7 +334,7 @@ def test_a_layer_that_does_not_fit_its_class(twinkle, small):
 # Hostile files ---------------------------------------------------------------------------------------------------
 
 OTHERS = {"state_dict.pt": "a state_dict", "checkpoint.pt": "a state_dict", "whole_module.pt": "torchscript.NormAndMLP",
-          "exported.pt2": ".pt2", "weights.safetensors": "safetensors", "plain.pkl": "pickle", "model.onnx": "ONNX",
+          "compiled.pt2": "AOTInductor", "weights.safetensors": "safetensors", "plain.pkl": "pickle", "model.onnx": "ONNX",
           "model.gguf": "GGUF", "other_zip.pt": "readme.txt", "truncated.pt": "damaged"}
 
 

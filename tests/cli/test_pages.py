@@ -33,6 +33,11 @@ def test_kernels(tmp_path):
 
 
 @needs_runtime
+def test_export(tmp_path):
+    assert pages.run_page("docs/export.md", tmp_path, reader(tmp_path)) >= 5
+
+
+@needs_runtime
 def test_serving(tmp_path):
     """Against an installed tree, as its reader has one."""
     prefix = tmp_path / "installed"

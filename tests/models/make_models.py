@@ -4,6 +4,7 @@
     FOLDER/models/      TorchScript that must work: other families, shared classes, tied weights, frozen …
     FOLDER/traced/      the models of transformers, traced in three dtypes, with inputs and what double precision gives
     FOLDER/not_models/  files that are something else, or broken
+    FOLDER/exported/    archives of torch.export, with calls and what the exported program gives for them
     FOLDER/stateful/    models that run code when they are loaded, or touch files
     FOLDER/inputs/      what --inputs accepts, and what it must refuse
 
@@ -37,7 +38,7 @@ def main() -> None:
     if written.exists() and written.read_text() == stamp():
         return
     shutil.rmtree(folder, ignore_errors=True)
-    for part in ("models", "traced", "not_models", "stateful", "inputs"):
+    for part in ("models", "traced", "exported", "not_models", "stateful", "inputs"):
         (folder / part).mkdir(parents=True)
 
     os.environ["HF_HUB_OFFLINE"] = "1"
@@ -49,6 +50,7 @@ def main() -> None:
     import warnings
 
     warnings.filterwarnings("ignore")  # torch.jit is deprecated, tracers warn: both known
+    import exported
     import inputs
     import not_torchscript
     import scripted
@@ -60,6 +62,7 @@ def main() -> None:
     torchscript.make(folder / "models")
     scripted.make(folder / "models", torchscript.save)
     transformers_traced.make(folder / "traced")
+    exported.make(folder / "exported")
     stateful.make(folder / "stateful")
     not_torchscript.make(folder / "not_models", folder / "models")
     written.write_text(stamp())

@@ -5,7 +5,7 @@ import pickle
 import zipfile
 
 import torch
-from inputs import HIDDEN, RunsCode
+from inputs import RunsCode
 from safetensors.torch import save_file
 from torchscript import NormAndMLP, strong
 
@@ -16,7 +16,9 @@ def make(folder: pathlib.Path, models: pathlib.Path) -> None:
     torch.save({"model": model.state_dict(), "epoch": 3}, folder / "checkpoint.pt")
     torch.save(model, folder / "whole_module.pt")
     torch.save(model.state_dict(), folder / "legacy_state_dict.pt", _use_new_zipfile_serialization=False)
-    torch.export.save(torch.export.export(model, (HIDDEN,)), folder / "exported.pt2")
+    with zipfile.ZipFile(folder / "compiled.pt2", "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("compiled/archive_format", "pt2")
+        archive.writestr("compiled/data/aotinductor/model/model.wrapper.so", b"\x7fELF")
     save_file(model.state_dict(), folder / "weights.safetensors")
     (folder / "plain.pkl").write_bytes(pickle.dumps({"weights": [1.0, 2.0]}))
     (folder / "hostile.pkl").write_bytes(pickle.dumps(RunsCode(folder / "this-file-ran-code")))

@@ -4,7 +4,7 @@ from . import layers
 from .activations import gelu, gelu_fast, gelu_new, gelu_quick, gelu_tanh, relu, silu
 from .fused import (fused_add_layer_norm, fused_add_rms_norm, fused_gelu_and_mul, fused_gelu_mul,
                     fused_gelu_tanh_and_mul, fused_gelu_tanh_mul, fused_rms_norm, fused_silu_and_mul, fused_silu_mul)
-from .fused_rotary import fused_partial_rotary, fused_rotary
+from .fused_rotary import fused_exported_rotary, fused_partial_rotary, fused_rotary
 from .gates import gelu_and_mul, gelu_mul, gelu_tanh_and_mul, gelu_tanh_mul, mul_and_silu, silu_and_mul, silu_mul
 from .norms import add_layer_norm, add_rms_norm, apply_rms_norm, layer_norm, rms_norm
 from .rotary import apply_rotary, apply_rotary_transformers
@@ -14,6 +14,6 @@ __all__ = [
     "gelu_tanh_mul", "silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul", "mul_and_silu", "rms_norm",
     "add_rms_norm", "apply_rms_norm", "layer_norm", "add_layer_norm", "apply_rotary", "apply_rotary_transformers",
     "fused_add_layer_norm", "fused_add_rms_norm", "fused_gelu_and_mul", "fused_gelu_mul", "fused_gelu_tanh_and_mul",
-    "fused_gelu_tanh_mul", "fused_partial_rotary", "fused_rms_norm", "fused_rotary", "fused_silu_and_mul",
-    "fused_silu_mul",
+    "fused_exported_rotary", "fused_gelu_tanh_mul", "fused_partial_rotary", "fused_rms_norm", "fused_rotary",
+    "fused_silu_and_mul", "fused_silu_mul",
 ]

@@ -35,6 +35,14 @@ def fused_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, rank: in
     return rotated(x, cos, sin, rank - 1, interleaved)
 
 
+def fused_exported_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, middle: int,
+                          rank: int) -> torch.Tensor:
+    if 2 * middle == x.size(-1) and takes_rotary(x, cos, sin, x.size(-1), rank):
+        return apply_rotary(x, cos, sin, False)
+    first, second = torch.ops.aten.slice(x, rank - 1, 0, middle), torch.ops.aten.slice(x, rank - 1, middle)
+    return x * cos + torch.cat((-second, first), -1) * sin
+
+
 def fused_partial_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, width: int, rank: int,
                          interleaved: bool) -> torch.Tensor:
     if takes_rotary(x, cos, sin, width, rank):

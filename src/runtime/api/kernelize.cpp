@@ -1,7 +1,7 @@
 #include "twinkle/kernelize.h"
 
+#include "runtime/exported/opened_file.h"
 #include "runtime/kernels/declared_operators.h"
-#include "runtime/model/model_file.h"
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/plan/run.h"
 #include "runtime/registry/pending.h"
@@ -65,7 +65,7 @@ Kernelized kernelize(const std::filesystem::path& model, const Mapping& mapping,
     if (!options.load_kernels || options.kernels_in_children) {
         nothing_loaded.emplace();
     }
-    Kernelized result{runtime::open_model(model), {}};
+    Kernelized result{runtime::open_model_file(model, ""), {}};
     result.report = kernelize_with(result.model, mapping, options);
     return result;
 }

@@ -1,10 +1,10 @@
 #include "twinkle/load.h"
 
 #include "base/file.h"
+#include "runtime/exported/opened_file.h"
 #include "runtime/kernels/kernel_finder.h"
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/marker.h"
-#include "runtime/model/model_file.h"
 #include "runtime/model/program_function.h"
 #include "runtime/registry/pending.h"
 #include "twinkle/error.h"
@@ -44,12 +44,12 @@ std::vector<RequiredKernel> kernels_for(const std::vector<runtime::CodeFile>& co
 }  // namespace
 
 std::vector<RequiredKernel> required_kernels(const std::filesystem::path& model) {
-    return runtime::markers_in(runtime::code_of(model));
+    return runtime::markers_in(runtime::code_of_model_file(model));
 }
 
 void runtime::load_required_kernels(const std::filesystem::path& model, const LoadOptions& options,
                                     const KernelProvider& provider) {
-    load_named_kernels(kernels_for(code_of(model), model), model, options, provider);
+    load_named_kernels(kernels_for(code_of_model_file(model), model), model, options, provider);
 }
 
 void load_required_kernels(const std::filesystem::path& model, const LoadOptions& options) {
@@ -64,7 +64,8 @@ void load_required_kernels(const std::shared_ptr<caffe2::serialize::ReadAdapterI
 
 torch::jit::Module load(const std::filesystem::path& model, const LoadOptions& options) {
     load_required_kernels(model, options);
-    torch::jit::Module loaded = runtime::open_model(model, {.device = options.device});
+    torch::jit::Module loaded =
+        runtime::open_model_file(model, options.model, {.device = options.device});
     const auto report = runtime::apply_pending(loaded);
     if (report && options.explain) {
         for (const SiteReport& site : report->sites) {

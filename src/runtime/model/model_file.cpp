@@ -240,9 +240,9 @@ void require_torchscript(const std::filesystem::path& file) {
         malformed(file, "it has the format of PyTorch before 1.3",
                   "load and save it with a newer PyTorch");
     }
-    if (has_record(records, "archive_format") || has_record(records, "models/model.json") ||
-        has_record(records, "serialized_exported_program.json")) {
-        malformed(file, "it is a .pt2 file (torch.export): another format of models", how_to_save);
+    if (has_record(records, "archive_format")) {
+        malformed(file, "it was compiled by AOTInductor: machine code, in which nothing is found",
+                  "save the exported program with torch.export.save");
     }
     if (!has_record(records, "constants.pkl")) {
         malformed(file,

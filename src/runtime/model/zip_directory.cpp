@@ -73,15 +73,15 @@ std::optional<Place> directory_place(std::ifstream& in, std::uint64_t size) {
                  little_endian<std::uint32_t>(tail, end + 12)};
 }
 
-// Extra field 1 has the sizes that do not fit into 32 bits, in this order.
-void read_large_sizes(std::string_view extra, ZipEntry& entry) {
+// Extra field 1 has the numbers that do not fit into 32 bits, in this order.
+void read_large_numbers(std::string_view extra, ZipEntry& entry) {
     while (extra.size() >= 4) {
         const auto id = little_endian<std::uint16_t>(extra, 0);
         const std::size_t size = little_endian<std::uint16_t>(extra, 2);
         extra.remove_prefix(4);
         if (id == 1) {
             std::size_t at = 0;
-            for (std::uint64_t* field : {&entry.size, &entry.packed}) {
+            for (std::uint64_t* field : {&entry.size, &entry.packed, &entry.header}) {
                 if (*field == in_zip64) {
                     *field = little_endian<std::uint64_t>(extra.substr(0, size), at);
                     at += 8;
@@ -127,8 +127,9 @@ std::optional<std::vector<ZipEntry>> zip_directory(const std::filesystem::path& 
         ZipEntry entry{.name = std::string(rest.substr(46, name)),
                        .stored = little_endian<std::uint16_t>(rest, 10) == 0,
                        .packed = little_endian<std::uint32_t>(rest, 20),
-                       .size = little_endian<std::uint32_t>(rest, 24)};
-        read_large_sizes(rest.substr(46 + name, extra), entry);
+                       .size = little_endian<std::uint32_t>(rest, 24),
+                       .header = little_endian<std::uint32_t>(rest, 42)};
+        read_large_numbers(rest.substr(46 + name, extra), entry);
         entries.push_back(std::move(entry));
         rest.remove_prefix(46 + name + extra + comment);
     }

@@ -16,6 +16,7 @@ struct ZipEntry {
     bool stored = true;        // as it is, not compressed
     std::uint64_t packed = 0;  // bytes in the archive
     std::uint64_t size = 0;    // bytes when it is unpacked
+    std::uint64_t header = 0;  // where in the file its own header begins
 };
 
 // Nothing: there is no complete list. Looks for it where LibTorch's reader does.

@@ -3,9 +3,9 @@
 #include "runtime/convert/device_constants.h"
 #include "runtime/convert/dtype_conversion.h"
 #include "runtime/convert/moved_model.h"
+#include "runtime/exported/opened_file.h"
 #include "runtime/graph/function_calls.h"
 #include "runtime/graph/sites.h"
-#include "runtime/model/model_file.h"
 #include "runtime/trace/inlined_code.h"
 #include "runtime/trial/gpu_state.h"
 #include "runtime/verify/contestant.h"
@@ -22,8 +22,9 @@ namespace {
 // Releases the devices that the code names, as in the model that is compared.
 torch::jit::Module open(const VerificationContext& context) {
     // allow_io: this model was opened, and allowed, before it was kernelized.
-    torch::jit::Module model = open_model(
-        context.original, {.device = context.device.value_or(at::kCPU), .allow_io = true});
+    torch::jit::Module model =
+        open_model_file(context.original, context.original_name,
+                        {.device = context.device.value_or(at::kCPU), .allow_io = true});
     if (context.device) {
         release_devices(model, *context.device);
     }

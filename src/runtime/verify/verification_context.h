@@ -18,7 +18,8 @@ namespace twinkle::runtime {
 
 struct VerificationContext {
     std::filesystem::path original;
-    Inputs inputs;  // in the dtype below, where there is one
+    std::string original_name{};  // in an archive of several models
+    Inputs inputs;                // in the dtype below, where there is one
     // Other sizes of the inputs to compare in, where the original accepts them.
     std::vector<SizeVariant> sizes = {};
     double tolerance = 1;  // how many times what may be an error is allowed

@@ -1,0 +1,379 @@
+#include "runtime/exported/call_tree.h"
+
+#include "runtime/exported/aliases.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <unordered_map>
+
+namespace twinkle::runtime::exported {
+
+using Kind = Argument::Kind;
+
+namespace {
+
+void visit_values(Argument& argument, const std::function<void(Argument&)>& visit) {
+    if (argument.is_value()) {
+        visit(argument);
+    }
+    for (Argument& item : argument.items) {
+        visit_values(item, visit);
+    }
+}
+
+bool is_below(const std::string& path, const std::string& above) {
+    return above.empty() ? !path.empty() : path.starts_with(above + ".");
+}
+
+// The calls inside of which a node is, outermost first, without the model's own.
+std::vector<Frame> reachable(const std::vector<Frame>& modules) {
+    std::vector<Frame> calls;
+    std::string above;
+    for (const Frame& frame : modules) {
+        if (frame.path.empty() || frame.path == above) {
+            continue;  // the model itself, or the same module under another name
+        }
+        if (!is_below(frame.path, above)) {
+            break;
+        }
+        calls.push_back(frame);
+        above = frame.path;
+    }
+    return calls;
+}
+
+std::size_t common_length(const std::vector<Frame>& one, const std::vector<Frame>& other) {
+    std::size_t same = 0;
+    while (same < std::min(one.size(), other.size()) && one[same].key == other[same].key) {
+        ++same;
+    }
+    return same;
+}
+
+void collect_inner(const Node& node, std::vector<const Node*>& into) {
+    for (const NamedArgument& input : node.inputs) {
+        if (input.value.graph) {
+            for (const Node& inner : input.value.graph->nodes) {
+                into.push_back(&inner);
+                collect_inner(inner, into);
+            }
+        }
+    }
+}
+
+// A node of several graphs is where all of their nodes are, if it says nothing itself.
+std::vector<Frame> calls_of(const Node& node) {
+    std::vector<const Node*> inner;
+    collect_inner(node, inner);
+    std::vector<Frame> calls = reachable(node.modules);
+    bool first = true;
+    std::vector<Frame> common;
+    for (const Node* one : inner) {
+        const std::vector<Frame> its = reachable(one->modules);
+        if (!one->modules.empty()) {
+            common.resize(first ? 0 : common_length(common, its));
+            if (first) {
+                common = its;
+            }
+            first = false;
+        }
+    }
+    return common.size() > calls.size() ? common : calls;
+}
+
+// Nodes that say nothing of where they are stand in what is around them.
+std::vector<std::vector<Frame>> places_of(const std::vector<Node>& nodes) {
+    std::vector<std::vector<Frame>> places;
+    for (const Node& node : nodes) {
+        places.push_back(calls_of(node));
+    }
+    std::vector<std::size_t> next_known(nodes.size() + 1, nodes.size());
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+        const bool known = !nodes[i].modules.empty() || !places[i].empty();
+        next_known[i] = known ? i : next_known[i + 1];
+    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const std::size_t next = next_known[i];
+        if (next != i && i > 0 && next < nodes.size()) {
+            places[i] = places[i - 1];
+            places[i].resize(common_length(places[i], places[next]));
+        }
+    }
+    return places;
+}
+
+std::string joined_keys(const std::vector<Frame>& calls, std::size_t size) {
+    std::string keys;
+    for (std::size_t i = 0; i < size; ++i) {
+        keys += calls[i].key + ";";
+    }
+    return keys;
+}
+
+// The calls that are left and entered again.
+std::set<std::string> broken_calls(const std::vector<std::vector<Frame>>& places) {
+    std::set<std::string> closed;
+    std::set<std::string> broken;
+    const std::vector<Frame>* before = nullptr;
+    for (const auto& calls : places) {
+        const std::size_t same = before == nullptr ? 0 : common_length(*before, calls);
+        for (std::size_t size = same + 1; before != nullptr && size <= before->size(); ++size) {
+            closed.insert(joined_keys(*before, size));
+        }
+        for (std::size_t size = same + 1; size <= calls.size(); ++size) {
+            const std::string keys = joined_keys(calls, size);
+            if (closed.contains(keys)) {
+                broken.insert(calls[size - 1].key);
+            }
+        }
+        before = &calls;
+    }
+    return broken;
+}
+
+class TreeMaker {
+public:
+    TreeMaker(Program& program, const Attributes& attributes)
+        : program_(program), attributes_(attributes) {}
+
+    std::unique_ptr<Call> make() {
+        auto root = std::make_unique<Call>();
+        root->method = "forward";
+        grow(*root);
+        replace_aliases(*root);
+        connect(*root);
+        return root;
+    }
+
+private:
+    void grow(Call& root) {
+        sizes_of_inputs_first();
+        auto places = places_of(program_.graph.nodes);
+        for (auto broken = broken_calls(places); !broken.empty(); broken = broken_calls(places)) {
+            for (auto& calls : places) {
+                std::erase_if(calls,
+                              [&](const Frame& frame) { return broken.contains(frame.key); });
+            }
+        }
+        std::vector<Call*> open{&root};
+        std::vector<Frame> before;
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            open.resize(common_length(before, places[i]) + 1);
+            for (std::size_t depth = open.size() - 1; depth < places[i].size(); ++depth) {
+                open.push_back(&enter(*open.back(), places[i][depth]));
+            }
+            Node& node = program_.graph.nodes[i];
+            if (root.class_name.empty() && !node.modules.empty() &&
+                node.modules.front().path.empty()) {
+                root.class_name = node.modules.front().class_name;
+            }
+            open.back()->steps.emplace_back(&node);
+            for (const Argument& output : node.outputs) {
+                define(output, open.back());
+            }
+            before = places[i];
+        }
+    }
+
+    // They stand anywhere and belong to no module, but must not stand between nodes of one.
+    void sizes_of_inputs_first() {
+        std::set<std::string> inputs;
+        for (const InputSpec& input : program_.inputs) {
+            inputs.insert(input.value.text);
+        }
+        std::stable_partition(
+            program_.graph.nodes.begin(), program_.graph.nodes.end(), [&](const Node& node) {
+                return node.modules.empty() && node.target == "torch.ops.aten.sym_size.int" &&
+                       !node.inputs.empty() && inputs.contains(node.inputs.front().value.text);
+            });
+    }
+
+    Call& enter(Call& caller, const Frame& frame) {
+        auto call = std::make_unique<Call>();
+        call->path = frame.path;
+        call->class_name = frame.class_name;
+        call->caller = &caller;
+        const std::size_t number = calls_of_[frame.path]++;
+        call->method = "forward" + (number == 0 ? "" : std::to_string(number));
+        Call& made = *call;
+        caller.steps.emplace_back(std::move(call));
+        return made;
+    }
+
+    void define(const Argument& value, Call* call) {
+        if (value.is_value()) {
+            home_[value.text] = call;
+        }
+        for (const Argument& item : value.items) {
+            define(item, call);
+        }
+    }
+
+    static bool is_inside(const Call* inner, const Call* outer) {
+        for (const Call* one = inner; one != nullptr; one = one->caller) {
+            if (one == outer) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    // Outside of the call that made it, an alias is what it is an alias of.
+    void resolve(Argument& value, const Call* user) {
+        for (auto alias = aliases_.find(value.text); alias != aliases_.end();
+             alias = aliases_.find(value.text)) {
+            if (is_inside(user, home_.at(value.text))) {
+                return;
+            }
+            value.text = alias->second;
+        }
+    }
+
+    void replace_aliases(Call& root) {
+        aliases_ = aliases_in(program_.graph);
+        for_each_step(root, [&](Node& node, const Call& call) {
+            for (NamedArgument& input : node.inputs) {
+                visit_values(input.value, [&](Argument& value) { resolve(value, &call); });
+            }
+        });
+        for (OutputSpec& output : program_.outputs) {
+            visit_values(output.value, [&](Argument& value) { resolve(value, &root); });
+        }
+    }
+
+    static void for_each_step(const Call& call,
+                              const std::function<void(Node&, const Call&)>& visit) {
+        for (const auto& step : call.steps) {
+            if (const auto* node = std::get_if<Node*>(&step)) {
+                visit(**node, call);
+            } else {
+                for_each_step(*std::get<std::unique_ptr<Call>>(step), visit);
+            }
+        }
+    }
+
+    // What a call takes is known when all calls inside of it are; what it gives, when all users
+    // are.
+    void connect(Call& root) {
+        for_each_step(root, [&](Node& node, const Call& call) {
+            for (NamedArgument& input : node.inputs) {
+                visit_values(input.value,
+                             [&](Argument& one) { users_[one.text].push_back(&call); });
+            }
+        });
+        for (OutputSpec& output : program_.outputs) {
+            visit_values(output.value, [&](Argument& one) { users_[one.text].push_back(&root); });
+        }
+        for (auto& step : root.steps) {
+            if (auto* inner = std::get_if<std::unique_ptr<Call>>(&step)) {
+                find_inputs(**inner);
+            }
+        }
+        for (Node& node : program_.graph.nodes) {
+            for (Argument& output : node.outputs) {
+                visit_values(output, [&](Argument& value) { give(value); });
+            }
+        }
+    }
+
+    void find_inputs(Call& call) {
+        std::set<std::string> seen;
+        std::vector<Argument> wanted;
+        const auto want = [&](const Argument& value) {
+            const auto home = home_.find(value.text);
+            const bool own = home != home_.end() && is_inside(home->second, &call);
+            const bool attribute =
+                attributes_.is_attribute(value.text) && attributes_.reaches(call.path, value.text);
+            if (!own && !attribute && seen.insert(value.text).second) {
+                wanted.push_back(value);
+            }
+        };
+        for (auto& step : call.steps) {
+            if (auto* inner = std::get_if<std::unique_ptr<Call>>(&step)) {
+                find_inputs(**inner);
+                for (const Argument& value : (*inner)->inputs) {
+                    want(value);
+                }
+            } else {
+                for (NamedArgument& input : std::get<Node*>(step)->inputs) {
+                    visit_values(input.value, want);
+                }
+            }
+        }
+        for (const Argument& value : wanted) {
+            if (value.kind != Kind::sym_int || !is_size_of_input(wanted, value)) {
+                call.inputs.push_back(value);
+            }
+        }
+    }
+
+    bool is_size_of_input(const std::vector<Argument>& inputs, const Argument& integer) const {
+        return std::any_of(inputs.begin(), inputs.end(), [&](const Argument& input) {
+            return input.kind == Kind::tensor &&
+                   dimension_of(program_.graph, input.text, integer.text);
+        });
+    }
+
+    // Whether a call uses a value of another call that it cannot find by itself.
+    bool is_given(const Call* user, const Argument& value, const Call* by) const {
+        if (value.kind != Kind::sym_int) {
+            return true;
+        }
+        for (; user != nullptr && !is_inside(by, user); user = user->caller) {
+            const bool taken =
+                std::any_of(user->inputs.begin(), user->inputs.end(),
+                            [&](const Argument& input) { return input.text == value.text; });
+            if (!taken) {
+                return false;
+            }
+        }
+        return user == nullptr || !is_size_of_input(user->inputs, value);
+    }
+
+    void give(const Argument& value) {
+        const auto users = users_.find(value.text);
+        if (users == users_.end()) {
+            return;
+        }
+        for (Call* call = home_.at(value.text); call->caller != nullptr; call = call->caller) {
+            const bool leaves =
+                std::any_of(users->second.begin(), users->second.end(), [&](const Call* user) {
+                    return !is_inside(user, call) && is_given(user, value, call);
+                });
+            if (leaves) {
+                call->outputs.push_back(value);
+            }
+        }
+    }
+
+    Program& program_;
+    const Attributes& attributes_;
+    std::map<std::string, std::size_t> calls_of_;
+    std::unordered_map<std::string, Call*> home_;
+    std::unordered_map<std::string, std::string> aliases_;
+    std::unordered_map<std::string, std::vector<const Call*>> users_;
+};
+
+}  // namespace
+
+std::optional<std::size_t> dimension_of(const Graph& graph, const std::string& tensor,
+                                        const std::string& integer) {
+    const auto meta = graph.tensors.find(tensor);
+    const auto symbol = graph.symbols.find(integer);
+    if (meta == graph.tensors.end() || symbol == graph.symbols.end() || symbol->second.empty()) {
+        return std::nullopt;
+    }
+    for (std::size_t i = 0; i < meta->second.sizes.size(); ++i) {
+        if (meta->second.sizes[i].expression == symbol->second) {
+            return i;
+        }
+    }
+    return std::nullopt;
+}
+
+std::unique_ptr<Call> call_tree(Program& program, const Attributes& attributes) {
+    return TreeMaker(program, attributes).make();
+}
+
+}  // namespace twinkle::runtime::exported

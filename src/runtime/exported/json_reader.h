@@ -1,0 +1,41 @@
+#pragma once
+// Members of JSON objects from an archive, of the type that the schema gives them.
+
+#include "base/json.h"
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace twinkle::runtime::exported {
+
+// What is wrong, and where in the document. Does not leave the folder: it becomes an Error.
+class InvalidJson : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+const base::Json& member(const base::Json& object, const char* key);
+// None: it is missing or null.
+const base::Json* optional_member(const base::Json& object, const char* key);
+const base::Json& object_at(const base::Json& object, const char* key);
+const base::Json& list_at(const base::Json& object, const char* key);
+std::string text_at(const base::Json& object, const char* key);
+std::int64_t integer_at(const base::Json& object, const char* key);
+bool boolean_at(const base::Json& object, const char* key);
+
+std::string text_of(const base::Json& value);
+std::int64_t integer_of(const base::Json& value);
+// Also "Infinity", "-Infinity" and "NaN".
+double number_of(const base::Json& value);
+bool boolean_of(const base::Json& value);
+const base::Json& list_of(const base::Json& value);
+
+// The one member of a union.
+struct Choice {
+    std::string name;
+    const base::Json& value;
+};
+Choice choice_of(const base::Json& value);
+
+}  // namespace twinkle::runtime::exported

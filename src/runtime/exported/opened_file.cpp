@@ -1,0 +1,67 @@
+#include "runtime/exported/opened_file.h"
+
+#include "base/file.h"
+#include "base/text.h"
+#include "runtime/exported/archive.h"
+#include "runtime/exported/convert.h"
+#include "runtime/exported/read_program.h"
+#include "runtime/model/no_kernel_loading.h"
+#include "twinkle/error.h"
+
+namespace twinkle::runtime {
+
+namespace {
+
+void count_operators(const exported::Graph& graph, std::map<std::string, std::size_t>& calls) {
+    for (const exported::Node& node : graph.nodes) {
+        const auto parts = base::split(node.target, '.');
+        if (parts.size() == 5 && parts[0] == "torch" && parts[1] == "ops") {
+            ++calls[parts[2] + "::" + parts[3]];
+        }
+        for (const exported::NamedArgument& input : node.inputs) {
+            if (input.value.graph) {
+                count_operators(*input.value.graph, calls);
+            }
+        }
+    }
+}
+
+}  // namespace
+
+bool is_export(const std::filesystem::path& file) {
+    const auto kind = exported::kind_of_archive(file);
+    return kind == exported::ArchiveKind::exported || kind == exported::ArchiveKind::old_exported;
+}
+
+torch::jit::Module open_model_file(const std::filesystem::path& file, const std::string& model,
+                                   const Opening& opening) {
+    if (is_export(file)) {
+        const NoKernelLoading as_asked;
+        torch::jit::Module converted = exported::convert(exported::Archive(file), model);
+        if (!opening.device.is_cpu()) {
+            converted.to(opening.device);
+        }
+        return converted;
+    }
+    if (!model.empty()) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "the file holds no model " + base::printable(model),
+                     .where = base::display_path(file),
+                     .why = "only archives of torch.export hold several",
+                     .hint = "leave out --model"});
+    }
+    return open_model(file, opening);
+}
+
+std::vector<CodeFile> code_of_model_file(const std::filesystem::path& file) {
+    return is_export(file) ? std::vector<CodeFile>() : code_of(file);
+}
+
+std::map<std::string, std::size_t> operators_of_export(const std::filesystem::path& file,
+                                                       const std::string& model) {
+    std::map<std::string, std::size_t> calls;
+    count_operators(exported::read_program(exported::Archive(file), model).graph, calls);
+    return calls;
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,29 @@
+#include "base/file.h"
+#include "runtime/exported/opened_file.h"
+#include "runtime/graph/sites.h"
+#include "runtime/model/debug_info.h"
+#include "twinkle/error.h"
+#include "worker/commands.h"
+#include "worker/written.h"
+
+namespace twinkle::worker {
+
+base::Json convert_command(const Request& request, const Channel& channel) {
+    if (!runtime::is_export(request.model)) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "there is nothing to convert",
+                     .where = base::display_path(request.model),
+                     .why = "it is no archive of torch.export",
+                     .hint = "every command takes TorchScript models as they are"});
+    }
+    channel.stage("load-model", base::display_path(request.model));
+    const torch::jit::Module model = runtime::open_model_file(request.model, request.model_name);
+    channel.stage("save", base::display_path(*request.output));
+    if (request.strip_debug) {
+        runtime::strip_debug_info(model);
+    }
+    return {{"written", written(runtime::save_model(model, *request.output))},
+            {"modules", runtime::instances_of(model).size()}};
+}
+
+}  // namespace twinkle::worker
