@@ -94,7 +94,7 @@ _twinkle() {
         tune:-o | tune:--output) _twinkle_files -f "$cur"; return ;;
     esac
     case $command in
-        "") mapfile -t COMPREPLY < <(compgen -W "init add remove lock fetch verify verify-blob resolve kernelize run bench inspect check versions info tree outdated cache tune env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
+        "") mapfile -t COMPREPLY < <(compgen -W "init add remove lock fetch verify verify-blob resolve kernelize convert run bench inspect check versions info tree outdated cache tune env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
         init)
             if [[ $cur == -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "--force -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
@@ -153,7 +153,14 @@ _twinkle() {
             ;;
         kernelize)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --tune --budget --only --exclude --fallback --strict --allow-io --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --tune --budget --only --exclude --fallback --strict --model --allow-io --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+            else
+                _twinkle_files -f "$cur"
+            fi
+            ;;
+        convert)
+            if [[ $cur == -* ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --model --strip-debug -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi
