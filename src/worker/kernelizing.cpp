@@ -143,7 +143,7 @@ std::map<std::string, Verdict> Kernelizing::verify_sites(Kernelized& made,
     std::map<std::string, Verdict> verdicts;
     auto sites = replaced_sites(made.report);
     if (sites.empty()) {
-        context.sizes.clear();  // nobody has asked the original
+        context.sizes.clear();  // not tried with the original
     }
     while (!sites.empty()) {
         channel_.stage("verify", std::to_string(sites.size()) + " sites");
@@ -152,7 +152,7 @@ std::map<std::string, Verdict> Kernelizing::verify_sites(Kernelized& made,
         const bool reverted = put_back_failed(made, judged);
         verdicts.merge(judged);
         sites.clear();
-        if (reverted) {  // what a layer did that is gone again may be sites of their own
+        if (reverted) {  // parts of a layer put back may be sites of their own
             sites = replaced_sites(made.report);
             std::erase_if(sites, [&](const auto& site) { return verdicts.contains(site); });
         }
