@@ -54,7 +54,7 @@ private:
     c10::Allocator* original_;
     std::mutex mutex_;
     std::map<size_t, std::vector<void*>> kept_;
-    std::unordered_map<void*, size_t> sizes_;  // of all that is kept or will be
+    std::unordered_map<void*, size_t> sizes_;  // of memory in use or kept
 };
 
 // PyTorch keeps a pointer to its allocator for the life of the process.

@@ -1,6 +1,6 @@
 #pragma once
-// What a program gives to replace a function of a model: a C++ function, or text that names
-// another.
+// A program's replacement for a function of a model: a C++ function, or text that names something
+// else.
 
 #include "twinkle/implementation.h"
 

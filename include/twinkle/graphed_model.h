@@ -75,7 +75,7 @@ struct GraphStatistics {
     std::uint64_t plain_runs = 0;
     std::uint64_t evictions = 0;
     std::size_t graphs = 0;  // that there are now
-    std::size_t bytes = 0;   // of device memory that they hold
+    std::size_t bytes = 0;   // device memory that they hold
     // Why runs were plain, and how many: {"the shape is new", 3}. At most 64 different ones.
     std::map<std::string, std::uint64_t> reasons{};
     std::string not_frozen{};  // why the model could not be frozen; empty: it is, or need not be

@@ -23,7 +23,7 @@ struct ClientOptions {
     // on another machine only if TWINKLE_TOKEN_OVER_HTTP=1.
     std::string token{};
     std::filesystem::path cache_dir{};  // empty: KERNELS_CACHE, HF_HUB_CACHE, HF_HOME, …
-    std::string user_agent{};           // of your program: "my-server/2.1"
+    std::string user_agent{};           // your program's part: "my-server/2.1"
     bool offline = false;               // HF_HUB_OFFLINE says so too
     // Repositories ("org/name", "org/*") that are let in though the Hub does not vouch for their
     // publisher.
@@ -52,7 +52,7 @@ struct FetchedKernel {
     std::string repo_id;
     std::string commit;            // 40 hex digits
     std::string variant;           // "torch-stable-abi210-cu130-x86_64-linux"
-    std::filesystem::path folder;  // of the build: metadata.json, the libraries, the Python package
+    std::filesystem::path folder;  // the build: metadata.json, the libraries, the Python package
 };
 
 struct LockOptions {
@@ -63,7 +63,7 @@ struct LockOptions {
 struct FetchOptions {
     bool locked = false;                 // throw Error(out_of_date) without a lock that fits
     bool all_variants = false;           // every build, for whatever machine
-    std::vector<std::string> targets{};  // as KernelRequest::target; empty: this machine
+    std::vector<std::string> targets{};  // like KernelRequest::target; empty: this machine
 };
 
 // All calls throw twinkle::Error: not_found, unreachable, refused (publisher not trusted),

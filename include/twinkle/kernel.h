@@ -36,7 +36,7 @@ public:
     std::vector<std::string> operators() const;  // without namespace
     std::vector<std::string> layers() const;
     std::vector<FunctionInfo> functions() const;
-    const std::vector<std::string>& warnings() const;  // of finding it
+    const std::vector<std::string>& warnings() const;  // warnings of the search for it
 
     // Throws Error(not_found) and lists the operators there are. Arguments choose the overload.
     Implementation op(const std::string& name) const;
@@ -57,7 +57,7 @@ struct KernelOptions {
     std::string revision{};
     std::string device{};  // empty: that of LibTorch's backend, else cpu
     std::filesystem::path lockfile{};
-    std::string user_agent{};            // of this call, where there is a hub client
+    std::string user_agent{};            // this call's part, if there is a hub client
     const Registry* registry = nullptr;  // whose lock and hub client are used; none: the process's
 };
 

@@ -32,7 +32,7 @@ struct MappedOperator {
 
 // One build: a kernel for one device. `name` and `device` together are unique in a mapping.
 struct TWINKLE_API MappedKernel {
-    std::string name;            // what candidates refer to: "twinkle-pack", "org/name@1", …
+    std::string name;            // candidates refer to it: "twinkle-pack", "org/name@1", …
     std::string repo_id;         // empty for local kernels
     std::string commit;          // 40 hex digits; empty for local kernels
     std::string variant;         // empty for a plain Python package
@@ -120,7 +120,7 @@ struct TWINKLE_API Mapping {
     std::vector<MappedKernel> kernels;
     std::vector<MappedLayer> layers;
     std::vector<MappedFunction> functions;
-    std::vector<MappedPattern> patterns;  // what comes first takes what several would match
+    std::vector<MappedPattern> patterns;  // the first one that matches a place gets it
     std::vector<Decision> decisions;
 
     // Reads and validates; relative paths become absolute. Throws Error(malformed | not_found).

@@ -107,7 +107,7 @@ struct FunctionKernel {
     std::string package_name{};
     std::string kernel_func_name{};  // function or layer of the kernel; empty: func_name
     std::string device{};            // empty: every device
-    std::string mode{};              // as of a layer
+    std::string mode{};              // like a layer's
     std::filesystem::path lockfile{};
 };
 
@@ -126,7 +126,7 @@ struct PatternKernel {
     std::string package_name{};
     std::string kernel_func_name{};  // function or layer of the kernel; empty: name
     std::string device{};            // empty: every device
-    std::string mode{};              // as of a layer
+    std::string mode{};              // like a layer's
     std::filesystem::path lockfile{};
 };
 
@@ -134,9 +134,9 @@ struct PatternKernel {
 struct TWINKLE_API Config {
     std::vector<LayerKernel> layers{};
     std::vector<FunctionKernel> functions{};
-    std::vector<PatternKernel> patterns{};  // what comes first takes what several would match
+    std::vector<PatternKernel> patterns{};  // the first one that matches a place gets it
     std::vector<std::string> trust{};       // repositories, as in a manifest
-    std::vector<std::string> notes{};       // what of a file this version cannot use
+    std::vector<std::string> notes{};       // parts of a file that this version cannot use
 
     // Reads a twinkle.toml, a pyproject.toml or the same keys as JSON, with its includes and
     // presets; the lock beside it applies. Throws Error(malformed | not_found).
@@ -151,12 +151,12 @@ struct WantedKernel {
     std::optional<KernelVersion> version{};
     std::string revision{};
     std::string target{};              // "torch=2.13,backend=cpu,…": this process
-    std::string user_agent{};          // what the call adds to that of the client
+    std::string user_agent{};          // this call's addition to the client's
     std::vector<std::string> trust{};  // likewise: what the registered configs trust
 };
 struct FoundKernel {
     std::string commit;
-    std::filesystem::path folder;  // of the build that fits
+    std::filesystem::path folder;  // the build that fits
 };
 struct HubAccess {
     std::function<FoundKernel(const WantedKernel&)> get{};
@@ -293,12 +293,12 @@ TWINKLE_API Report kernelize_model(std::nullopt_t no_model, const ModelOptions& 
 struct FunctionOptions {
     std::string target_module{};          // only functions of this module; empty: all
     std::string func_name{};              // only functions of this name; empty: all
-    std::optional<std::string> device{};  // as of a model
+    std::optional<std::string> device{};  // like a model's
     std::optional<std::string> mode{};
     UseFallback use_fallback = true;
     bool strict = false;  // a registration that replaces nothing is Error(refused)
     const Registry* registry = nullptr;
-    std::vector<c10::IValue> inputs{};  // as of a model
+    std::vector<c10::IValue> inputs{};  // like a model's
 };
 
 // Applies the functions alone, in place. Returns "module.function" for each function with a

@@ -42,7 +42,7 @@ struct TWINKLE_API SiteReport {
 // dtype that its tensors had.
 struct TWINKLE_API ConstantReport {
     std::size_t found = 0;                       // that stand in the way, or stood
-    std::size_t rewritten = 0;                   // of them, casts that were added among them
+    std::size_t rewritten = 0;                   // those replaced, and casts that were added
     std::size_t inserted = 0;                    // casts that were added
     std::size_t converted = 0;                   // weights
     std::vector<std::string> named;              // "cpu"; "float32"

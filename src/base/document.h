@@ -22,8 +22,8 @@ struct Node {
     Kind kind = Kind::null;
     bool boolean = false;
     std::int64_t integer = 0;
-    double number = 0;  // of integers too
-    std::string text;   // of strings; of `other` (dates, …) what it is
+    double number = 0;  // also for integers
+    std::string text;   // the string; for `other` (dates, …) its kind
     std::vector<Node> items;
     std::vector<Member> members;  // in the order of the document
     TextPosition at;

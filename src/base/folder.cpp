@@ -206,7 +206,7 @@ int Folder::write_file(const fs::path& path, std::string_view contents) const {
     const UniqueFd nameless = open(path.parent_path(), O_TMPFILE | O_WRONLY, 0666);
     if (nameless && write_all(nameless.get(), contents) == 0) {
         if (link_open(nameless.get(), path) == 0) {
-            return 0;  // there was none of that name
+            return 0;  // there was no such file
         }
         if (link_open(nameless.get(), temporary) == 0) {
             return replace(temporary, path);

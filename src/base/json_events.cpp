@@ -163,7 +163,7 @@ private:
     std::string_view origin_;
     JsonLimits limits_;
     JsonEvents& events_;
-    std::vector<std::unordered_set<std::string>> keys_;  // of every open object or array
+    std::vector<std::unordered_set<std::string>> keys_;  // one set per open object or array
     const char* progress_;
     const char* token_end_;
     const char* counted_;

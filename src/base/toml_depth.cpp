@@ -116,9 +116,9 @@ private:
     std::size_t at_ = 0;
     std::size_t header_ = 0;         // parts of the last header
     std::size_t key_ = 0;            // parts of the key whose value is read
-    std::size_t dots_ = 0;           // of what is being read
+    std::size_t dots_ = 0;           // in the key being read
     std::vector<std::size_t> open_;  // the depth of what is in each open array or inline table
-    bool begun_ = false;             // there is something in this line
+    bool begun_ = false;             // this line is not blank so far
     bool in_header_ = false;
 };
 

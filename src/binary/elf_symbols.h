@@ -13,7 +13,7 @@
 namespace twinkle::binary {
 
 struct Symbol {
-    std::string_view name;     // as it is in the file, mangled
+    std::string_view name;     // as in the file, mangled
     std::string_view version;  // "GLIBC_2.17"; empty: without
     bool default_version = false;
     bool defined = false;

@@ -6,7 +6,7 @@
 
 namespace twinkle::binary {
 
-bool in_limited_api(std::string_view symbol);  // of Python 3.9
+bool in_limited_api(std::string_view symbol);  // that of Python 3.9
 
 extern const std::string_view limited_api_names;
 

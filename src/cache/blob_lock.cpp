@@ -47,7 +47,7 @@ Opened open_lock_file(const Cache& cache, const fs::path& path) {
         }
         fd = folder.open(path, O_RDWR | O_CREAT | O_EXCL | O_NONBLOCK, 0664);
         if (fd) {
-            ::fchmod(fd.get(), 0664);  // as the Python tools: a group may share a cache
+            ::fchmod(fd.get(), 0664);  // like huggingface_hub: a group may share a cache
             return {std::move(fd), true};
         }
         if (errno == ENOENT ? folder.make_folders(path.parent_path()) != 0 : errno != EEXIST) {

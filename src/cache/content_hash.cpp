@@ -47,7 +47,7 @@ std::string hash_file_as(const std::filesystem::path& path, HashKind kind,
 std::string hash_open_file(base::UniqueFd file, const std::filesystem::path& path, HashKind kind,
                            const std::function<void(std::size_t)>& each) {
     const int reason = errno;
-    struct stat info{};  // where there is none, stream_file says so
+    struct stat info{};  // if there is no file, stream_file says so
     const bool known = ::fstat(file.get(), &info) == 0;
     ContentHasher hasher(kind, known ? static_cast<std::uint64_t>(info.st_size) : 0);
     errno = reason;

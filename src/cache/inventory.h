@@ -36,7 +36,7 @@ struct Inventory {
     std::map<std::string, std::vector<SnapshotFile>> snapshots;  // by commit
     std::map<std::string, BlobFile> blobs;                       // by etag
     PartialFiles partial;
-    std::vector<std::filesystem::path> temporary;  // of writers that were killed
+    std::vector<std::filesystem::path> temporary;  // left by killed writers
 };
 
 // The blobs that snapshot files link to, by links of either kind.

@@ -12,7 +12,7 @@ namespace twinkle::cache {
 namespace {
 
 constexpr std::string_view folder_prefix = "kernels--";
-constexpr std::size_t longest_name = 255;   // of a file system
+constexpr std::size_t longest_name = 255;   // limit of file systems
 constexpr std::size_t longest_path = 2048;  // far above what any repository has
 
 bool is_hash(std::string_view text) {

@@ -39,7 +39,7 @@ struct DamagedBlob {
     std::string etag;
     std::filesystem::path file;      // the blob, or the file of a snapshot without links
     std::string found;               // its hash; empty where it cannot be read
-    std::string why;                 // where it cannot be read, or a link leads nowhere
+    std::string why;                 // if it cannot be read, or a link is broken
     std::vector<std::string> paths;  // "<commit>/<path>" in the snapshots that show it
 };
 

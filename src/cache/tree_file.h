@@ -18,7 +18,7 @@ struct TreeFile {
     std::string path;
     std::uint64_t size = 0;
     std::string blob_id;                    // git's; of LFS files that of the pointer
-    std::optional<std::string> lfs_sha256;  // of LFS files
+    std::optional<std::string> lfs_sha256;  // LFS files only
     std::optional<std::string> xet_hash;
 
     ContentHash hash() const;

@@ -29,7 +29,7 @@ struct Limits {
 struct Outcome {
     bool finished = false;                // the work returned
     std::string why;                      // else: "it crashed (segmentation fault)", "it hung: …"
-    std::vector<std::string> unconfined;  // what the system could not withhold from it
+    std::vector<std::string> unconfined;  // limits that the system could not impose
 };
 
 using Send = std::function<void(std::string_view line)>;

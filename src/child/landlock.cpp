@@ -38,7 +38,7 @@ struct __attribute__((packed)) PathBeneath {
 constexpr std::uint64_t write_file = 1U << 1;
 constexpr std::uint64_t read_file = 1U << 2;
 constexpr std::uint64_t read_folder = 1U << 3;
-constexpr std::uint64_t empty_file = 1U << 14;  // as opening with O_TRUNC does
+constexpr std::uint64_t empty_file = 1U << 14;  // needed to open with O_TRUNC
 constexpr std::uint64_t control_device = 1U << 15;
 
 // Every right that this version knows: each is denied unless a rule grants it.

@@ -33,7 +33,7 @@ Console::Console(Globals globals)
 void Console::result(std::string_view text) {
     progress_.clear();
     const int error = base::write_all(STDOUT_FILENO, text);
-    if (error == EPIPE) {  // as a program that leaves SIGPIPE alone: without a word
+    if (error == EPIPE) {  // ends silently, like a program that SIGPIPE ends
         std::signal(SIGPIPE, SIG_DFL);
         std::raise(SIGPIPE);
     }

@@ -37,7 +37,7 @@ private:
     std::map<std::string, Line> lines_;
     std::uint64_t files_ = 0, files_done_ = 0;
     std::uint64_t bytes_ = 0, bytes_done_ = 0;  // of files that are complete
-    std::uint64_t bytes_before_ = 0;            // there already when this began
+    std::uint64_t bytes_before_ = 0;            // present at the start
     Clock::time_point started_{}, drawn_{};
 };
 

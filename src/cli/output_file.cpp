@@ -59,7 +59,7 @@ bool has_other_content(const fs::path& file, OutputKind kind) {
 
 void check_output(const std::string& path, OutputKind kind, const std::vector<fs::path>& sources) {
     std::error_code error;
-    const auto file = fs::weakly_canonical(path, error);  // what a link leads to
+    const auto file = fs::weakly_canonical(path, error);  // resolves links
     const bool there = !error && fs::is_regular_file(file, error);
     if (is_reserved(path) || is_reserved(file) ||
         (there && (has_other_suffix(file, kind) || has_other_content(file, kind)))) {

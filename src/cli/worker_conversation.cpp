@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t longest_event = 64u << 20;  // the report of a model with 100 000 sites
 constexpr std::size_t longest_speech = 4096;
-constexpr std::size_t longest_text = 4096;  // of a name or a sentence that is shown
+constexpr std::size_t longest_text = 4096;  // for a name or a sentence that is shown
 
 std::string short_text(const base::Json& object, const char* key) {
     const auto found = object.find(key);

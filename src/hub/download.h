@@ -47,8 +47,8 @@ public:
 struct DownloadResult {
     std::uint64_t files_downloaded = 0;  // by this call; contents that are equal count once
     std::uint64_t bytes_downloaded = 0;  // received, repeated ones too
-    std::uint64_t files_present = 0;     // of those asked for, there at the start
-    std::uint64_t bytes_resumed = 0;     // of earlier attempts, not received again
+    std::uint64_t files_present = 0;     // of the requested ones, present at the start
+    std::uint64_t bytes_resumed = 0;     // from earlier attempts, not received again
 };
 
 // Afterwards every file of every item is in its snapshot. Files in the cache cost no request,

@@ -24,7 +24,7 @@ public:
     using Finished = std::function<void(const std::string& hex, std::exception_ptr error)>;
 
     FileHasher() = default;
-    ~FileHasher();  // what is not finished is dropped
+    ~FileHasher();  // drops unfinished tasks
     FileHasher(const FileHasher&) = delete;
     FileHasher& operator=(const FileHasher&) = delete;
 

@@ -81,7 +81,7 @@ struct Outcome {
         interrupted,  // the stop flag
     };
     Kind kind = Kind::failed;
-    Head head;  // of the last answer; status 0 where there was none
+    Head head;  // of the last answer; status 0: there was none
     std::string body;
     Failure failure = Failure::none;
     std::string reason;          // in plain words, without secrets

@@ -182,7 +182,7 @@ bool Exchange::take_header(std::string_view line) {
         return end_of_head();
     }
     if (line.starts_with("HTTP/")) {
-        head_.headers = Headers();  // of a 1xx before it
+        head_.headers = Headers();  // drops those of a 1xx before it
         const bool interim = line.substr(std::min(line.find(' '), line.size())).starts_with(" 1");
         interim_answers_ += interim ? 1 : 0;
         return interim_answers_ <= most_interim_answers ||

@@ -53,7 +53,7 @@ public:
 
     // About the answer, once finished or seen by a callback:
     const Head& head() const { return head_; }
-    const std::string& body() const { return body_; }  // of answers that are not 2xx
+    const std::string& body() const { return body_; }  // only of answers that are not 2xx
     std::uint64_t received() const { return received_; }
     std::uint64_t body_bytes() const { return body_bytes_; }  // of any answer, wanted or not
     bool stopped() const { return stopped_; }                 // by a callback
@@ -91,7 +91,7 @@ private:
     std::string body_;
     std::size_t header_bytes_ = 0;
     bool head_complete_ = false;
-    bool enough_ = false;  // of a body that nobody reads
+    bool enough_ = false;  // enough read of an unwanted body
     bool stopped_ = false;
     bool paused_ = false;
     std::uint64_t received_ = 0;

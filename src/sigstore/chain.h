@@ -18,15 +18,15 @@ std::string verify_chain(const Certificate& leaf, const TrustedRoot& root, Time 
 // used.
 struct ChainCheck {
     enum class Failure {
-        unknown_issuer,  // nobody in the chain issued it
+        unknown_issuer,  // no certificate in the chain issued it
         issuer_outside,  // somebody above the leaf was not valid at that time …
         leaf_outside,    // … or the leaf was not
         broken,          // the issuer's signature, or another rule
     };
     bool valid = false;
-    Failure failure = Failure::unknown_issuer;  // where not valid
-    std::string why = {};                       // where not valid, in OpenSSL's words
-    std::string issuer_spki = {};               // where valid
+    Failure failure = Failure::unknown_issuer;  // if not valid
+    std::string why = {};                       // if not valid, in OpenSSL's words
+    std::string issuer_spki = {};               // if valid
 };
 ChainCheck check_chain(const Certificate& leaf, const std::vector<Certificate>& chain, Time at);
 

@@ -15,12 +15,12 @@ public:
     // A TimeStampResp in DER that grants a token. Throws Refusal(malformed).
     static Timestamp parse(std::string_view response);
 
-    Time time() const { return time_; }  // as it says; not to be believed before verify()
+    Time time() const { return time_; }  // its claim; do not trust it before verify()
 
     struct Check {
         bool holds = false;
         bool root_too_old = false;  // it holds, but the root does not vouch for the authority then
-        std::string why = {};       // where it does not hold
+        std::string why = {};       // if it does not hold
     };
     // Requires a timestamp by an authority of the root, at a time at which the root vouches for it,
     // over `message`. The leaf of the authority's chain in the root must have signed: certificates

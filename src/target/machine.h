@@ -28,7 +28,7 @@ struct CpuFacts {
     std::string arch;                   // x86_64, aarch64
     std::string model;                  // "AMD EPYC 9B14"
     int cores = 0;                      // that this process may use
-    std::vector<std::string> features;  // of those that kernels choose by: avx2, avx512f, …; sorted
+    std::vector<std::string> features;  // those that matter to kernels: avx2, avx512f, …; sorted
 };
 
 class Machine {

@@ -17,8 +17,8 @@ namespace twinkle::target {
 struct Target {
     std::optional<Version> torch;     // none: no LibTorch there
     std::optional<bool> cxx11;        // the ABI of LibTorch; none: not known
-    Backend backend;                  // of LibTorch; without one, of the machine
-    std::optional<std::string> arch;  // of the first GPU: "9.0", "gfx942"; none: not known
+    Backend backend;                  // LibTorch's; without one, the machine's
+    std::optional<std::string> arch;  // the first GPU's: "9.0", "gfx942"; none: not known
     std::string cpu = "x86_64";
     std::string os = "linux";
     std::optional<Version> tvm_ffi;

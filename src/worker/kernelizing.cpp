@@ -149,7 +149,7 @@ std::map<std::string, Verdict> Kernelizing::verify_sites(Kernelized& made,
                                                          runtime::VerificationContext& context) {
     auto sites = unverified(made.report);
     if (sites.empty() && verdicts_.empty()) {
-        context.sizes.clear();  // nobody has asked the original
+        context.sizes.clear();  // not tried with the original
     }
     while (!sites.empty()) {
         channel_.stage("verify", std::to_string(sites.size()) + " sites");
@@ -163,7 +163,7 @@ std::map<std::string, Verdict> Kernelizing::verify_sites(Kernelized& made,
         if (refuse_failed(made, judged)) {
             make_again(made);
         }
-        sites = unverified(made.report);  // what a layer did that is gone again, other candidates
+        sites = unverified(made.report);  // parts of a layer put back, other candidates
     }
     std::map<std::string, Verdict> verdicts;
     for (SiteReport& site : made.report.sites) {

@@ -259,7 +259,7 @@ TEST_CASE("every case of a fallback: kept with its reason, or refused") {
     cuda.add("1", "", "", "cuda");
     kept(cuda, {.device = "cpu"}, Fallback::no_device, "no kernel for cpu, only for cuda");
     Bound range;
-    range.registry.register_layer_kernel({.kernel_name = "Add",  // of no GPU that there is
+    range.registry.register_layer_kernel({.kernel_name = "Add",  // no such GPU exists
                                           .repo_path = range.folder.path(),
                                           .device = "cuda",
                                           .capability = std::pair(990, 991)});

@@ -172,7 +172,7 @@ TEST_CASE("a grandchild that holds the pipe does not delay the end, and ends wit
     CHECK(heard.outcome.finished);
     CHECK(heard.spent < milliseconds(2000));
     char byte = 0;
-    CHECK(::read(note[0], &byte, 1) == 0);  // nobody has the other end any more
+    CHECK(::read(note[0], &byte, 1) == 0);  // the other end is closed everywhere
     ::close(note[0]);
 }
 

@@ -13,7 +13,7 @@ struct FormulaResult {
     std::size_t compiled = 0, refused = 0, found = 0;
     double seconds = 0;
     std::string source;
-    std::string problem;  // what must not happen; empty: all is well
+    std::string problem;  // a violation; empty: all is well
 };
 
 // The same number gives the same source.

@@ -13,7 +13,7 @@ struct MutationResult {
     std::string reason;
     double seconds = 0;
     std::string source;   // of layers.py
-    std::string problem;  // what must not happen; empty: all is well
+    std::string problem;  // a violation; empty: all is well
 };
 
 // The same number gives the same source.

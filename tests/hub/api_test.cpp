@@ -72,7 +72,7 @@ TEST_CASE("refs of a repository") {
                                         commit_id));
     Hub hub = fixture.hub();
     const Refs refs = hub.refs("org/name");
-    REQUIRE(refs.branches.size() == 1);  // nobody could ask for the other
+    REQUIRE(refs.branches.size() == 1);  // the other cannot be requested
     CHECK(refs.branches[0].name == "main");
     CHECK(refs.branches[0].ref == "refs/heads/main");
     CHECK(refs.branches[0].commit == commit_id);

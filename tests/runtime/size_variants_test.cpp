@@ -128,7 +128,7 @@ TEST_CASE("long inputs are not tried in full length again") {
     const Inputs given{{at::zeros({1, 4096}, at::kLong)}, {}};
     for (const SizeVariant& variant : size_variants(given)) {
         if (variant.name() != "batch 2" &&
-            variant.name() != "batch 3") {  // where no length can vary
+            variant.name() != "batch 3") {  // no length can vary in it
             CHECK(tensor(variant.of(given), 0).numel() <= 64);
         }
     }

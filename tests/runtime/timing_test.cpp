@@ -76,7 +76,7 @@ TEST_CASE("few turns prove little") {
     const std::vector<double> ten(10, 1);
     std::vector<double> slower(10, 2);
     CHECK(verdict(ten, slower) == "faster");
-    slower[3] = 0.9;  // of few, all must agree
+    slower[3] = 0.9;  // with few turns, all must agree
     CHECK(verdict(ten, slower) == "none");
 }
 

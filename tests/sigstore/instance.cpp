@@ -18,7 +18,7 @@ constexpr const char* start = "2026-01-01T00:00:00Z";
 constexpr const char* end = "2036-01-01T00:00:00Z";
 constexpr const char* rekor1_origin = "rekor.test - 1234567890";
 constexpr const char* rekor2_origin = "log2026.rekor.test";
-constexpr std::uint64_t leaves = 11;  // of the tree in which an entry is …
+constexpr std::uint64_t leaves = 11;  // in the tree that contains an entry …
 constexpr std::uint64_t place = 6;    // … this one
 
 std::string sha256(std::string_view bytes) {

@@ -154,7 +154,7 @@ void for_each_piece(const RowShape<count>& shape, ParallelFor parallel, const Pi
         const RowShape<count>& shape;
         const Piece& piece;
         const Done& done;
-        int64_t length, pieces;  // of a piece; in a row
+        int64_t length, pieces;  // length of a piece; pieces in a row
 
         static void run(int64_t begin, int64_t end, void* context) {
             const Work& work = *static_cast<const Work*>(context);

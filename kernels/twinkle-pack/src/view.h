@@ -27,6 +27,6 @@ std::string dtype_name(int scalar_type);
 int scalar_type_of(DType dtype);
 int64_t element_size(DType dtype);
 bool is_supported(int scalar_type);
-DType dtype_of(const View& view);  // of a supported one
+DType dtype_of(const View& view);  // for a supported dtype
 
 }  // namespace twinkle_pack

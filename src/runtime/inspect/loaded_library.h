@@ -12,7 +12,7 @@ namespace twinkle::runtime {
 
 struct LibraryLoad {
     std::vector<std::filesystem::path> libraries;
-    std::string op_namespace;                   // what the build's metadata promise; empty: nothing
+    std::string op_namespace;                   // from the build's metadata; empty: unknown
     std::vector<std::string> static_operators;  // found in the library's strings: "name(…) -> …"
 };
 

@@ -30,7 +30,7 @@ struct SourceTrial {
     std::string name;
     TrialOutcome outcome = TrialOutcome::unknown;
     std::string types;  // that it was compiled for: "(x: Tensor, eps: float)"
-    std::string why;    // of the others: "layers.py:12: …"
+    std::string why;    // for the others: "layers.py:12: …"
 };
 
 struct SourceTrials {

@@ -10,7 +10,7 @@
 namespace twinkle::runtime {
 
 struct LoadTimeCode {
-    bool runs = false;  // there is any that could take time
+    bool runs = false;  // some of it could take time
     // A forbidden use in it: "__setstate__ of pkg.Table calls aten::save, which writes a file".
     std::optional<std::string> problem;
 };

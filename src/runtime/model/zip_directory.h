@@ -13,7 +13,7 @@ namespace twinkle::runtime {
 
 struct ZipEntry {
     std::string name;
-    bool stored = true;        // as it is, not compressed
+    bool stored = true;        // not compressed
     std::uint64_t packed = 0;  // bytes in the archive
     std::uint64_t size = 0;    // bytes when it is unpacked
     std::uint64_t header = 0;  // where in the file its own header begins

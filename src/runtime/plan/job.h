@@ -18,7 +18,7 @@ struct Job {
     KernelProvider provider = load_kernel;
     // C++ functions that candidates of the mapping name as operators of "twinkle_native".
     std::map<std::string, Implementation> natives{};
-    SelectionContext context{};  // what the options and the model say
+    SelectionContext context{};  // from the options and the model
 
     void observe(const std::string& stage, const std::string& what) const {
         if (options.observer) {

@@ -17,7 +17,7 @@ namespace {
 // The layer sites with a choice, grouped by how many other such sites hold them.
 std::vector<std::vector<Site*>> chosen_by_depth(Plan& plan) {
     std::vector<std::vector<Site*>> levels;
-    std::vector<const Site*> above;  // those that hold the site that is looked at, outermost first
+    std::vector<const Site*> above;  // sites around the current one, outermost first
     for (Site& site : plan.sites) {
         if (!site.choice || !site.is_layer()) {
             continue;
@@ -78,7 +78,7 @@ private:
 
     const Job& job_;
     KernelCode& code_;
-    std::optional<PassedParameters> passed_;  // of the model before the first is replaced
+    std::optional<PassedParameters> passed_;  // in the model before any is replaced
     std::map<const void*, tl::expected<void, KeepReason>> done_;  // by class
 };
 

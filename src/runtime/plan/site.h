@@ -24,7 +24,7 @@ struct LayerSite {};
 
 // A call of a function that the code still holds as a call.
 struct CallSite {
-    bool in_forward = false;  // of the instance: a layer there replaces it
+    bool in_forward = false;  // in the instance's forward, which a layer there replaces
     const torch::jit::Function* in_function = nullptr;  // none: in a method of the instance
 };
 
@@ -42,8 +42,8 @@ struct InlinedCallSite {
 struct PlaceSite {
     bool in_forward = false;
     std::string key;       // equal for the same place in instances that share their code
-    std::size_t rank = 0;  // where places overlap, the lower one is replaced
-    std::vector<std::int32_t> claimed;  // what it would take, in numbers that all places share
+    std::size_t rank = 0;  // if places overlap, the lower one is replaced
+    std::vector<std::int32_t> claimed;  // nodes it would take, in numbers that all places share
 };
 
 struct Site {
@@ -51,11 +51,11 @@ struct Site {
     SiteReport report;
     std::variant<LayerSite, CallSite, InlinedCallSite, PlaceSite> what;
     std::vector<Candidate> candidates{};   // in the order of preference
-    std::optional<Choice> choice{};        // of them; none: the original is kept
+    std::optional<Choice> choice{};        // one of them; none: the original is kept
     bool left_out = false;                 // by the options
     bool outdone = false;                  // a place that overlaps it is to be replaced
     bool absorbed = false;                 // by something around it: nothing else has called it
-    std::optional<SiteReport> put_back{};  // what came of it when it was replaced
+    std::optional<SiteReport> put_back{};  // its report from when it was replaced
     std::optional<Fallback> forbidden{};   // for which it is kept, though that is not allowed
     std::size_t parts = 0;                 // sites that it has absorbed
 

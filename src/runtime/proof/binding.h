@@ -16,7 +16,7 @@ namespace twinkle::runtime {
 struct ParameterSource {
     enum class Kind { omitted, input, scalar };
     Kind kind = Kind::omitted;
-    std::size_t index = 0;  // of the inputs or the scalars of the region
+    std::size_t index = 0;  // into the inputs or the scalars of the region
 
     bool operator==(const ParameterSource&) const = default;
 };
@@ -24,7 +24,7 @@ struct ParameterSource {
 struct CallBinding {
     std::size_t substitute = 0;
     std::vector<ParameterSource> sources;  // by parameter, behind the one it writes into
-    std::optional<ResultLike> out;  // what that one is given: `argument` is an input of the region
+    std::optional<ResultLike> out;  // output tensor to pass: `argument` is an input of the region
     std::size_t unusual = 0;  // scalars given though there is a default, inputs given twice, …
     // For each result of the region, its index among the returned values; those that are not
     // returned are computed by the original nodes.

@@ -12,7 +12,7 @@ namespace twinkle::runtime {
 // kind of device, then those for every device.
 struct LayerShape {
     MappedLayer bound;                                 // without candidates
-    std::vector<const InstanceCondition*> conditions;  // in the registrations
+    std::vector<const InstanceCondition*> conditions;  // point into the registrations
     std::vector<const LayerKernel*> kernels;
     std::size_t call = 0;  // that bound the classes; 0: a preset does
 };

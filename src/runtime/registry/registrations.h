@@ -31,7 +31,7 @@ struct RegisteredFunction {
 };
 
 struct RegisteredPattern {
-    std::string source, file;           // of the formulas: text, and what it is called
+    std::string source, file;           // the formulas' text, and its name
     std::vector<std::string> formulas;  // functions in it
     RegisteredFunction replacement;     // under the name of the pattern
 
@@ -46,7 +46,7 @@ struct Registrations {
     std::size_t calls = 0;  // so far; the number of the one in progress
     std::filesystem::path lock;
     HubAccess hub;
-    std::string user_agent;          // what this call adds to the hub client's
+    std::string user_agent;          // this call's addition to the hub client's
     std::vector<std::string> trust;  // as in a manifest
     std::vector<std::string> notes;
 };

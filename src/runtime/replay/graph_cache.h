@@ -27,7 +27,7 @@ public:
         std::uint64_t uses = 0;  // halved now and then, so that it tells of the last calls
         bool has_run = false;    // plainly, to the end
         std::string refusal;     // why it is not captured again; empty: nothing is known
-        std::size_t bytes = 0;   // of a capture that there is, or was; 0: not known
+        std::size_t bytes = 0;   // of its present or former capture; 0: not known
         std::shared_ptr<CapturedCall> call;
     };
 
@@ -49,7 +49,7 @@ public:
     std::uint64_t evictions() const { return evictions_; }
 
 private:
-    using Entries = std::list<Entry>;  // what was used last is first
+    using Entries = std::list<Entry>;  // most recently used first
 
     Entry* last_used_graph(const Entry& but);
     void drop(Entry& entry);

@@ -35,7 +35,7 @@ private:
     bool freeze_it();
 
     torch::jit::Module module_;
-    mutable std::optional<torch::jit::GraphExecutor> uncaptured_;  // where settings differ
+    mutable std::optional<torch::jit::GraphExecutor> uncaptured_;  // if settings differ
     std::string obstacle_;
     std::string not_frozen_;
     bool wants_gradients_ = false;

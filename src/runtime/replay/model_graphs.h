@@ -29,14 +29,14 @@ public:
 
 private:
     static constexpr const char* another_captures = "another thread is capturing";
-    static constexpr int most_refusals = 3;  // of a model that was never captured
+    static constexpr int most_refusals = 3;  // for a model that was never captured
 
     // The next step for a call: refused ones run as LibTorch runs any model. The entry may be gone
     // once the lock is released.
     enum class Step { plain, refused, first, capture, replay };
     struct Plan {
         Step step;
-        std::string reason;  // of a plain run
+        std::string reason;  // for a plain run
     };
 
     std::string obstacle_of(const InputKey& key, const Values& inputs) const;
@@ -59,7 +59,7 @@ private:
     GraphModel model_;
 
     std::mutex capturing_;      // one capture at a time; taken before the other
-    mutable std::mutex mutex_;  // of all below
+    mutable std::mutex mutex_;  // guards everything below
     bool captures_now_ = false;
     std::string state_;  // which the model writes; empty: none so far
     int refusals_ = 0;   // for other reasons than memory, before the first capture

@@ -13,7 +13,7 @@ public:
     explicit StaticInputs(const Values& inputs);
 
     const Values& values() const { return values_; }
-    void copy_from(const Values& inputs);  // of the same structure, shapes and dtypes
+    void copy_from(const Values& inputs);  // need the same structure, shapes and dtypes
 
     // Whether a run on `inputs` has written into them: a replay works on copies, so that the caller
     // would not see it. Compares values, too, as not every kernel declares that it writes.

@@ -117,7 +117,7 @@ long narrowest_range(const std::vector<Offer>& offers, const SelectionContext& c
 KeepReason why_none(const std::string& name, const std::vector<Offer>& offers,
                     const std::vector<Judged>& all, const SelectionContext& context) {
     const Judged* farthest = &all.front();
-    for (const Judged& one : all) {  // of several whose flags exclude them, the least preferred
+    for (const Judged& one : all) {  // if flags exclude several, the least preferred
         if (std::pair(one.stage, one.rank) >= std::pair(farthest->stage, farthest->rank)) {
             farthest = &one;
         }

@@ -32,7 +32,7 @@ public:
             } else if (is_tensor_constant(node)) {
                 tensor_constant(node);
             } else if (node->hasAttribute(c10::attr::Subgraph)) {
-                this->block(node->g(c10::attr::Subgraph)->block());  // what is forked
+                this->block(node->g(c10::attr::Subgraph)->block());  // forked code
             } else {
                 dtype_arguments(node);
             }

@@ -53,7 +53,7 @@ void round_results(jit::Module& model, at::ScalarType dtype) {
         });
         for (jit::Node* node : nodes) {
             const jit::WithInsertPoint behind(node->next());
-            jit::Graph& own = *node->owningGraph();  // what is forked is a graph of its own
+            jit::Graph& own = *node->owningGraph();  // a forked block is a graph of its own
             jit::Node* round = own.insertNode(
                 own.create(c10::Symbol::fromQualString("twinkle::rounded"),
                            {node->output(), own.insertConstant(static_cast<std::int64_t>(dtype))}));

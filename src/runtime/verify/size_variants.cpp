@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t largest_odd = 63;
 constexpr std::int64_t short_length = 64;  // up to which another batch may be of the given length
-constexpr double masked_out = -1e4;        // what is added to hide a value is below
+constexpr double masked_out = -1e4;        // additive masks hide with less than this
 
 struct Sizes {
     std::int64_t batch = 0, length = 0;  // 0: there is none
@@ -91,7 +91,7 @@ void move_repeated_rows(at::Tensor& tensor, std::int64_t rows, const Sizes& size
             const std::vector<std::int64_t> shifts(dimensions.size(), row / rows);
             values.copy_(values.roll(shifts, dimensions));
         } else if (tensor.dim() > 2 && tensor.is_floating_point()) {
-            values.copy_(values.flip({-1}));  // of an image: a mirror
+            values.copy_(values.flip({-1}));  // mirrors an image
         }
     }
 }
@@ -190,7 +190,7 @@ std::vector<SizeVariant> size_variants(const Inputs& given) {
     }
     std::size_t number = 0;
     for (const auto& [batch, length] : sizes_beside(sizes)) {
-        std::set<std::string> made;  // what is strict often changes nothing
+        std::set<std::string> made;  // strict variants often equal the others
         const auto add = [&](SizeVariant variant) {
             variant.from_end = hides_more(variant.of(given), given);
             const Inputs inputs = variant.of(given);

@@ -25,7 +25,7 @@ struct SizeVariant {
     // only.
     bool strict_batch = false;
     bool strict_length = false;
-    bool from_end = false;  // what is shorter has the last of the values, not the first
+    bool from_end = false;  // shorter tensors take the last values, not the first
 
     std::string name() const;  // "batch 2, length 3"
     Inputs of(const Inputs& given) const;

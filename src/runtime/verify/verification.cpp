@@ -254,7 +254,7 @@ SitesVerified verify_sites(const VerificationContext& given, const torch::jit::M
         }
         context.sizes = chosen(context.sizes, collector.accepted);
         std::erase_if(
-            collector.verdicts, [&](const auto& one) {  // of sites that were not asked for
+            collector.verdicts, [&](const auto& one) {  // drops sites that were not pending
                 return std::find(pending.begin(), pending.end(), one.first) == pending.end();
             });
         if (collector.verdicts.empty()) {  // foreign code has ended the child as if it were ours

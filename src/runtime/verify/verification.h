@@ -28,7 +28,7 @@ struct Verdict {
 
 struct SitesVerified {
     std::map<std::string, Verdict> verdicts;
-    std::vector<SizeVariant> sizes;  // of those in the context, what the original accepts
+    std::vector<SizeVariant> sizes;  // those of the context that the original accepts
 };
 
 // A site during which the child died gets the reason of its death; a new child goes on with the

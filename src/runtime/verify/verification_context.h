@@ -19,7 +19,7 @@ namespace twinkle::runtime {
 struct VerificationContext {
     std::filesystem::path original;
     std::string original_name{};  // in an archive of several models
-    Inputs inputs;                // in the dtype below, where there is one
+    Inputs inputs;                // in the dtype below, if there is one
     // Other sizes of the inputs to compare in, where the original accepts them.
     std::vector<SizeVariant> sizes = {};
     double tolerance = 1;  // how many times what may be an error is allowed
@@ -30,8 +30,8 @@ struct VerificationContext {
     SandboxLimits limits;
     bool gradients = false;  // compare them too: the model is to be trained
     std::optional<Sampling> sampling = std::nullopt;  // none: nothing is measured
-    bool steps = false;  // what is measured is steps of training, not only the forward
-    std::optional<int> threads = std::nullopt;  // of LibTorch, in the child; none: its own choice
+    bool steps = false;  // measures training steps (forward and backward), not only forward
+    std::optional<int> threads = std::nullopt;  // LibTorch's, in the child; none: its own choice
     // Turns what these sites compute into calls, in a copy of the original that has no calls there
     // yet; empty: nothing to do.
     std::function<void(torch::jit::Module& model, const std::vector<std::string>& sites)> prepare{};

@@ -28,7 +28,7 @@ struct Thread {
     unsigned block = 0;  // of the cluster
     bool started = false, done = false, waited = false;
     uint64_t exchanges = 0;
-    uint64_t passed[2] = {};  // of two exchanges in turn: others may not have read the last yet
+    uint64_t passed[2] = {};  // two exchanges in turn: others may not have read the last yet
 };
 
 // The blocks of a cluster; mostly one.

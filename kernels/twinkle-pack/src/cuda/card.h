@@ -45,7 +45,7 @@ inline uint16_t ask_cluster_blocks() {
         cluster.val.clusterDim = {blocks, 1, 1};
         cudaLaunchConfig_t config{};
         config.gridDim = dim3(blocks);
-        config.blockDim = dim3(1024);  // of which no multiprocessor has many
+        config.blockDim = dim3(1024);  // too large for several on a multiprocessor
         config.attrs = &cluster;
         config.numAttrs = 1;
         int at_once = 0;

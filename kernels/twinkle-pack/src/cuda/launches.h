@@ -9,7 +9,7 @@ namespace twinkle_pack::cuda {
 struct Queue {
     void* stream;
     int device;       // the current one
-    void* workspace;  // of as many bytes as were asked for
+    void* workspace;  // with as many bytes as requested
 };
 
 struct Kernel {

@@ -17,7 +17,7 @@ enum class Team { any, block, lean, cluster };
 template <class Number>
 struct RowsOf {
     uint32_t rows, vectors, lanes;
-    uint32_t lane_bits;   // where a row has no more lanes than a warp
+    uint32_t lane_bits;   // if a row has at most a warp's lanes
     uint32_t block_bits;  // of the blocks that share a row: a cluster
     Length<Number> length;
 
