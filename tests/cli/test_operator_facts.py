@@ -4,7 +4,8 @@ import json
 import subprocess
 
 import pytest
-from kernels_for_tests import MAJOR, MINOR, OPERATORS, RMS_NORM, TORCH_LIB, calling, compiled_kernel, models, needs_runtime
+from kernels_for_tests import (MAJOR, MINOR, OPERATORS, RMS_NORM, TORCH_LIB, calling, compiled_kernel, models,
+                               needs_runtime)
 
 pytestmark = needs_runtime
 

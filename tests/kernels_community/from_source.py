@@ -7,7 +7,7 @@ kernel-builder does it, entry point for Python included, against the LibTorch of
 kernel: what resolve knows of its operators, what inspect --load finds usable, a model kernelized with verification, and
 its results beside those of the kernel's own Python.
 
-    tests/kernels_community/from_source.py COLLECTION [KERNEL …] [--work WORK] [--build build/release] [--optimize -O3]
+    tests/kernels_community/from_source.py COLLECTION [KERNEL …] [--work WORK] [--build BUILD] [--optimize=-O3]
 """
 
 import argparse
@@ -93,7 +93,8 @@ def build(project: pathlib.Path, work: pathlib.Path, optimize: str) -> pathlib.P
 
 
 def imported(folder: pathlib.Path, name: str):
-    spec = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    spec = importlib.util.spec_from_file_location(name, folder / "__init__.py",
+                                                  submodule_search_locations=[str(folder)])
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -173,8 +174,8 @@ def varlen_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cu_seqle
         of_k, of_v = slice_of(k, cu_seqlens_k, i), slice_of(v, cu_seqlens_k, i)
         heads = of_q.size(1) // of_k.size(1)
         of_k, of_v = of_k.repeat_interleave(heads, 1), of_v.repeat_interleave(heads, 1)
-        out = nn.functional.scaled_dot_product_attention(of_q.transpose(0, 1), of_k.transpose(0, 1), of_v.transpose(0, 1),
-                                                         is_causal=causal, scale=softmax_scale)
+        out = nn.functional.scaled_dot_product_attention(of_q.transpose(0, 1), of_k.transpose(0, 1),
+                                                         of_v.transpose(0, 1), is_causal=causal, scale=softmax_scale)
         parts.append(out.transpose(0, 1))
     return torch.cat(parts)
 
@@ -193,7 +194,8 @@ class Attention(nn.Module):
         return varlen_attention(q, k, v, bounds, bounds, longest, longest, causal=self.causal)
 
 
-for named in (Rectified, GatedActivation, Swish, Gates, Norm, Normed, Rotary, Attention, rotated, varlen_attention, slice_of):
+for named in (Rectified, GatedActivation, Swish, Gates, Norm, Normed, Rotary, Attention, rotated, varlen_attention,
+              slice_of):
     named.__module__ = "from_source.model"
 
 LAYER = '[layers.{0}]\nrepo_path = "{{folder}}"\nclasses = ["{1}"]\n'
