@@ -287,6 +287,24 @@ TEST_CASE("in the background the rule answers until it is measured") {
     CHECK(chain.choose(asked).by == ChosenBy::memory);
 }
 
+TEST_CASE("a thread's policy of the background has its own budget") {
+    ConfigSelectorChain chain(ConfigCache(), PersistentCache::none(),
+                              {When::never, std::chrono::milliseconds(0)});
+    double budget = 0;
+    Question asked = question();
+    asked.detached = [&] {
+        return [&](double budget_ms) {
+            budget = budget_ms;
+            return measured();
+        };
+    };
+    const policy_override scope({When::background, std::chrono::milliseconds(5000)});
+    chain.choose(asked);
+    chain.wait();
+    CHECK(budget > 1000);
+    CHECK(budget <= 5000);
+}
+
 TEST_CASE("a measurement that throws is told, and not tried again") {
     ConfigSelectorChain chain(ConfigCache(), PersistentCache::none(), When::first_use);
     int tries = 0;
