@@ -5,7 +5,7 @@
 #include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
-#include <torch/torch.h>
+#include <torch/script.h>
 
 #include <algorithm>
 #include <set>
