@@ -11,8 +11,8 @@
 #include <optional>
 
 #include "base/file.h"
-#include "base/number.h"
 #include "base/host_name.h"
+#include "base/number.h"
 #include "base/stale_file.h"
 #include "base/text.h"
 #include "base/unique_fd.h"

@@ -48,12 +48,12 @@ std::string Argument::usage() const {
 }
 
 std::vector<Command> commands() {
-    return {init_command(),        add_command(),      remove_command(),      lock_command(),
-            fetch_command(),       verify_command(),   verify_blob_command(), resolve_command(),
-            kernelize_command(),   convert_command(),  run_command(),         bench_command(),
-            inspect_command(),     check_command(),    versions_command(),    info_command(),
-            tree_command(),        outdated_command(), cache_command(),       tune_command(),
-            env_command(),         completions_command(), man_command()};
+    return {init_command(),      add_command(),         remove_command(),      lock_command(),
+            fetch_command(),     verify_command(),      verify_blob_command(), resolve_command(),
+            kernelize_command(), convert_command(),     run_command(),         bench_command(),
+            inspect_command(),   check_command(),       versions_command(),    info_command(),
+            tree_command(),      outdated_command(),    cache_command(),       tune_command(),
+            env_command(),       completions_command(), man_command()};
 }
 
 std::vector<Option> global_options() {
