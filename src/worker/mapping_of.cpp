@@ -3,7 +3,8 @@
 namespace twinkle::worker {
 
 Mapping mapping_of(const protocol::Request& request) {
-    return Mapping::parse(request.map.value_or(""), request.model.parent_path(), "mapping");
+    // Paths in a request are absolute.
+    return Mapping::parse(request.map.value_or(""), "/", "mapping");
 }
 
 }  // namespace twinkle::worker

@@ -9,11 +9,20 @@ from kernels_for_tests import PREFIX, RMS_NORM, models, needs_runtime, outcome, 
 
 pytestmark = needs_runtime
 FUZZER = PREFIX / "tests/fuzz/fuzz_models"
+EXPORTS = PREFIX / "tests/fuzz/fuzz_exports"
 
 
 def test_changed_models(models):
     done = subprocess.run([FUZZER, models, "90", "0"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and "findings 0" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["branches", "loop", "lstm", "nested", "llama"])
+def test_changed_exports(models, name):
+    """Each is converted or refused with an Error; a crash ends the program."""
+    archive = models.parent / f"exported/{name}.pt2"
+    done = subprocess.run([EXPORTS, archive, "150", "7"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "malformed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")

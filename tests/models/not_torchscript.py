@@ -18,6 +18,8 @@ def make(folder: pathlib.Path, models: pathlib.Path) -> None:
     torch.save(model.state_dict(), folder / "legacy_state_dict.pt", _use_new_zipfile_serialization=False)
     with zipfile.ZipFile(folder / "compiled.pt2", "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("compiled/archive_format", "pt2")
+        archive.writestr("compiled/.data/version", "6\n")
+        archive.writestr("compiled/byteorder", "little")
         archive.writestr("compiled/data/aotinductor/model/model.wrapper.so", b"\x7fELF")
     save_file(model.state_dict(), folder / "weights.safetensors")
     (folder / "plain.pkl").write_bytes(pickle.dumps({"weights": [1.0, 2.0]}))

@@ -184,6 +184,10 @@ std::vector<std::string> Archive::models() const {
 }
 
 ArchiveKind kind_of_archive(const std::filesystem::path& file) {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(file, ignored)) {  // opening a pipe would wait
+        return ArchiveKind::other;
+    }
     return kind_of(zip_directory(file).value_or(std::vector<ZipEntry>()));
 }
 

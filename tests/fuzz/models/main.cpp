@@ -133,7 +133,7 @@ int outcome_of(Work&& work) {
 protocol::Request request_for(const Place& place) {
     protocol::Request request;
     request.model = place.model();
-    request.map = place.map;
+    request.map = place.map.dump();
     request.fallback = {"true"};
     return request;
 }

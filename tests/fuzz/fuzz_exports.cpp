@@ -1,0 +1,167 @@
+// Changed archives of torch.export through the converter:
+//
+//   fuzz_exports ARCHIVE COUNT [SEED]
+//
+// says what became of them; exit 1 on an exception that is no Error. A crash ends it, and the
+// archive that it was at is there: broken.pt2 in the folder for temporary files.
+
+#include "runtime/exported/archive.h"
+#include "runtime/exported/convert.h"
+#include "runtime/model/zip_directory.h"
+#include "twinkle/error.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Records = std::vector<std::pair<std::string, std::string>>;
+using Random = std::mt19937;
+
+std::string number(std::uint64_t value, int bytes) {
+    std::string text;
+    for (int i = 0; i < bytes; ++i) {
+        text += i < 8 ? static_cast<char>(value >> (8 * i)) : char(0);
+    }
+    return text;
+}
+
+// Stored, without checksums, which nothing reads.
+std::string zip_of(const Records& records) {
+    std::string file;
+    std::string directory;
+    for (const auto& [name, data] : records) {
+        const std::string common = number(0, 12) + number(data.size(), 4) + number(data.size(), 4) +
+                                   number(name.size(), 2) + number(0, 2);
+        directory +=
+            "PK\x01\x02" + number(0, 4) + common + number(0, 10) + number(file.size(), 4) + name;
+        file += "PK\x03\x04" + number(0, 2) + common + name + data;
+    }
+    const std::size_t at = file.size();
+    return file + directory + "PK\x05\x06" + number(0, 4) + number(records.size(), 2) +
+           number(records.size(), 2) + number(directory.size(), 4) + number(at, 4) + number(0, 2);
+}
+
+std::size_t below(Random& random, std::size_t limit) {
+    return limit == 0 ? 0 : random() % limit;
+}
+
+// The quoted texts and numbers of a document, as places in it.
+std::vector<std::pair<std::size_t, std::size_t>> tokens_of(const std::string& text) {
+    std::vector<std::pair<std::size_t, std::size_t>> tokens;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t begin = text.find_first_of("\"-0123456789tfn", at);
+        if (begin == std::string::npos) {
+            break;
+        }
+        std::size_t end = text[begin] == '"' ? text.find('"', begin + 1) + 1
+                                             : text.find_first_of(",}] \n", begin);
+        end = end == 0 || end == std::string::npos ? text.size() : end;
+        tokens.emplace_back(begin, end - begin);
+        at = end;
+    }
+    return tokens;
+}
+
+// A token becomes another of the document, or something that no document has.
+std::string with_other_tokens(std::string text, Random& random) {
+    static const std::vector<std::string> odd = {"-1",
+                                                 "9223372036854775807",
+                                                 "4611686018427387904",
+                                                 "1e308",
+                                                 "null",
+                                                 "true",
+                                                 "\"\"",
+                                                 "[]",
+                                                 "{}",
+                                                 "\"x\"",
+                                                 "0",
+                                                 "\"NaN\""};
+    for (std::size_t count = 1 + below(random, 3); count > 0; --count) {
+        const auto tokens = tokens_of(text);
+        if (tokens.empty()) {
+            return text;
+        }
+        const auto [at, size] = tokens[below(random, tokens.size())];
+        const auto [from, length] = tokens[below(random, tokens.size())];
+        text.replace(at, size,
+                     below(random, 3) == 0 ? odd[below(random, odd.size())]
+                                           : std::string(text.substr(from, length)));
+    }
+    return text;
+}
+
+std::string with_other_bytes(std::string bytes, Random& random) {
+    for (std::size_t count = 1 + below(random, 8); count > 0 && !bytes.empty(); --count) {
+        bytes[below(random, bytes.size())] = static_cast<char>(random());
+    }
+    return below(random, 8) == 0 ? bytes.substr(0, below(random, bytes.size())) : bytes;
+}
+
+std::string mutated(Records records, Random& random) {
+    std::vector<std::size_t> documents;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        if (records[i].first.ends_with(".json")) {
+            documents.push_back(i);
+        }
+    }
+    auto& chosen = records[documents[below(random, documents.size())]].second;
+    switch (below(random, 8)) {
+        case 0: return with_other_bytes(zip_of(records), random);
+        case 1: chosen = with_other_bytes(chosen, random); break;
+        case 2:
+            records.erase(records.begin() + static_cast<long>(below(random, records.size())));
+            break;
+        default: chosen = with_other_tokens(chosen, random);
+    }
+    return zip_of(records);
+}
+
+Records records_of(const fs::path& file) {
+    const twinkle::runtime::exported::Archive archive(file);
+    Records records;
+    const auto entries = twinkle::runtime::zip_directory(file);
+    for (const auto& entry : *entries) {
+        const std::string name = entry.name.substr(entry.name.find('/') + 1);
+        records.emplace_back("model/" + name, archive.record(name));
+    }
+    return records;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 3) {
+        std::fprintf(stderr, "fuzz_exports ARCHIVE COUNT [SEED]\n");
+        return 2;
+    }
+    const Records seed = records_of(argv[1]);
+    const auto first = static_cast<unsigned>(argc > 3 ? std::atoi(argv[3]) : 1);
+    const fs::path broken = fs::temp_directory_path() / "broken.pt2";
+    std::map<std::string, int> outcomes;
+    for (unsigned i = 0; i < static_cast<unsigned>(std::atoi(argv[2])); ++i) {
+        Random random(first + i);
+        std::ofstream(broken, std::ios::binary | std::ios::trunc) << mutated(seed, random);
+        try {
+            twinkle::runtime::exported::convert(twinkle::runtime::exported::Archive(broken), "");
+            ++outcomes["converted"];
+        } catch (const twinkle::Error& error) {
+            ++outcomes[std::string(twinkle::error_code_name(error.code()))];
+        } catch (const std::exception& error) {
+            std::printf("seed %u: %s\n", first + i, error.what());
+            ++outcomes["no Error"];
+        }
+    }
+    for (const auto& [outcome, count] : outcomes) {
+        std::printf("%s: %d\n", outcome.c_str(), count);
+    }
+    fs::remove(broken);
+    return outcomes.contains("no Error") ? 1 : 0;
+}
