@@ -24,9 +24,8 @@ std::string difference(const LockedFile& locked, const LockedFile* found) {
     if (found->size != locked.size) {
         return "has " + std::to_string(found->size) + " bytes, not " + std::to_string(locked.size);
     }
-    const auto differs = [](const char* what, const std::string& found, const std::string& wanted) {
-        return found == wanted ? ""
-                               : std::string("differs: its ") + what + found + ", not " + wanted;
+    const auto differs = [](const char* what, const std::string& is, const std::string& wanted) {
+        return is == wanted ? "" : std::string("differs: its ") + what + is + ", not " + wanted;
     };
     return locked.sha256.empty() ? differs("blob id is ", found->git_sha1, locked.git_sha1)
                                  : differs("SHA-256 is ", found->sha256, locked.sha256);

@@ -1,22 +1,20 @@
 #include "runtime/layers/host_attributes.h"
 #include "runtime/graph/format.h"
 
-#include "runtime/layers/lost_attributes.h"
-
 #include <sstream>
 
 namespace twinkle::runtime {
 
-std::optional<c10::IValue> attribute_of(const torch::jit::Module& module, const std::string& name) {
+std::optional<c10::IValue> attribute_of(const torch::jit::Module& module,
+                                        const LostAttributes& lost, const std::string& name) {
     if (module.type()->hasAttribute(name)) {
         return module.attr(name);
     }
     if (auto constant = module.type()->findConstant(name)) {
         return constant;
     }
-    const AttributeMap lost = lost_attributes(module).values;
-    const auto found = lost.find(name);
-    return found == lost.end() ? std::nullopt : std::optional(found->second);
+    const auto found = lost.values.find(name);
+    return found == lost.values.end() ? std::nullopt : std::optional(found->second);
 }
 
 c10::IValue to_ivalue(const AttributeValue& value) {
@@ -45,9 +43,7 @@ std::string to_text(const AttributeValue& value) {
 }
 
 tl::expected<HostAttributes, std::string> supplied_attributes(
-    const torch::jit::Module& module, const std::map<std::string, AttributeValue>& from_manifest,
-    const std::map<std::string, PassedInputs>& passed) {
-    LostAttributes lost = lost_attributes(module, passed);
+    LostAttributes lost, const std::map<std::string, AttributeValue>& from_manifest) {
     HostAttributes host{std::move(lost.values), std::move(lost.withheld), {}};
     for (const auto& [name, value] : from_manifest) {
         const auto known = host.supplied.find(name);

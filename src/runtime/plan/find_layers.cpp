@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "runtime/graph/format.h"
+#include "runtime/graph/forward_methods.h"
 #include "runtime/graph/kernel_method.h"
 #include "runtime/plan/left_out.h"
 
@@ -18,7 +19,7 @@ std::string last_part(const std::string& name) {
 
 // Why a binding is not for this instance.
 std::optional<std::string> unfit(const Job& job, const MappedLayer& layer, const Site& site) {
-    auto unmet = unmet_condition(layer, site.instance);
+    auto unmet = unmet_condition(layer, site.instance, site.as<LayerSite>()->lost);
     if (!unmet && job.options.unfit) {
         unmet = job.options.unfit(layer, site.instance.path, site.instance.module);
     }
@@ -89,9 +90,19 @@ void warn_of_unbound(const Job& job, const std::vector<Instance>& instances, Pla
     }
 }
 
+LayerSite layer_of(const Instance& instance, const PassedParameters& passed) {
+    LayerSite layer;
+    for (const torch::jit::Function* method : forward_methods(instance.module.type())) {
+        layer.passed[method->name()] = passed.of(instance.module, method->name());
+    }
+    layer.lost = lost_attributes(instance.module, layer.passed);
+    return layer;
+}
+
 }  // namespace
 
 void find_layers(const Job& job, const std::vector<Instance>& instances, Plan& plan) {
+    std::optional<PassedParameters> passed;  // of the whole model
     for (const Instance& instance : instances) {
         std::vector<const MappedLayer*> bindings;
         for (const MappedLayer& layer : job.mapping.layers) {
@@ -102,7 +113,11 @@ void find_layers(const Job& job, const std::vector<Instance>& instances, Plan& p
         if (bindings.empty()) {
             continue;
         }
-        Site site(instance, reported(instance.path, "layer", instance.class_name), LayerSite{});
+        if (!passed) {
+            passed.emplace(job.model);
+        }
+        Site site(instance, reported(instance.path, "layer", instance.class_name),
+                  layer_of(instance, *passed));
         choose_layer(job, site, bindings);
         plan.sites.push_back(std::move(site));
     }

@@ -1,11 +1,11 @@
 #include "runtime/graph/format.h"
+#include "runtime/plan/binding_typos.h"
 #include "runtime/plan/find_calls.h"
 #include "runtime/plan/find_inlined.h"
 #include "runtime/plan/find_layers.h"
 #include "runtime/plan/find_places.h"
 #include "runtime/plan/named_in_vain.h"
 #include "runtime/plan/plan.h"
-#include "runtime/selection/binding_typos.h"
 
 #include <torch/version.h>
 
@@ -41,7 +41,7 @@ Plan make_plan(const Job& job, StandIns& stand_ins) {
         report_uncalled(job, plan, called);
     }
     find_places(job, plan);
-    for (std::string& doubt : doubtful_conditions(job.mapping, instances)) {
+    for (std::string& doubt : doubtful_conditions(job.mapping, plan)) {
         plan.warnings.push_back(std::move(doubt));
     }
     warn_of_unmatched(job, plan);

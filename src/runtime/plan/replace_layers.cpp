@@ -1,8 +1,6 @@
 #include "runtime/plan/replace_layers.h"
 
 #include "runtime/graph/called_instances.h"
-#include "runtime/graph/forward_methods.h"
-#include "runtime/graph/passed_parameters.h"
 #include "runtime/layers/host_attributes.h"
 #include "runtime/layers/replacement.h"
 #include "runtime/plan/substitution.h"
@@ -55,30 +53,18 @@ private:
         }
         job_.observe("compile", site.report.of);
         const auto& layer = *choice.as<LayerChoice>();
-        auto passed = passed_inputs(site.instance.module);
-        auto host = supplied_attributes(site.instance.module, layer.binding->attributes, passed);
+        const auto& found = *site.as<LayerSite>();
+        auto host = supplied_attributes(found.lost, layer.binding->attributes);
         if (!host) {
             return tl::make_unexpected(KeepReason{Fallback::cannot_compile, host.error()});
         }
-        const ReplacementRequest request{layer.candidate->layer, std::move(*host),
-                                         std::move(passed), operator_use(job_)};
+        const ReplacementRequest request{layer.candidate->layer, std::move(*host), found.passed,
+                                         operator_use(job_)};
         return replace_forward(site.instance.module.type(), **compilation, request);
-    }
-
-    std::map<std::string, PassedInputs> passed_inputs(const torch::jit::Module& instance) {
-        if (!passed_) {
-            passed_.emplace(job_.model);
-        }
-        std::map<std::string, PassedInputs> inputs;
-        for (const torch::jit::Function* method : forward_methods(instance.type())) {
-            inputs[method->name()] = passed_->of(instance, method->name());
-        }
-        return inputs;
     }
 
     const Job& job_;
     KernelCode& code_;
-    std::optional<PassedParameters> passed_;  // in the model before any is replaced
     std::map<const void*, tl::expected<void, KeepReason>> done_;  // by class
 };
 

@@ -3,7 +3,9 @@
 
 #include "runtime/graph/function_calls.h"
 #include "runtime/graph/keep_reason.h"
+#include "runtime/graph/passed_parameters.h"
 #include "runtime/graph/sites.h"
+#include "runtime/layers/lost_attributes.h"
 #include "runtime/plan/job.h"
 #include "runtime/proof/binding.h"
 #include "runtime/selection/candidates.h"
@@ -12,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -20,7 +23,12 @@
 namespace twinkle::runtime {
 
 // An instance, whose forward a layer replaces.
-struct LayerSite {};
+struct LayerSite {
+    // Of the instance, before anything in the model has changed: inputs of its forward methods that
+    // are parameters of it, and the attributes that tracing has lost.
+    std::map<std::string, PassedInputs> passed{};
+    LostAttributes lost{};
+};
 
 // A call of a function that the code still holds as a call.
 struct CallSite {

@@ -51,7 +51,8 @@ bool binds(const MappedLayer& layer, const std::string& class_name) {
     });
 }
 
-std::optional<std::string> unmet_condition(const MappedLayer& layer, const Instance& instance) {
+std::optional<std::string> unmet_condition(const MappedLayer& layer, const Instance& instance,
+                                           const LostAttributes& lost) {
     if (!layer.modules.empty() &&
         std::none_of(layer.modules.begin(), layer.modules.end(), [&](const std::string& pattern) {
             return base::glob_match(pattern, instance.path);
@@ -59,7 +60,7 @@ std::optional<std::string> unmet_condition(const MappedLayer& layer, const Insta
         return "the binding names other instances (modules)";
     }
     for (const auto& [name, expected] : layer.when) {
-        const auto actual = attribute_of(instance.module, name);
+        const auto actual = attribute_of(instance.module, lost, name);
         if (!actual) {
             return "the saved model has lost the attribute " + name +
                    ", on which the binding depends";

@@ -2,6 +2,7 @@
 // The choice for a site and for which machine, and the bindings that concern an instance.
 
 #include "runtime/graph/sites.h"
+#include "runtime/layers/lost_attributes.h"
 #include "twinkle/kernelize.h"
 
 #include <optional>
@@ -59,6 +60,7 @@ bool binds(const MappedLayer& layer, const std::string& class_name);
 
 // Checks a binding's conditions on one instance: its path, attributes and submodules. Nothing: they
 // hold.
-std::optional<std::string> unmet_condition(const MappedLayer& layer, const Instance& instance);
+std::optional<std::string> unmet_condition(const MappedLayer& layer, const Instance& instance,
+                                           const LostAttributes& lost);
 
 }  // namespace twinkle::runtime

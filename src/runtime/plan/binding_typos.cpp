@@ -1,4 +1,4 @@
-#include "runtime/selection/binding_typos.h"
+#include "runtime/plan/binding_typos.h"
 #include "runtime/graph/format.h"
 
 #include "base/text.h"
@@ -36,13 +36,13 @@ std::vector<std::string> attribute_names(const torch::jit::Module& module) {
 
 class Doubts {
 public:
-    Doubts(const MappedLayer& layer, std::vector<const Instance*> bound)
+    Doubts(const MappedLayer& layer, std::vector<const Site*> bound)
         : layer_(layer), bound_(std::move(bound)) {}
 
     void add_to(std::vector<std::string>& found) const {
         std::vector<std::string> paths;
-        for (const Instance* instance : bound_) {
-            paths.push_back(instance->path);
+        for (const Site* site : bound_) {
+            paths.push_back(site->instance.path);
         }
         for (const std::string& pattern : layer_.modules) {
             const bool matches = std::any_of(paths.begin(), paths.end(), [&](const auto& path) {
@@ -66,31 +66,31 @@ public:
 private:
     void check_attribute(const char* key, const std::string& name,
                          std::vector<std::string>& found) const {
-        const bool there = std::any_of(bound_.begin(), bound_.end(), [&](const Instance* one) {
-            return attribute_of(one->module, name).has_value();
+        const bool there = std::any_of(bound_.begin(), bound_.end(), [&](const Site* one) {
+            const LostAttributes& lost = one->as<LayerSite>()->lost;
+            return attribute_of(one->instance.module, lost, name).has_value();
         });
         if (!there) {
-            found.push_back(
-                fmt::format("{} of {} names {}, which no instance of its classes has{}", key,
-                            layer_.kernel_name, base::printable(name),
-                            hint(name, attribute_names(bound_.front()->module), "they have")));
+            found.push_back(fmt::format(
+                "{} of {} names {}, which no instance of its classes has{}", key,
+                layer_.kernel_name, base::printable(name),
+                hint(name, attribute_names(bound_.front()->instance.module), "they have")));
         }
     }
 
     const MappedLayer& layer_;
-    std::vector<const Instance*> bound_;
+    std::vector<const Site*> bound_;
 };
 
 }  // namespace
 
-std::vector<std::string> doubtful_conditions(const Mapping& mapping,
-                                             const std::vector<Instance>& instances) {
+std::vector<std::string> doubtful_conditions(const Mapping& mapping, const Plan& plan) {
     std::vector<std::string> found;
     for (const MappedLayer& layer : mapping.layers) {
-        std::vector<const Instance*> bound;
-        for (const Instance& instance : instances) {
-            if (binds(layer, instance.class_name)) {
-                bound.push_back(&instance);
+        std::vector<const Site*> bound;
+        for (const Site& site : plan.sites) {
+            if (site.is_layer() && binds(layer, site.instance.class_name)) {
+                bound.push_back(&site);
             }
         }
         if (!bound.empty()) {
