@@ -107,7 +107,8 @@ bool Kernelizing::refuse_unfit(const Report& report) {
     bool any = false;
     for (const SiteReport& entry : report.sites) {
         runtime::Site* site = runtime::reported_site(planned_->plan(), entry.site);
-        const bool another = site != nullptr && site->choice && entry.status == SiteStatus::kept &&
+        const bool another = site != nullptr && site->choice &&
+                             planned_->failed().contains(entry.site) &&
                              site->candidates.size() > 1 && site->candidates[1].serves();
         any = (another && runtime::refuse_chosen(planned_->plan(), *site, entry.because)) || any;
     }
@@ -157,7 +158,7 @@ std::map<std::string, Verdict> Kernelizing::verify_sites(Kernelized& made,
         context.sizes = std::move(sizes);
         for (const SiteReport& site : made.report.sites) {
             if (const auto verdict = judged.find(site.site); verdict != judged.end()) {
-                verdicts_.insert_or_assign({site.site, site.kernel}, verdict->second);
+                verdicts_.insert_or_assign({site.site, candidate_of(site)}, verdict->second);
             }
         }
         if (refuse_failed(made, judged)) {
@@ -167,7 +168,7 @@ std::map<std::string, Verdict> Kernelizing::verify_sites(Kernelized& made,
     }
     std::map<std::string, Verdict> verdicts;
     for (SiteReport& site : made.report.sites) {
-        const auto verdict = verdicts_.find({site.site, site.kernel});
+        const auto verdict = verdicts_.find({site.site, candidate_of(site)});
         if (verdict == verdicts_.end()) {
             continue;
         }
@@ -240,22 +241,22 @@ void Kernelizing::throw_failed(const std::string& site, const Verdict& verdict) 
 // A failed candidate gives way to the next one, or to the original. Returns whether any did.
 bool Kernelizing::refuse_failed(Kernelized& made, const std::map<std::string, Verdict>& verdicts) {
     bool any = false;
-    for (const auto& [site, verdict] : verdicts) {
-        if (!verdict.right && request_.strict) {
-            throw_failed(site, verdict);
-        }
-        any = any || !verdict.right;
-    }
     for (SiteReport& entry : made.report.sites) {
         const auto verdict = verdicts.find(entry.site);
         runtime::Site* site = runtime::reported_site(planned_->plan(), entry.site);
         if (verdict == verdicts.end() || verdict->second.right || site == nullptr) {
             continue;
         }
+        any = true;
         runtime::enter(verdict->second, entry);
-        if (!runtime::refuse_chosen(planned_->plan(), *site, entry.because)) {
-            runtime::put_back(planned_->plan(), *site, entry);
+        if (runtime::refuse_chosen(planned_->plan(), *site, entry.because)) {
+            continue;
         }
+        if (request_.strict) {
+            throw_failed(entry.site, verdict->second);
+        }
+        verdicts_.insert_or_assign({entry.site, nullptr}, verdict->second);
+        runtime::put_back(planned_->plan(), *site, entry);
     }
     return any;
 }
@@ -270,10 +271,16 @@ void Kernelizing::make_again(Kernelized& made) {
     } while (refuse_unfit(made.report));
 }
 
+const void* Kernelizing::candidate_of(const SiteReport& entry) const {
+    const runtime::Site* site = runtime::reported_site(planned_->plan(), entry.site);
+    return site != nullptr && site->choice ? site->choice->id() : nullptr;
+}
+
 std::vector<std::string> Kernelizing::unverified(const Report& report) const {
     std::vector<std::string> sites;
     for (const SiteReport& site : report.sites) {
-        if (site.status == SiteStatus::replaced && !verdicts_.contains({site.site, site.kernel})) {
+        if (site.status == SiteStatus::replaced &&
+            !verdicts_.contains({site.site, candidate_of(site)})) {
             sites.push_back(site.site);
         }
     }

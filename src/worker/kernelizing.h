@@ -48,6 +48,7 @@ private:
     runtime::Job job_for(torch::jit::Module& model) const;
     torch::jit::Module open_model() const;
     bool refuse_unfit(const Report& report);
+    const void* candidate_of(const SiteReport& entry) const;
     std::vector<std::string> unverified(const Report& report) const;
     bool refuse_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
     [[noreturn]] void throw_failed(const std::string& site, const runtime::Verdict& verdict) const;
@@ -58,8 +59,8 @@ private:
     KernelizeOptions options_;
     runtime::Inputs inputs_;
     std::unique_ptr<runtime::PlannedModel> planned_;  // how the model was made
-    std::map<std::pair<std::string, std::string>, runtime::Verdict>
-        verdicts_;  // by site and kernel
+    // By site and candidate (Choice::id); null: the last one of a site that was put back.
+    std::map<std::pair<std::string, const void*>, runtime::Verdict> verdicts_;
 };
 
 // A verification in a report: "shapes", the given ones and others that the original accepts, and

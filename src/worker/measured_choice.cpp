@@ -34,6 +34,11 @@ std::string times_as_fast(const Spread& original, const Spread& candidate) {
                        original.median / candidate.median);
 }
 
+// The times come from a child process that has run foreign code.
+bool was_measured(const runtime::Verdict& verdict) {
+    return verdict.times.size() == 2 && !verdict.times[0].empty() && !verdict.times[1].empty();
+}
+
 std::string shapes_of(const torch::jit::Module& module) {
     std::string text;
     for (const at::Tensor& parameter : module.parameters()) {
@@ -84,12 +89,13 @@ void MeasuredChoice::note(const Report& report,
         const auto verdict = verdicts.find(entry.site);
         const Site* site = runtime::reported_site(plan, entry.site);
         if (entry.status != SiteStatus::replaced || verdict == verdicts.end() || site == nullptr ||
-            !site->choice || verdict->second.times.size() != 2) {
+            !site->choice || !was_measured(verdict->second)) {
             continue;
         }
         const Spread original = runtime::spread_of(verdict->second.times[0]);
         const Spread candidate = runtime::spread_of(verdict->second.times[1]);
-        if (!speeds_.try_emplace({entry.site, entry.kernel}, times_as_fast(original, candidate))
+        if (!speeds_
+                 .try_emplace({entry.site, site->choice->id()}, times_as_fast(original, candidate))
                  .second) {
             continue;  // noted before
         }
@@ -107,7 +113,9 @@ void MeasuredChoice::note(const Report& report,
 // The next candidate that nobody has measured, else the fastest of all.
 bool MeasuredChoice::change(runtime::Plan& plan, Site& site) const {
     const auto group = groups_.find(key_of(site));
-    if (group == groups_.end() || !site.choice || group->second.times_of(*site.choice) == nullptr) {
+    // A site that the inputs do not reach keeps its first candidate.
+    if (group == groups_.end() || !site.choice ||
+        !speeds_.contains({site.report.site, site.choice->id()})) {
         return false;
     }
     const auto next =
@@ -148,11 +156,16 @@ bool MeasuredChoice::change(runtime::Plan& plan) {
 
 void MeasuredChoice::enter(Report& report, runtime::Plan& plan) const {
     for (SiteReport& site : report.sites) {
-        if (const Site* planned = runtime::reported_site(plan, site.site)) {
-            site.candidates = runtime::report_of(*planned).candidates;
+        const Site* planned = runtime::reported_site(plan, site.site);
+        if (planned == nullptr || (planned->choice && site.status != SiteStatus::replaced)) {
+            continue;  // what was chosen could not take its place, as the entry says
         }
-        const auto speed = speeds_.find({site.site, site.kernel});
-        if (site.status == SiteStatus::replaced && speed != speeds_.end()) {
+        site.candidates = runtime::report_of(*planned).candidates;
+        if (!planned->choice) {
+            continue;
+        }
+        const auto speed = speeds_.find({site.site, planned->choice->id()});
+        if (speed != speeds_.end()) {
             site.because += "; " + speed->second;
         }
     }

@@ -47,7 +47,8 @@ private:
     bool change(runtime::Plan& plan, runtime::Site& site) const;
 
     std::map<Key, Group> groups_;
-    std::map<std::pair<std::string, std::string>, std::string> speeds_;  // by site and kernel
+    // By site and candidate (Choice::id).
+    std::map<std::pair<std::string, const void*>, std::string> speeds_;
 };
 
 }  // namespace twinkle::worker

@@ -130,9 +130,25 @@ def test_nothing_that_is_left_is_right(project):
         assert "its error is" in reasons(site)["wrong: Layer"] and "two" in reasons(site)["broken: Layer"]
 
 
-def test_strict_takes_no_other_candidate(project):
-    done = project.kernelized(["wrong", "fast"], "--strict", code=4)
+def test_strict_fails_where_no_candidate_is_right(project):
+    done = project.kernelized(["wrong"], "--strict", code=4)
     assert "first" in done.err and not (project.folder / "fast.pt").exists()
+    assert chosen(project.kernelized(["wrong", "fast"], "--strict")) == both("fast: Layer")
+    assert chosen(project.kernelized(["fast", "wrong"], "--strict", "--tune", "--budget", "1")) == both("fast: Layer")
+
+
+def test_one_kernel_twice_is_two_candidates(project):
+    """Bound for two modes it has one name, and each of them is judged by itself."""
+    project.kernelized(["slow"])
+    name = (project.folder / "twinkle.toml").read_text().split('classes = ["')[1].split('"')[0]
+    text = "".join(CANDIDATE.format("wrong", name) + f'mode = "{mode}"\n' for mode in ("inference", "training"))
+    for tail, kernel in (("", None), (CANDIDATE.format("fast", name), "fast: Layer")):
+        (project.folder / "twinkle.toml").write_text("presets = []\n" + text + tail)
+        for more in ([], ["--tune", "--budget", "1"]):
+            report = project("kernelize", "model.pt", "-o", "fast.pt", "--json", *INPUTS, *more).json
+            assert chosen(report) == both(kernel), report
+            assert all("its error is" in one["because"] for site in report["sites"] for one in site["candidates"]
+                       if one["kernel"] == "wrong: Layer")
 
 
 @pytest.mark.parametrize("arguments,words", [

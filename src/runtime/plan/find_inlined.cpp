@@ -78,7 +78,16 @@ Site site_of(const Job& job, const InlinedGraph& graph, const Instance& instance
 // Keeps a call if no proof says how to replace it.
 void decide(const Job& job, const Proofs& proofs, Site& site,
             const tl::expected<CallBinding, std::string>* proved) {
+    const std::string name = site.choice->describe();
+    const auto refuse_others = [&](const std::string& because) {
+        for (Candidate& one : site.candidates) {
+            if (one.serves() && one.choice != *site.choice) {
+                one.refused = inlined_and + because;
+            }
+        }
+    };
     const auto refuse = [&](KeepReason reason) {
+        refuse_others("only " + name + " was tried");
         enter(job, site, tl::make_unexpected(std::move(reason)));
     };
     if (proved == nullptr) {
@@ -93,12 +102,7 @@ void decide(const Job& job, const Proofs& proofs, Site& site,
         auto& call = *site.as<InlinedCallSite>();
         call.binding = **proved;
         call.place.given = given_by(**proved);
-        const std::string name = site.choice->describe();
-        for (Candidate& one : site.candidates) {
-            if (one.serves() && one.choice != *site.choice) {
-                one.refused = inlined_and + "how to call it was proved of " + name + " alone";
-            }
-        }
+        refuse_others("how to call it was proved of " + name + " alone");
     }
 }
 

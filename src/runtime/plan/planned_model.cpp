@@ -62,6 +62,11 @@ Report PlannedModel::apply() {
     apply_plan(job_, applied, code_, stand_ins_);
     Report report = report_;
     add_sites(report, applied);
+    for (const Site& site : applied.sites) {
+        if (site.failed && site.is_reported()) {
+            failed_.insert(site.report.site);
+        }
+    }
     if (job_.options.strict) {
         refuse_kept(applied);
     }

@@ -5,6 +5,9 @@
 #include "runtime/plan/plan.h"
 #include "runtime/plan/stand_ins.h"
 
+#include <set>
+#include <string>
+
 namespace twinkle::runtime {
 
 class PlannedModel {
@@ -23,12 +26,16 @@ public:
     // Applies the plan to the model, once. The plan itself does not change.
     Report apply();
 
+    // Once it is applied: the sites whose chosen candidate could not take its place.
+    const std::set<std::string>& failed() const { return failed_; }
+
 private:
     Job job_;
     Report report_;  // all but the sites
     KernelCode code_;
     StandIns stand_ins_;
     Plan plan_;
+    std::set<std::string> failed_;
 };
 
 // Adds the entries of a plan's sites.

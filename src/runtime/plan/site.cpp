@@ -69,6 +69,7 @@ void enter(const Job& job, Site& site, const tl::expected<void, KeepReason>& res
     site.report.kernel = choice.describe();
     site.report.variant = choice.kernel != nullptr ? choice.kernel->variant : "";
     if (!result) {
+        site.failed = result.error().fallback.has_value();
         keep(job, site, result.error());
         return refuse_forbidden(site);
     }

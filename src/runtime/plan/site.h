@@ -61,6 +61,7 @@ struct Site {
     std::vector<Candidate> candidates{};   // in the order of preference
     std::optional<Choice> choice{};        // one of them; none: the original is kept
     bool left_out = false;                 // by the options
+    bool failed = false;                   // what was chosen could not take its place
     bool outdone = false;                  // a place that overlaps it is to be replaced
     bool absorbed = false;                 // by something around it: nothing else has called it
     std::optional<SiteReport> put_back{};  // its report from when it was replaced

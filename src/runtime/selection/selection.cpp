@@ -18,6 +18,11 @@ const FunctionCandidate* Choice::implementation() const {
     return pattern != nullptr ? pattern->candidate : nullptr;
 }
 
+const void* Choice::id() const {
+    const auto* layer = as<LayerChoice>();
+    return layer != nullptr ? static_cast<const void*>(layer->candidate) : implementation();
+}
+
 std::string Choice::bound_name() const {
     if (const auto* layer = as<LayerChoice>()) {
         return layer->binding->kernel_name;

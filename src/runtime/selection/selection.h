@@ -42,6 +42,8 @@ struct Choice {
         return std::get_if<Kind>(&of);
     }
     // The candidate for a function or a pattern; null for a layer.
+    // The candidate in its mapping: equal for no two, even of one kernel.
+    const void* id() const;
     const FunctionCandidate* implementation() const;
     std::string bound_name() const;  // "RMSNorm", "silu_and_mul", "add_rms_norm"
     const std::string& mode() const;
