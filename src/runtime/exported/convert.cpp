@@ -237,6 +237,11 @@ jit::Module convert(const Archive& archive, const std::string& model) {
     } catch (const jit::ErrorReport&) {
         refuse_archive(archive.file(), "TorchScript does not take it",
                        "copy it again, or export the model again");
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (const std::exception&) {
+        refuse_archive(archive.file(), "its parts contradict each other",
+                       "copy it again, or export the model again");
     }
 }
 

@@ -191,7 +191,8 @@ private:
             if (results[i].empty()) {
                 refuse_node(node, "its graph gives a constant", "export the model again");
             }
-            const bool detach = !grad && detached_.contains(results[i]);
+            const bool detach = !grad && detached_.contains(results[i]) &&
+                                program_.graph.tensors.contains(results[i]);  // no size
             renamed_[outputs[i].text] = detach ? detached(node, results[i]) : results[i];
         }
     }

@@ -223,6 +223,7 @@ void NodeWriter::write(const Node& node) {
         {"torch.ops.higher_order.scan", &NodeWriter::write_scan},
         {"torch.ops.aten._assert_scalar.default", &NodeWriter::write_assertion},
     };
+    origins_.count(node);
     const auto known = special.find(node.target);
     if (known != special.end()) {
         (this->*known->second)(node);

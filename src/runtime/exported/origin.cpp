@@ -9,6 +9,12 @@ namespace twinkle::runtime::exported {
 
 namespace {
 
+constexpr std::size_t most_written = 4u << 20;
+
+}  // namespace
+
+namespace {
+
 constexpr std::size_t longest_line = 300;
 
 // `  File "/lib/model.py", line 71, in forward`
@@ -56,6 +62,12 @@ std::vector<PythonFrame> python_frames(const std::string& stack_trace) {
         }
     }
     return frames;
+}
+
+void Origins::count(const Node& node) {
+    if (++written_ > most_written) {
+        refuse_node(node, "the program unfolds to more nodes than any sane one", "");
+    }
 }
 
 torch::jit::SourceRange Origins::range_of(const Node& node) {

@@ -27,8 +27,13 @@ std::vector<PythonFrame> python_frames(const std::string& stack_trace);
 class Origins {
 public:
     torch::jit::SourceRange range_of(const Node& node);
+    // Called for every node that is written. Throws Error(refused) once there are too many: graphs
+    // of loops are written twice, each inside of another, so that a small file can unfold to any
+    // size.
+    void count(const Node& node);
 
 private:
+    std::size_t written_ = 0;
     std::map<std::string, std::shared_ptr<torch::jit::Source>> sources_;
 };
 

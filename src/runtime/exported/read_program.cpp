@@ -153,6 +153,10 @@ public:
             if (value.kind == Argument::Kind::tensor && !graph.tensors.contains(value.text)) {
                 throw InvalidJson("nothing is said of the tensor " + base::printable(value.text));
             }
+            if (value.text.find('.') != std::string::npos) {  // as what is flattened is called
+                throw InvalidJson("the value " + base::printable(value.text) +
+                                  " has no plain name");
+            }
             if (!names_.insert(value.text).second) {
                 throw InvalidJson("the value " + base::printable(value.text) + " is defined twice");
             }

@@ -15,7 +15,7 @@ namespace py = python;
 
 namespace {
 
-constexpr std::size_t longest_expression = 100000;
+constexpr std::size_t longest_expression = 4000;  // it is written recursively
 
 [[noreturn]] void unknown(const std::string& what) {
     throw UnknownExpression(base::printable(what.substr(0, 200)));

@@ -17,6 +17,8 @@ using base::Json;
 
 namespace {
 
+constexpr std::size_t most_ties = 1000;  // each knows the others
+
 constexpr base::JsonLimits config_limits{.bytes = 256u << 20, .depth = 64};
 constexpr std::size_t most_dimensions = 64;
 constexpr std::uintptr_t alignment = 16;
@@ -129,6 +131,9 @@ private:
         }
         weights_.is_parameter[path] = parameter;
         same.push_back(path);
+        if (same.size() > most_ties) {
+            throw InvalidWeight("it is one of more names for a tensor than any model has");
+        }
         for (const std::string& one : same) {
             weights_.ties[one] = same;
         }
