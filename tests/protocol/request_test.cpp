@@ -23,6 +23,7 @@ Request all_set() {
     request.inputs = "int64[1,8]:0..32";
     request.graph = "my.Class";
     request.kernel = "/k/build";
+    request.model_name = "decoder";
     request.method = "generate";
     request.only = {"a.*", "b"};
     request.exclude = {"c"};

@@ -19,8 +19,7 @@ const FunctionCandidate* Choice::implementation() const {
 }
 
 const void* Choice::id() const {
-    const auto* layer = as<LayerChoice>();
-    return layer != nullptr ? static_cast<const void*>(layer->candidate) : implementation();
+    return std::visit([](const auto& one) -> const void* { return one.candidate; }, of);
 }
 
 std::string Choice::bound_name() const {
@@ -32,8 +31,8 @@ std::string Choice::bound_name() const {
 }
 
 const std::string& Choice::mode() const {
-    const auto* layer = as<LayerChoice>();
-    return layer != nullptr ? layer->candidate->mode : implementation()->mode;
+    return std::visit([](const auto& one) -> const std::string& { return one.candidate->mode; },
+                      of);
 }
 
 std::string Choice::describe() const {
