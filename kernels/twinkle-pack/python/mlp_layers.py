@@ -6,6 +6,7 @@ from torch import nn
 
 from .gates import gelu_and_mul, gelu_mul, gelu_tanh_mul, mul_and_silu, silu_and_mul, silu_mul
 from .layer import Layer
+from .linears import linear_gelu_mul, linear_gelu_tanh_mul, linear_silu_mul
 
 
 class SwiGLUMLP(Layer):
@@ -16,7 +17,12 @@ class SwiGLUMLP(Layer):
     down_proj: nn.Module
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.down_proj(silu_mul(self.gate_proj(x), self.up_proj(x)))
+        if isinstance(self.gate_proj, nn.Linear) and isinstance(self.up_proj, nn.Linear):
+            gated = linear_silu_mul(x, self.gate_proj.weight, self.gate_proj.bias,
+                                    self.up_proj.weight, self.up_proj.bias)
+        else:
+            gated = silu_mul(self.gate_proj(x), self.up_proj(x))
+        return self.down_proj(gated)
 
 
 class GeGLUMLP(Layer):
@@ -27,7 +33,12 @@ class GeGLUMLP(Layer):
     down_proj: nn.Module
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.down_proj(gelu_tanh_mul(self.gate_proj(x), self.up_proj(x)))
+        if isinstance(self.gate_proj, nn.Linear) and isinstance(self.up_proj, nn.Linear):
+            gated = linear_gelu_tanh_mul(x, self.gate_proj.weight, self.gate_proj.bias,
+                                         self.up_proj.weight, self.up_proj.bias)
+        else:
+            gated = gelu_tanh_mul(self.gate_proj(x), self.up_proj(x))
+        return self.down_proj(gated)
 
 
 class GeGLUErfMLP(Layer):
@@ -38,7 +49,12 @@ class GeGLUErfMLP(Layer):
     down_proj: nn.Module
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.down_proj(gelu_mul(self.gate_proj(x), self.up_proj(x)))
+        if isinstance(self.gate_proj, nn.Linear) and isinstance(self.up_proj, nn.Linear):
+            gated = linear_gelu_mul(x, self.gate_proj.weight, self.gate_proj.bias,
+                                    self.up_proj.weight, self.up_proj.bias)
+        else:
+            gated = gelu_mul(self.gate_proj(x), self.up_proj(x))
+        return self.down_proj(gated)
 
 
 class Phi3MLP(Layer):
@@ -75,7 +91,12 @@ class Lfm2MLP(Layer):
     w3: nn.Module
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.w2(silu_mul(self.w1(x), self.w3(x)))
+        if isinstance(self.w1, nn.Linear) and isinstance(self.w3, nn.Linear):
+            gated = linear_silu_mul(x, self.w1.weight, self.w1.bias,
+                                    self.w3.weight, self.w3.bias)
+        else:
+            gated = silu_mul(self.w1(x), self.w3(x))
+        return self.w2(gated)
 
 
 class ModernBertMLP(Layer):
@@ -98,7 +119,12 @@ class GteMLP(Layer):
     down_proj: nn.Module
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.down_proj(self.dropout(gelu_mul(self.gate_proj(x), self.up_proj(x))))
+        if isinstance(self.gate_proj, nn.Linear) and isinstance(self.up_proj, nn.Linear):
+            gated = linear_gelu_mul(x, self.gate_proj.weight, self.gate_proj.bias,
+                                    self.up_proj.weight, self.up_proj.bias)
+        else:
+            gated = gelu_mul(self.gate_proj(x), self.up_proj(x))
+        return self.down_proj(self.dropout(gated))
 
 
 class T5GemmaMLP(Layer):
@@ -110,7 +136,12 @@ class T5GemmaMLP(Layer):
     down_proj: nn.Module
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.down_proj(self.dropout(gelu_tanh_mul(self.gate_proj(x), self.up_proj(x))))
+        if isinstance(self.gate_proj, nn.Linear) and isinstance(self.up_proj, nn.Linear):
+            gated = linear_gelu_tanh_mul(x, self.gate_proj.weight, self.gate_proj.bias,
+                                         self.up_proj.weight, self.up_proj.bias)
+        else:
+            gated = gelu_tanh_mul(self.gate_proj(x), self.up_proj(x))
+        return self.down_proj(self.dropout(gated))
 
 
 class T5DenseGatedActDense(Layer):

@@ -8,7 +8,7 @@
 
 namespace twinkle_pack {
 
-constexpr int most_tensors = 4, most_numbers = 3, most_results = 3;
+constexpr int most_tensors = 7, most_numbers = 3, most_results = 3;
 constexpr int64_t most_dims = 64;  // LibTorch's own limit
 
 // The arguments, each kind in the schema's order. Bools are numbers.
@@ -54,6 +54,13 @@ using ParallelFor = void (*)(int64_t end, int64_t grain,
                              void (*body)(int64_t begin, int64_t end, void* context),
                              void* context);
 
+// The same result by LibTorch: aten::linear of the first tensor with each pair of the next ones
+// (weight, bias), then an operator of this table over these products.
+struct Composition {
+    int products = 0;
+    const char* then = nullptr;  // null: the products are the results
+};
+
 struct Operator {
     const char* name;
     const char* schema;     // whole, so that who reads the library's strings finds it
@@ -62,6 +69,10 @@ struct Operator {
     // `inputs` must be readable in place, `results` as planned.
     void (*compute)(const Inputs& inputs, const Plan& plan, void* const* results,
                     ParallelFor parallel);
+    // Whether `compute` can and should be used for these inputs on this CPU; else, and on other
+    // devices that have no kernel, the composition is. Null: always.
+    bool (*serves)(const Inputs& inputs) = nullptr;
+    Composition composition = {};
 };
 
 // Whether an input cannot be read in place: the caller passes a dense copy, its dimensions in the
@@ -70,7 +81,7 @@ bool must_copy(const View& input, const Plan& plan);
 // The strides of such a copy.
 void dense_strides(const View& input, const Plan& plan, int64_t* strides);
 
-constexpr int operator_count = 35;
+constexpr int operator_count = 45;
 const Operator* operators();                      // operator_count of them
 const Operator& find_operator(const char* name);  // std::runtime_error if there is none
 

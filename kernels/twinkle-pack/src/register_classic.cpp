@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/linear.h>
 #include <torch/library.h>
 
 #include <string>
@@ -71,15 +72,30 @@ private:
     }
 };
 
+void call(const Operator& op, size_t count, c10::Stack& stack);
+
+// What LibTorch computes instead.
+void compose(const Operator& op, const Arguments& arguments, c10::Stack& stack) {
+    const auto& tensors = arguments.tensors;
+    const int products = op.composition.products;
+    for (int i = 0; i < products; ++i) {
+        const at::Tensor& bias = tensors[2 + 2 * i];
+        stack.emplace_back(at::linear(tensors[0], tensors[1 + 2 * i],
+                                      bias.defined() ? std::optional(bias) : std::nullopt));
+    }
+    if (op.composition.then)
+        call(twinkle_pack::find_operator(op.composition.then), static_cast<size_t>(products),
+             stack);
+}
+
 // The meta device needs only shape and dtype.
-void boxed(const c10::OperatorHandle& handle, c10::Stack* stack) {
-    const std::string& name = handle.schema().name();
-    const Operator& op = twinkle_pack::find_operator(name.c_str() + name.find("::") + 2);
-    const size_t count = handle.schema().arguments().size();
-    Arguments arguments(op, torch::jit::last(*stack, count));
-    torch::jit::drop(*stack, count);
+void call(const Operator& op, size_t count, c10::Stack& stack) {
+    Arguments arguments(op, torch::jit::last(stack, count));
+    torch::jit::drop(stack, count);
     Plan plan;
     op.plan(op.name, arguments.inputs, plan);
+    if (!arguments.tensors[0].is_meta() && op.serves && !op.serves(arguments.inputs))
+        return compose(op, arguments, stack);
     at::Tensor results[twinkle_pack::most_results];
     void* data[twinkle_pack::most_results] = {};
     const bool meta = arguments.tensors[0].is_meta();
@@ -95,7 +111,13 @@ void boxed(const c10::OperatorHandle& handle, c10::Stack* stack) {
         arguments.make_readable(plan);
         op.compute(arguments.inputs, plan, data, parallel);
     }
-    for (int i = 0; i < plan.result_count; ++i) stack->emplace_back(std::move(results[i]));
+    for (int i = 0; i < plan.result_count; ++i) stack.emplace_back(std::move(results[i]));
+}
+
+void boxed(const c10::OperatorHandle& handle, c10::Stack* stack) {
+    const std::string& name = handle.schema().name();
+    call(twinkle_pack::find_operator(name.c_str() + name.find("::") + 2),
+         handle.schema().arguments().size(), *stack);
 }
 
 void implement_all(torch::Library& library) {

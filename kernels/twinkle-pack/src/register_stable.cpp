@@ -86,6 +86,13 @@ public:
         check(aoti_torch_copy_(handle_.get(), other.handle_.get(), 0));
     }
 
+    // Another handle of the same tensor.
+    Tensor shared() const {
+        AtenTensorHandle handle = nullptr;
+        check(aoti_torch_new_tensor_handle(handle_.get(), &handle));
+        return Tensor(handle);
+    }
+
     AtenTensorHandle release() { return handle_.release(); }
 
 private:
@@ -105,6 +112,11 @@ StableIValue give_tensor(Tensor tensor) {
 Tensor take_optional(StableIValue value) {
     const std::unique_ptr<StableIValue> inner(std::bit_cast<StableIValue*>(value));
     return inner ? take_tensor(*inner) : Tensor();
+}
+
+StableIValue give_optional(Tensor tensor) {
+    if (!tensor) return 0;
+    return std::bit_cast<StableIValue>(new StableIValue(give_tensor(std::move(tensor))));
 }
 
 bool take_bool(StableIValue value) {
@@ -228,11 +240,36 @@ void compute(const Operator& op, Arguments& arguments, const Plan& plan, void* c
 }
 #endif
 
+// Whether LibTorch computes this call.
+bool is_composed(const Operator& op, const Arguments& arguments) {
+    if (op.composition.products == 0 || arguments.is_meta) return false;
+#ifndef TWINKLE_PACK_ON_HOST
+    if (arguments.device.first == aoti_torch_device_type_cpu()) return !op.serves(arguments.inputs);
+#endif
+    return true;
+}
+
+void call(const Operator& op, StableIValue* stack);
+
+void compose(const Operator& op, Arguments& arguments, StableIValue* stack) {
+    const auto& tensors = arguments.tensors;
+    for (int i = 0; i < op.composition.products; ++i) {
+        const Tensor& bias = tensors[2 + 2 * i];
+        StableIValue values[] = {give_tensor(tensors[0].shared()),
+                                 give_tensor(tensors[1 + 2 * i].shared()),
+                                 give_optional(bias ? bias.shared() : Tensor())};
+        check(torch_call_dispatcher("aten::linear", "", values, TORCH_ABI_VERSION));
+        stack[i] = values[0];
+    }
+    if (op.composition.then) call(twinkle_pack::find_operator(op.composition.then), stack);
+}
+
 // The meta device needs only shape and dtype.
 void call(const Operator& op, StableIValue* stack) {
     Arguments arguments(op, stack);
     Plan plan;
     op.plan(op.name, arguments.inputs, plan);
+    if (is_composed(op, arguments)) return compose(op, arguments, stack);
     Tensor results[twinkle_pack::most_results];
     for (int i = 0; i < plan.result_count; ++i) {
         const auto& result = plan.results[i];

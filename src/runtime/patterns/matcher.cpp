@@ -250,14 +250,10 @@ private:
         }
         const ValueId wanted = formula_.results[next_result_];
         const FlatNode* node = formula_.graph.node_of(behind_casts(formula_.graph, wanted));
-        const auto candidates = graph_.by_op.find(node->op);
-        if (candidates == graph_.by_op.end()) {
-            return false;
-        }
         const std::size_t before = next_result_;
-        for (const std::int32_t one : candidates->second) {
+        for (const std::int32_t one : candidates(*node)) {
             all_steps_.spend();
-            if (graph_.node(one).block != block_) {
+            if (graph_.node(one).block != block_ || is_taken(one)) {
                 continue;
             }
             for (const ValueId output : graph_.node(one).outputs) {
@@ -269,6 +265,31 @@ private:
             }
         }
         return false;
+    }
+
+    // Nodes that may be this one of the formula: users of what it reads, where that is known.
+    std::vector<std::int32_t> candidates(const FlatNode& wanted) const {
+        for (const FlatInput& input : wanted.inputs) {
+            const ValueId known = images_[static_cast<std::size_t>(input.value)].value;
+            if (known == nothing || graph_.constant_of(known) != nullptr) {
+                continue;
+            }
+            std::vector<std::int32_t> found;
+            for (const std::int32_t user : graph_.value(known).users) {
+                const bool again = !found.empty() && found.back() == user;
+                if (graph_.node(user).op == wanted.op && !again) {
+                    found.push_back(user);
+                }
+            }
+            return found;
+        }
+        const auto all = graph_.by_op.find(wanted.op);
+        return all == graph_.by_op.end() ? std::vector<std::int32_t>() : all->second;
+    }
+
+    // A node of the model is one node of the formula.
+    bool is_taken(std::int32_t node) const {
+        return std::find(nodes_.begin(), nodes_.end(), node) != nodes_.end();
     }
 
     // What can be said only when everything is found.

@@ -48,6 +48,13 @@ std::vector<std::string> elements_of(const c10::ClassType& type) {
     return names;
 }
 
+// Modules of torch.nn have a bias, which may be None: a trace does not keep it then.
+bool is_lost_none(const c10::ClassType& type, const std::string& field) {
+    return field == "bias" &&
+           unmangled(type.name()->qualifiedName()).starts_with("torch.nn.modules.") &&
+           may_be_traced(type);
+}
+
 // A submodule of the host: calling it is calling its forward.
 struct SubmoduleValue : jit::SugaredValue {
     explicit SubmoduleValue(jit::Value* module)
@@ -78,6 +85,10 @@ struct SubmoduleValue : jit::SugaredValue {
         if (attribute == nullptr && type && type->findConstant(field)) {
             return std::make_shared<jit::SimpleValue>(
                 m.graph()->insertConstant(*type->findConstant(field), loc));
+        }
+        if (attribute == nullptr && type && is_lost_none(*type, field)) {
+            return std::make_shared<jit::SimpleValue>(
+                m.graph()->insertConstant(c10::IValue(), loc));
         }
         if (attribute == nullptr && type && type->findMethod(field) == nullptr) {
             throw(jit::ErrorReport(loc) << "the " << kind() << " has no attribute " << field);

@@ -80,20 +80,22 @@ struct NameScope {
 // Names that lowered trees use for what only the resolver can do; no Python name looks like them.
 namespace lowered_name {
 inline constexpr const char* prefix = "_TwinkleName_";
-inline constexpr const char* sequence = "_TwinkleName_sequence";  // (*a, b): tuple or list
-inline constexpr const char* listed = "_TwinkleName_listed";      // [*a, b]
-inline constexpr const char* sizes = "_TwinkleName_sizes";        // view(*a, b)
-inline constexpr const char* text = "_TwinkleName_text";          // f"…" as a value
-inline constexpr const char* power = "_TwinkleName_power";        // a ** b
-inline constexpr const char* module = "_TwinkleName_module";      // a parameter that is a module
-inline constexpr const char* no_grad = "_TwinkleName_no_grad";    // with torch.no_grad()
-inline constexpr const char* grad = "_TwinkleName_enable_grad";   // with torch.enable_grad()
-inline constexpr const char* flag = "_TwinkleName_flag";          // an operand of and, or
-inline constexpr const char* truth = "_TwinkleName_truth";        // if a: for texts and tuples
-inline constexpr const char* format = "_TwinkleName_format";      // f"{a:>4}"
-inline constexpr const char* equal = "_TwinkleName_equal";        // a == b of sequences
-inline constexpr const char* partial = "_TwinkleName_partial";    // f.partial(…): an attribute
-inline constexpr const char* own = "_TwinkleName_own_";           // a name that hides a builtin
+inline constexpr const char* sequence = "_TwinkleName_sequence";    // (*a, b): tuple or list
+inline constexpr const char* listed = "_TwinkleName_listed";        // [*a, b]
+inline constexpr const char* sizes = "_TwinkleName_sizes";          // view(*a, b)
+inline constexpr const char* text = "_TwinkleName_text";            // f"…" as a value
+inline constexpr const char* power = "_TwinkleName_power";          // a ** b
+inline constexpr const char* module = "_TwinkleName_module";        // a parameter that is a module
+inline constexpr const char* no_grad = "_TwinkleName_no_grad";      // with torch.no_grad()
+inline constexpr const char* grad = "_TwinkleName_enable_grad";     // with torch.enable_grad()
+inline constexpr const char* flag = "_TwinkleName_flag";            // an operand of and, or
+inline constexpr const char* truth = "_TwinkleName_truth";          // if a: for texts and tuples
+inline constexpr const char* format = "_TwinkleName_format";        // f"{a:>4}"
+inline constexpr const char* equal = "_TwinkleName_equal";          // a == b of sequences
+inline constexpr const char* partial = "_TwinkleName_partial";      // f.partial(…): an attribute
+inline constexpr const char* is_module = "_TwinkleName_is_module";  // isinstance(self.a, nn.Linear)
+inline constexpr const char* has_grad = "_TwinkleName_has_grad";    // torch.is_grad_enabled()
+inline constexpr const char* own = "_TwinkleName_own_";             // a name that hides a builtin
 }  // namespace lowered_name
 
 // A function under a new name whose parameters have the given types. Parameters of the definition

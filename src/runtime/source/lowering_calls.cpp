@@ -57,6 +57,14 @@ bool is_answered_by_libtorch(const std::string& name) {
     return names.contains(name);
 }
 
+// torch.nn.Linear: a class of modules, which TorchScript has no type for.
+bool is_module_class(const std::string& name) {
+    constexpr std::string_view prefix = "torch.nn.";
+    return name.starts_with(prefix) && name.find('.', prefix.size()) == std::string::npos &&
+           name.size() > prefix.size() && name[prefix.size()] >= 'A' &&
+           name[prefix.size()] <= 'Z' && name != "torch.nn.Module";
+}
+
 // Calls that take sizes one by one as well as a list.
 bool takes_sizes(const py::Expr& called) {
     static const std::set<std::string> names = {
@@ -202,6 +210,23 @@ std::optional<jit::Expr> Expressions::text_call(const py::Call& node, const Rang
     return apply(range, lowered_name::text, values);
 }
 
+// What is answered while compiling: isinstance(self.proj, nn.Linear), torch.is_grad_enabled().
+std::optional<jit::Expr> Expressions::question(const py::Call& node, const Range& range) {
+    const auto* called = py::as<py::Name>(node.func);
+    if (called != nullptr && called->id == "isinstance" && node.args.size() == 2 &&
+        !scope_.is_local("isinstance") && !scope_.names.binds("isinstance")) {
+        const std::string type = scope_.names.external(*node.args[1]);
+        if (is_module_class(type)) {
+            return apply(range, lowered_name::is_module,
+                         {lower(*node.args[0]), jit::StringLiteral::create(range, type)});
+        }
+    }
+    if (node.args.empty() && scope_.names.external(*node.func) == "torch.is_grad_enabled") {
+        return apply(range, lowered_name::has_grad, {});
+    }
+    return std::nullopt;
+}
+
 // functools.partial(f, a, b=c): f is no value, so it is asked for what it makes of the rest.
 jit::Expr Expressions::callee(const py::Call& node, const Range& range,
                               std::vector<jit::Expr>& inputs) {
@@ -218,6 +243,9 @@ jit::Expr Expressions::callee(const py::Call& node, const Range& range,
 jit::Expr Expressions::call(const py::Call& node, const Range& range) {
     if (const auto text = text_call(node, range)) {
         return *text;
+    }
+    if (const auto known = question(node, range)) {
+        return *known;
     }
     const auto* called = py::as<py::Name>(node.func);
     const bool prints = called != nullptr && called->id == "print";

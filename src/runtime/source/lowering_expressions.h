@@ -31,6 +31,7 @@ private:
 
     torch::jit::Expr call(const python::Call& node, const Range& range);
     std::optional<torch::jit::Expr> text_call(const python::Call& node, const Range& range);
+    std::optional<torch::jit::Expr> question(const python::Call& node, const Range& range);
     torch::jit::Expr callee(const python::Call& node, const Range& range,
                             std::vector<torch::jit::Expr>& inputs);
     torch::jit::Expr formatted(const python::FormattedValue& value);

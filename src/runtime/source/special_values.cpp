@@ -1,5 +1,6 @@
 // What lowered trees ask the resolver for, because it takes types to answer.
 
+#include "runtime/graph/class_name.h"
 #include "runtime/graph/format.h"
 #include "runtime/source/host_value.h"
 #include "runtime/source/own_values.h"
@@ -135,6 +136,25 @@ Value flag(const jit::SourceRange& loc, jit::GraphFunction& m, Arguments args) {
     return simple(value);
 }
 
+Value constant(const jit::SourceRange& loc, jit::GraphFunction& m, bool value) {
+    return simple(m.graph()->insertConstant(value, loc));
+}
+
+// Whether a module's class is torch.nn's of this name, "torch.nn.Linear". A saved class has lost
+// what it inherits from. One with hooks is not, as who reads its parameters would skip these.
+Value is_module(const jit::SourceRange& loc, jit::GraphFunction& m, Arguments args) {
+    const auto type = args[0].value(*m.graph())->type()->cast<c10::ClassType>();
+    if (type == nullptr || !type->is_module() || !type->getForwardHooks().empty() ||
+        !type->getForwardPreHooks().empty()) {
+        return constant(loc, m, false);
+    }
+    const auto wanted = jit::toIValue(args[1].value(*m.graph()));
+    const std::string& asked = wanted->toStringRef();
+    const std::string name = unmangled(type->name()->qualifiedName());
+    const std::string last = asked.substr(asked.rfind('.'));
+    return constant(loc, m, name.starts_with("torch.nn.modules.") && name.ends_with(last));
+}
+
 // with torch.no_grad(): an object of a class of ours, so that an exception restores the mode too.
 c10::ClassTypePtr grad_mode_class(const std::shared_ptr<jit::CompilationUnit>& unit, bool enabled) {
     const c10::QualifiedName name(std::string("__torch__.twinkle_kernels.") +
@@ -230,6 +250,21 @@ Value lowered_name_value(Compilation& compilation, const std::string& name) {
     }
     if (name == lowered_name::flag) {
         return special("a flag", flag);
+    }
+    if (name == lowered_name::is_module) {
+        return special("isinstance", is_module);
+    }
+    if (name == lowered_name::has_grad) {
+        // For inference nothing of a model has a gradient.
+        return special(
+            "torch.is_grad_enabled",
+            [trains = compilation.trains()](const auto& loc, auto& m, Arguments) -> Value {
+                if (!trains) {
+                    return constant(loc, m, false);
+                }
+                const auto asked = c10::Symbol::fromQualString("aten::is_grad_enabled");
+                return simple(jit::emitBuiltinCall(loc, *m.graph(), asked, {}, {}));
+            });
     }
     if (name == lowered_name::module) {
         return special(

@@ -12,6 +12,7 @@ namespace {
 #include "loops/all.h"
 #include "isa/vector_extension.h"
 #include "isa/avx512_vector.h"
+#include "isa/avx512_linear.h"
 // clang-format on
 
 struct Avx512Bf16 : Avx512 {
@@ -30,6 +31,43 @@ struct Avx512Bf16 : Avx512 {
     }
 };
 
+inline __m512bh pairs(__m512i bits) {
+    return (__m512bh)bits;
+}
+
+// Adds two products at a time.
+struct DotPairs : DotSums512 {
+    using T = BFloat16;
+    using in = __m512i;
+    static constexpr int64_t step = 32;
+
+    static in load(const T* from) { return _mm512_loadu_si512(from); }
+    static in load_tail(const T* from, int64_t n) {
+        return _mm512_maskz_loadu_epi16((__mmask32)((uint64_t{1} << n) - 1), from);
+    }
+    static reg dot(in a, in b, reg sum) { return _mm512_dpbf16_ps(sum, pairs(a), pairs(b)); }
+};
+
+struct OuterPairs : GroupSums512 {
+    using T = BFloat16;
+    static constexpr int64_t per_group = 2;
+
+    static reg fma(__m512i a, __m512i b, reg sum) {
+        return _mm512_dpbf16_ps(sum, pairs(a), pairs(b));
+    }
+    static __m512i groups(const T* from) { return DotPairs::load(from); }
+    static __m512i groups(const T* from, int64_t n) { return DotPairs::load_tail(from, n); }
+    static void pack_columns(int32_t* panel, const T* weight, int64_t stride, int64_t columns,
+                             int64_t depth) {
+        transpose_panel<OuterPairs>(panel, weight, stride, columns, depth);
+    }
+    static void pack_row(int32_t* to, const T* row, int64_t depth) {
+        int64_t k = 0;
+        for (; k + 32 <= depth; k += 32) _mm512_storeu_si512(to + k / 2, groups(row + k));
+        if (k < depth) _mm512_storeu_si512(to + k / 2, groups(row + k, depth - k));
+    }
+};
+
 }  // namespace
 
 void add_avx512_bf16(RowFunctions& functions) {
@@ -37,6 +75,10 @@ void add_avx512_bf16(RowFunctions& functions) {
     functions.isa = "avx512bf16";
     add_elementwise<V, V, BFloat16>(functions);
     add_mixed<V, BFloat16, float, BFloat16, Float16>(functions);
+    constexpr int bfloat16 = index_of<BFloat16>;
+    functions.linear_few[bfloat16] = linear_few<V, DotPairs>;
+    functions.linear_many[bfloat16] = linear_many<V, OuterPairs>;
+    functions.linear_borders[bfloat16] = {40, 256};
 }
 
 }  // namespace twinkle_pack

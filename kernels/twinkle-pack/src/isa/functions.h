@@ -40,6 +40,42 @@ using StoreSums = void (*)(const double* sums, int64_t parts, int64_t stride, in
 using RotaryRow = void (*)(const void* x, const void* cos, const void* sin, void* result, int64_t r,
                            int64_t n, bool transposed);
 
+// What becomes of a product of x with a weight, or of two, before it is rounded once.
+enum class Finish { none, silu, gelu, gelu_tanh, relu, silu_mul, gelu_mul, gelu_tanh_mul };
+constexpr int finish_count = 8;
+
+// Columns [begin, end) of act(x weight^T + bias) for some rows of x; of a gate's finish, times
+// those of a second weight. Weights are [columns, depth], rows contiguous.
+struct LinearPiece {
+    const void* const* rows;  // of x
+    int64_t row_count, depth;
+    struct Factor {
+        const void* weight;
+        int64_t stride;    // in elements
+        const void* bias;  // null: none
+    } factors[2];
+    Finish finish;
+    void* result;  // of the first of these rows
+    int64_t result_stride;
+    int64_t begin, end;
+    void* scratch;  // aligned to 64; its size is in operators/linear.cpp
+};
+using Linear = void (*)(const LinearPiece& piece);
+
+// Sums are kept for this many columns at a time, and this many rows.
+constexpr int64_t few_columns = 64, many_columns = 1024, many_rows = 256;
+constexpr int64_t most_few_rows = 64;
+// A few rows are read in pieces of at most so many bytes together, which the second cache holds.
+constexpr int64_t few_bytes = 384 * 1024;
+// Depth that is summed before the sums leave the registers, in groups of 4 bytes.
+constexpr int64_t many_depth = 256;
+
+// The most rows for each way of a linear layer; beyond both, LibTorch's is as fast. Zero: there is
+// no such way.
+struct LinearBorders {
+    int64_t few, many;  // few: at most most_few_rows
+};
+
 struct RowFunctions {
     const char* isa;
     void (*fence)();
@@ -58,6 +94,8 @@ struct RowFunctions {
     StoreSums store_sums[dtype_count];
     RotaryRow rotary[dtype_count][dtype_count];  // [dtype of x][of cos and sin]
     RotaryRow rotary_pairs[dtype_count][dtype_count];
+    Linear linear_few[dtype_count], linear_many[dtype_count];
+    LinearBorders linear_borders[dtype_count];
 };
 
 // The widest instruction set of this CPU, or the one that the environment variable TWINKLE_PACK_ISA

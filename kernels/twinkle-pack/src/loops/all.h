@@ -10,5 +10,8 @@
 #include "loops/norms.h"
 #include "loops/norms_backward.h"
 #include "loops/rotary.h"
+#include "loops/linear_finish.h"
+#include "loops/linear_few.h"
+#include "loops/linear_many.h"
 #include "loops/table.h"
 // clang-format on

@@ -34,4 +34,10 @@ OperatorList layer_norm_operators();
 // cos and sin have R in the last dimension and broadcast to x's others.
 OperatorList rotary_operators();
 
+// Linear layers: x weight^T + bias, summed in float32 and rounded once, with what follows:
+// linear; linear_silu, linear_gelu, linear_gelu_tanh, linear_relu(x, weight, bias);
+// linear_silu_mul, linear_gelu_mul, linear_gelu_tanh_mul(x, gate_weight, gate_bias, up_weight,
+// up_bias): act(gate) * up; linear2, linear3: two or three layers of one input.
+OperatorList linear_operators();
+
 }  // namespace twinkle_pack

@@ -1,0 +1,38 @@
+"""Linear layers: for inference in one operator with what follows them, for training as torch has them."""
+
+import torch
+import torch.nn.functional as F
+
+from ._ops import ops
+from .gates import gelu_mul, gelu_tanh_mul, silu_mul
+
+
+def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """x weight^T + bias."""
+    if torch.is_grad_enabled():
+        return F.linear(x, weight, bias)
+    return ops.linear(x, weight, bias)
+
+
+def linear_silu_mul(x: torch.Tensor, gate_weight: torch.Tensor, gate_bias: torch.Tensor | None,
+                    up_weight: torch.Tensor, up_bias: torch.Tensor | None) -> torch.Tensor:
+    """silu of one linear layer of x, times another."""
+    if torch.is_grad_enabled():
+        return silu_mul(F.linear(x, gate_weight, gate_bias), F.linear(x, up_weight, up_bias))
+    return ops.linear_silu_mul(x, gate_weight, gate_bias, up_weight, up_bias)
+
+
+def linear_gelu_mul(x: torch.Tensor, gate_weight: torch.Tensor, gate_bias: torch.Tensor | None,
+                    up_weight: torch.Tensor, up_bias: torch.Tensor | None) -> torch.Tensor:
+    """gelu of one linear layer of x, times another."""
+    if torch.is_grad_enabled():
+        return gelu_mul(F.linear(x, gate_weight, gate_bias), F.linear(x, up_weight, up_bias))
+    return ops.linear_gelu_mul(x, gate_weight, gate_bias, up_weight, up_bias)
+
+
+def linear_gelu_tanh_mul(x: torch.Tensor, gate_weight: torch.Tensor, gate_bias: torch.Tensor | None,
+                         up_weight: torch.Tensor, up_bias: torch.Tensor | None) -> torch.Tensor:
+    """gelu_tanh of one linear layer of x, times another."""
+    if torch.is_grad_enabled():
+        return gelu_tanh_mul(F.linear(x, gate_weight, gate_bias), F.linear(x, up_weight, up_bias))
+    return ops.linear_gelu_tanh_mul(x, gate_weight, gate_bias, up_weight, up_bias)

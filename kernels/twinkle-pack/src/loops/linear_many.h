@@ -1,0 +1,125 @@
+// Linear layers of many rows: outer products. Panels of the weight are transposed into the cache,
+// 32 columns wide, and each element of x meets a whole row of them.
+//
+// G: `T`; `per_group`: elements of T in a group of 4 bytes of the panel (2 where the instruction
+//     adds two products); static fma(x group, weight groups, sums), and
+//     pack_columns(int32_t* panel, const T* weight, stride, columns, depth): depth in elements,
+//     rounded up to whole groups with zeros; pack_row(int32_t* to, const T* row, depth).
+
+constexpr int64_t panel_columns = 32, tile_rows = 12;
+// The stride of x's rows in groups: not a multiple of a page.
+constexpr int64_t row_groups = many_depth + 16;
+
+// A panel that is computed next: each tile asks the memory for some of its lines.
+struct NextPanel {
+    const char* data;
+    int64_t stride, rows, bytes;  // stride and bytes of a row
+};
+
+template <class G, int rows>
+__attribute__((noinline)) void outer_tile(const int32_t* x, const int32_t* panel, int64_t groups,
+                                          const NextPanel& next, float* sums, int64_t stride) {
+    typename G::reg sum[rows][2];
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = G::zero();
+    for (int64_t begin = 0; begin < groups; begin += 16) {
+        const int64_t end = begin + 16 < groups ? begin + 16 : groups;
+        for (int64_t r = 0; r < next.rows; ++r)
+            if (begin * 4 < next.bytes)
+                __builtin_prefetch(next.data + r * next.stride + begin * 4, 0, 3);
+        for (int64_t k = begin; k < end; ++k) {
+            const auto first = G::load(panel + k * panel_columns);
+            const auto second = G::load(panel + k * panel_columns + panel_columns / 2);
+#pragma GCC unroll 16
+            for (int r = 0; r < rows; ++r) {
+                const auto value = G::broadcast(x[r * row_groups + k]);
+                sum[r][0] = G::fma(value, first, sum[r][0]);
+                sum[r][1] = G::fma(value, second, sum[r][1]);
+            }
+        }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+        G::add_to(sums + r * stride, sum[r][0]);
+        G::add_to(sums + r * stride + panel_columns / 2, sum[r][1]);
+    }
+}
+
+template <class G, int rows>
+void outer_tile_of(int64_t wanted, const int32_t* x, const int32_t* panel, int64_t groups,
+                   const NextPanel& next, float* sums, int64_t stride) {
+    if (wanted == rows) return outer_tile<G, rows>(x, panel, groups, next, sums, stride);
+    if constexpr (rows > 1)
+        outer_tile_of<G, rows - 1>(wanted, x, panel, groups, next, sums, stride);
+}
+
+// All rows of a block against one panel.
+template <class G>
+void outer_rows(const int32_t* x, int64_t rows, const int32_t* panel, int64_t groups,
+                const NextPanel& next, float* sums, int64_t stride) {
+    const int64_t tiles = (rows + tile_rows - 1) / tile_rows;
+    int64_t row = 0, asked = 0;
+    for (int64_t t = 0; t < tiles; ++t) {
+        const int64_t count = (rows - row + tiles - t - 1) / (tiles - t);
+        const int64_t until = next.rows * (t + 1) / tiles;
+        const NextPanel part{next.data + asked * next.stride, next.stride, until - asked,
+                             next.bytes};
+        outer_tile_of<G, tile_rows>(count, x + row * row_groups, panel, groups, part,
+                                    sums + row * stride, stride);
+        row += count;
+        asked = until;
+    }
+}
+
+// Rows [first, first + rows) times columns [at, at + count) of each factor; sums have whole panels.
+template <class V, class G>
+void outer_block(const LinearPiece& piece, int64_t first, int64_t rows, int64_t at, int64_t count) {
+    using T = typename G::T;
+    int32_t* const x = static_cast<int32_t*>(piece.scratch);
+    int32_t* const panel = x + many_rows * row_groups;
+    float* const sums = reinterpret_cast<float*>(panel + many_depth * panel_columns);
+    // Rows of sums that are a page apart would share the cache's sets.
+    const int64_t width = (count + panel_columns - 1) / panel_columns * panel_columns + 32;
+    const int factors = factor_count(piece);
+    for (int64_t i = 0; i < factors * rows * width; ++i) sums[i] = 0;
+    constexpr int64_t block = many_depth * G::per_group;
+    for (int64_t from = 0; from < piece.depth; from += block) {
+        const int64_t depth = piece.depth - from < block ? piece.depth - from : block;
+        const int64_t groups = (depth + G::per_group - 1) / G::per_group;
+        for (int64_t r = 0; r < rows; ++r)
+            G::pack_row(x + r * row_groups, static_cast<const T*>(piece.rows[first + r]) + from,
+                        depth);
+        for (int f = 0; f < factors; ++f) {
+            const auto& factor = piece.factors[f];
+            const T* const weight = static_cast<const T*>(factor.weight) + from;
+            for (int64_t c = 0; c < count; c += panel_columns) {
+                const int64_t left = count - c,
+                              columns = left < panel_columns ? left : panel_columns;
+                const T* const columns_at = weight + (at + c) * factor.stride;
+                G::pack_columns(panel, columns_at, factor.stride, columns, depth);
+                constexpr auto size = static_cast<int64_t>(sizeof(T));
+                const int64_t beyond = left - columns;
+                const NextPanel next{
+                    reinterpret_cast<const char*>(columns_at + columns * factor.stride),
+                    factor.stride * size, beyond < panel_columns ? beyond : panel_columns,
+                    depth * size};
+                outer_rows<G>(x, rows, panel, groups, next, sums + f * rows * width + c, width);
+            }
+        }
+    }
+    T* const result = static_cast<T*>(piece.result) + at;
+    for (int64_t r = 0; r < rows; ++r)
+        finish_sums<V>(piece, at, sums + r * width, sums + (rows + r) * width,
+                       result + (first + r) * piece.result_stride, count);
+}
+
+template <class V, class G>
+void linear_many(const LinearPiece& piece) {
+    const int64_t columns = many_columns / factor_count(piece);
+    for (int64_t first = 0; first < piece.row_count; first += many_rows) {
+        const int64_t left = piece.row_count - first, rows = left < many_rows ? left : many_rows;
+        for (int64_t at = piece.begin; at < piece.end; at += columns)
+            outer_block<V, G>(piece, first, rows, at,
+                              piece.end - at < columns ? piece.end - at : columns);
+    }
+}

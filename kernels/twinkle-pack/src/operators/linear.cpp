@@ -1,0 +1,234 @@
+// Linear layers, alone, with an activation, as a gate, or several of one input.
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "isa/functions.h"
+#include "memory.h"
+#include "operators/checks.h"
+#include "operators/families.h"
+
+namespace twinkle_pack {
+namespace {
+
+constexpr bool is_gate(Finish finish) {
+    return finish >= Finish::silu_mul;
+}
+
+const View& weight_of(const Inputs& in, int product) {
+    return in.tensors[1 + 2 * product];
+}
+const View& bias_of(const Inputs& in, int product) {
+    return in.tensors[2 + 2 * product];
+}
+
+int64_t row_count(const View& x) {
+    int64_t rows = 1;
+    for (int64_t d = 0; d + 1 < x.dims; ++d) rows *= x.sizes[d];
+    return rows;
+}
+
+void check_product(const char* name, const Inputs& in, int product) {
+    const View &x = in.tensors[0], &weight = weight_of(in, product), &bias = bias_of(in, product);
+    if (weight.dims != 2 || weight.sizes[1] != x.last_size())
+        refuse(name,
+               "the weight is " + shape_text(weight) + ", which does not fit x, " + shape_text(x));
+    if (bias.is_there() && (bias.dims != 1 || bias.sizes[0] != weight.sizes[0]))
+        refuse(name, "the bias is " + shape_text(bias) + ", which does not fit the weight, " +
+                         shape_text(weight));
+    for (const View* other : {&weight, &bias})
+        if (other->is_there() && other->scalar_type != x.scalar_type)
+            refuse(name, "x is " + dtype_name(x.scalar_type) + ", and its weight or bias is " +
+                             dtype_name(other->scalar_type));
+}
+
+template <int products, bool gated>
+void plan(const char* name, const Inputs& in, Plan& plan) {
+    const View& x = in.tensors[0];
+    const DType dtype = supported_dtype(name, "x", x);
+    if (x.dims == 0) refuse(name, "x has no dimensions");
+    for (int i = 0; i < products; ++i) check_product(name, in, i);
+    if (gated && weight_of(in, 0).sizes[0] != weight_of(in, 1).sizes[0])
+        refuse(name, "the weights have results of different sizes");
+    plan.order = Order::identity(x.dims);
+    for (int i = 0; i < (gated ? 1 : products); ++i)
+        plan.add_with_last(x, weight_of(in, i).sizes[0], dtype);
+}
+
+// Which of the two ways is the faster one here, or neither.
+Linear way_of(const Inputs& in, int factors) {
+    const View& x = in.tensors[0];
+    const RowFunctions& functions = row_functions();
+    const int dtype = static_cast<int>(dtype_of(x));
+    const int64_t rows = row_count(x);
+    const LinearBorders& borders = functions.linear_borders[dtype];
+    // A gate has twice as much to keep in the cache.
+    if (rows <= borders.few / factors) return functions.linear_few[dtype];
+    if (rows <= borders.many) return functions.linear_many[dtype];
+    return nullptr;
+}
+
+template <int products, bool gated>
+bool serves(const Inputs& in) {
+    if (!way_of(in, gated ? 2 : 1) || in.tensors[0].elements() == 0) return false;
+    for (int i = 0; i < products; ++i) {
+        const View &weight = weight_of(in, i), &bias = bias_of(in, i);
+        if (weight.elements() == 0 || weight.strides[1] != 1) return false;
+        if (bias.is_there() && bias.sizes[0] > 1 && bias.strides[0] != 1) return false;
+    }
+    return true;
+}
+
+// Where each row of x begins.
+std::vector<const void*> rows_of(const View& x) {
+    const int64_t size = element_size(dtype_of(x));
+    std::vector<const void*> rows(static_cast<size_t>(row_count(x)));
+    int64_t index[most_dims] = {};
+    const char* at = static_cast<const char*>(x.data);
+    for (const void*& row : rows) {
+        row = at;
+        for (int64_t d = x.dims - 2; d >= 0; --d) {
+            at += x.strides[d] * size;
+            if (++index[d] < x.sizes[d]) break;
+            at -= index[d] * x.strides[d] * size;
+            index[d] = 0;
+        }
+    }
+    return rows;
+}
+
+// A thread's memory for copies and sums; kept for its next call.
+void* scratch(int64_t bytes) {
+    struct Free {
+        void operator()(void* memory) const { operator delete(memory, std::align_val_t{64}); }
+    };
+    thread_local std::unique_ptr<void, Free> memory;
+    thread_local int64_t size = 0;
+    if (size < bytes) {
+        size = 0;
+        memory.reset();
+        memory.reset(operator new(static_cast<size_t>(bytes), std::align_val_t{64}));
+        size = bytes;
+    }
+    return memory.get();
+}
+
+constexpr int64_t line = 64;  // of the cache, in bytes
+constexpr int64_t few_scratch = few_bytes + most_few_rows * (2 * line + few_columns * 4);
+constexpr int64_t many_scratch =
+    4 * (many_rows * (many_depth + 16) + many_depth * 32 + many_rows * (many_columns + 2 * 32));
+
+// Columns are shared among threads in units of this many.
+constexpr int64_t unit = 32;
+
+struct Layer {
+    LinearPiece piece;  // all columns of it
+    int64_t units;
+};
+
+struct Work {
+    std::vector<Layer> layers;
+    std::vector<const void*> rows;
+    Linear way;
+
+    // Units are counted through all layers.
+    static void run(int64_t begin, int64_t end, void* context) {
+        Work& work = *static_cast<Work*>(context);
+        int64_t first = 0;
+        for (const Layer& layer : work.layers) {
+            const int64_t from = std::max(begin, first) - first;
+            const int64_t to = std::min(end, first + layer.units) - first;
+            if (from < to) {
+                LinearPiece piece = layer.piece;
+                piece.begin = from * unit;
+                piece.end = std::min(to * unit, layer.piece.end);
+                piece.scratch = scratch(std::max(few_scratch, many_scratch));
+                work.way(piece);
+            }
+            first += layer.units;
+        }
+    }
+};
+
+// Fewer products of numbers than this are not worth waking another thread.
+constexpr int64_t grain_products = 1 << 18;
+
+template <int products, Finish finish>
+void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelFor parallel) {
+    constexpr int factors = is_gate(finish) ? 2 : 1;
+    const View& x = in.tensors[0];
+    Work work;
+    work.rows = rows_of(x);
+    work.way = way_of(in, factors);
+    int64_t units = 0;
+    for (int i = 0; i < products; i += factors) {
+        Layer layer{};
+        layer.piece.rows = work.rows.data();
+        layer.piece.row_count = static_cast<int64_t>(work.rows.size());
+        layer.piece.depth = x.last_size();
+        layer.piece.finish = finish;
+        for (int f = 0; f < factors; ++f) {
+            const View &weight = weight_of(in, i + f), &bias = bias_of(in, i + f);
+            layer.piece.factors[f] = {weight.data, weight.strides[0], bias.data};
+        }
+        layer.piece.result = results[i / factors];
+        layer.piece.end = layer.piece.result_stride = weight_of(in, i).sizes[0];
+        layer.units = (layer.piece.end + unit - 1) / unit;
+        units += layer.units;
+        prefer_huge_pages(layer.piece.result, layer.piece.row_count * layer.piece.end *
+                                                  element_size(plan.results[0].dtype));
+        work.layers.push_back(layer);
+    }
+    const int64_t each = x.elements() * unit * factors;
+    parallel(units, std::max<int64_t>(1, grain_products / each), Work::run, &work);
+}
+
+template <int products, Finish finish>
+constexpr Operator layer(const char* name, const char* schema, const char* then) {
+    constexpr bool gated = is_gate(finish);
+    constexpr const char* arguments[] = {"", "tto", "ttoto", "ttototo"};
+    return {name,
+            schema,
+            arguments[products],
+            plan<products, gated>,
+            compute<products, finish>,
+            serves<products, gated>,
+            {products, then}};
+}
+
+#define ONE(name) name, name "(Tensor x, Tensor weight, Tensor? bias) -> Tensor"
+#define GATE(name)                                                                     \
+    name, name                                                                         \
+        "(Tensor x, Tensor gate_weight, Tensor? gate_bias, Tensor up_weight, Tensor? " \
+        "up_bias) -> Tensor"
+
+}  // namespace
+
+OperatorList linear_operators() {
+    using F = Finish;
+    static constexpr Operator all[] = {
+        layer<1, F::none>(ONE("linear"), nullptr),
+        layer<1, F::silu>(ONE("linear_silu"), "silu"),
+        layer<1, F::gelu>(ONE("linear_gelu"), "gelu"),
+        layer<1, F::gelu_tanh>(ONE("linear_gelu_tanh"), "gelu_tanh"),
+        layer<1, F::relu>(ONE("linear_relu"), "relu"),
+        layer<2, F::silu_mul>(GATE("linear_silu_mul"), "silu_mul"),
+        layer<2, F::gelu_mul>(GATE("linear_gelu_mul"), "gelu_mul"),
+        layer<2, F::gelu_tanh_mul>(GATE("linear_gelu_tanh_mul"), "gelu_tanh_mul"),
+        layer<2, F::none>("linear2",
+                          "linear2(Tensor x, Tensor weight1, Tensor? bias1, Tensor weight2, "
+                          "Tensor? bias2) -> (Tensor, Tensor)",
+                          nullptr),
+        layer<3, F::none>("linear3",
+                          "linear3(Tensor x, Tensor weight1, Tensor? bias1, Tensor weight2, "
+                          "Tensor? bias2, Tensor weight3, Tensor? bias3) -> (Tensor, Tensor, "
+                          "Tensor)",
+                          nullptr),
+    };
+    return {all, sizeof all / sizeof *all};
+}
+
+}  // namespace twinkle_pack
