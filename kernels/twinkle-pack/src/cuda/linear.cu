@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cuda/families.h"
 #include "cuda/linear_tiles.h"
 
 namespace twinkle_pack::cuda {
@@ -122,6 +123,45 @@ void launch_linear(const LinearLayer& linear, const Queue& queue) {
     a.outputs = static_cast<uint32_t>(linear.outputs);
     a.inner_bytes = static_cast<uint32_t>(linear.inner * element_size(linear.dtype));
     way.launch(a, way.layout, card(queue.device), queue.stream);
+}
+
+namespace {
+
+// Of inputs that have passed the operator's checks.
+LinearLayer layer_of(const Inputs& in) {
+    const View &x = in.tensors[0], &weight = in.tensors[1], &bias = in.tensors[2];
+    LinearLayer layer{dtype_of(x), x.data, weight.data,     bias.data,
+                      nullptr,     1,      weight.sizes[0], x.last_size()};
+    for (int64_t d = 0; d + 1 < x.dims; ++d) layer.rows *= x.sizes[d];
+    return layer;
+}
+
+bool is_contiguous(const View& view) {
+    int64_t stride = 1;
+    for (int64_t d = view.dims - 1; d >= 0; --d) {
+        if (view.sizes[d] != 1 && view.strides[d] != stride) return false;
+        stride *= view.sizes[d];
+    }
+    return true;
+}
+
+bool serves_inputs(const Inputs& in, int device) {
+    for (const View& view : in.tensors)
+        if (view.is_there() && !is_contiguous(view)) return false;
+    return serves(layer_of(in), device);
+}
+
+void launch_inputs(const Inputs& in, const Plan&, void* const* results, const Queue& queue) {
+    LinearLayer layer = layer_of(in);
+    layer.y = results[0];
+    launch_linear(layer, queue);
+}
+
+}  // namespace
+
+KernelList linear_kernels() {
+    static const Kernel all[] = {{"linear", launch_inputs, nullptr, serves_inputs}};
+    return {all, sizeof all / sizeof *all};
 }
 
 }  // namespace twinkle_pack::cuda
