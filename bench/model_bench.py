@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Whole models on this CPU: kernelized against plain and frozen TorchScript and torch.compile, in one run.
+"""Whole models on this CPU: kernelized against plain and frozen TorchScript, torch.compile and OpenVINO, in one run.
 
     model_bench.py BUILD_FOLDER [-o bench/results/models.md] [--json FILE] [--seconds 8]
-                   [--model NAME]… [--dtype NAME]… [--tokens N]… [--no-compile]
+                   [--model NAME]… [--dtype NAME]… [--tokens N]… [--no-compile] [--openvino PYTHON] [--threads N]
 
 A model like Llama (hidden 1024, 8 layers) and one like BERT-base, from transformers' configurations with random
 weights, traced: each with the attention operator and with attention written out. Kernelized by layers alone, and with
-patterns as well. All but torch.compile run in C++ (model_runner). The contestants take turns, sample by sample; the
-two processes wait for each other. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON. What torch.compile has compiled
+patterns, and with linear layers as well. All but torch.compile and OpenVINO run in C++ (model_runner). The contestants
+take turns, sample by sample; the processes wait for each other. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON. What torch.compile has compiled
 is forgotten afterwards, unless TORCHINDUCTOR_CACHE_DIR names a folder for it.
 """
 
@@ -28,13 +28,17 @@ HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = HERE.parent / "build/venv/bin/python"
 MODELS = {"llama": "Llama-like: hidden 1024, 8 layers, intermediate 2816, 16 heads",
           "bert": "BERT-base-like: hidden 768, 12 layers, 12 heads",
+          "llama-causal": "The same Llama, its attention told that it is causal instead of given a mask",
           "llama-eager": "The same Llama with its attention written out",
           "bert-eager": "The same BERT with its attention written out"}
 TOKENS = [1, 16, 512]
 # How a contestant is kernelized: a manifest. Each is measured as it is and frozen.
 MANIFESTS = {"kernelized": 'presets = ["transformers"]\n',
-             "patterns": 'presets = ["transformers", "patterns"]\n'}
+             "patterns": 'presets = ["transformers", "patterns"]\n',
+             "linear": 'presets = ["transformers", "patterns", "linear"]\n'}
 PLAIN, COMPILED = ["plain", "frozen"], "torch.compile"
+# OpenVINO reads the plain file; as it comes it computes in bfloat16 where the CPU can.
+OPENVINO = {"openvino f32": "f32", "openvino bf16": "bf16"}
 SAMPLE_SECONDS, LEAST_ROUNDS = 0.05, 5
 # Idle threads of the process that was just asked spin for a while.
 PAUSE_SECONDS = 0.02
@@ -127,6 +131,10 @@ def measure_model(options: argparse.Namespace, model: str, dtype: str) -> list[d
         if options.compile:
             runners[COMPILED] = Runner([PYTHON, HERE / "models.py", "run", model, dtype],
                                        folder, stack)
+        if options.openvino:
+            for name, precision in OPENVINO.items():
+                runners[name] = Runner([options.openvino, HERE / "models.py", "openvino", folder / "plain.pt", precision],
+                                       folder, stack)
         search = pattern_search(options.build, folder)
         results = []
         for tokens in options.tokens or TOKENS:
@@ -149,7 +157,7 @@ def compared_pairs(names: list[str]) -> list[tuple[str, str]]:
     """What is divided by what: others by the kernelized, and the kernelized without patterns by those with."""
     others = [name for name in names if name not in variants()]
     pairs = [(other, name) for name in variants() for other in others]
-    return pairs + [("kernelized" + how, "patterns" + how) for how in ("", ",frozen")]
+    return pairs + [("patterns" + how, "linear" + how) for how in ("", ",frozen")]
 
 
 def variants() -> list[str]:
@@ -159,7 +167,7 @@ def variants() -> list[str]:
 def report_model(rows: list[dict]) -> list[str]:
     names = list(rows[0]["contestants"])
     pairs = compared_pairs(names)
-    compared = [name for name in (*MANIFESTS, COMPILED) if name in names]
+    compared = [name for name in (*MANIFESTS, COMPILED, *OPENVINO) if name in names]
     times, ratios = [], []
     for row in rows:
         medians = {name: statistics.median(one["samples"]) for name, one in row["contestants"].items()}
@@ -209,9 +217,13 @@ def main() -> None:
     parser.add_argument("--dtype", action="append", choices=["float32", "bfloat16"])
     parser.add_argument("--tokens", action="append", type=int)
     parser.add_argument("--no-compile", dest="compile", action="store_false")
+    parser.add_argument("--openvino", metavar="PYTHON", help="of an environment with torch, transformers and openvino")
+    parser.add_argument("--threads", help="of all contestants; else as many as there are")
     parser.add_argument("--folder", help="for the models")
     options = parser.parse_args()
     options.build = options.build.resolve()
+    if options.threads:
+        os.environ["OMP_NUM_THREADS"] = options.threads
     result = {"processor": machine.processor(), "load": machine.load(), "versions": machine.versions(PYTHON), "rows": []}
     for model in options.model or MODELS:
         for dtype in options.dtype or ["float32", "bfloat16"]:

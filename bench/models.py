@@ -2,6 +2,7 @@
 
     models.py make MODEL DTYPE FILE [DEVICE]          traced and saved
     models.py run MODEL DTYPE [DEVICE [MODE]]         answers what model_bench.py asks, as model_runner does
+    models.py openvino FILE PRECISION                 the same for OpenVINO, which reads the traced FILE (f32, bf16)
     models.py small MODEL LAYERS FOLDER               narrow ones for pattern_bench.py: MODEL,LAYERS,FORM.pt
 
 MODEL-eager: with attention written out, as transformers does by attn_implementation="eager"; MODEL-causal: with the
@@ -117,15 +118,30 @@ def seconds_per_call(call, calls: int, wait: bool, on_gpu: bool) -> float:
 @torch.inference_mode()
 def run(name: str, dtype: str, device: str = "cpu", mode: str = "default") -> None:
     model = build(name, dtype, device)
-    compiled = torch.compile(model, dynamic=False, mode=mode)
+    answer_questions(model, torch.compile(model, dynamic=False, mode=mode), device)
+
+
+@torch.inference_mode()
+def run_openvino(path: str, precision: str) -> None:
+    import openvino
+
+    model = torch.jit.load(path)
+    hints = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+             "PERFORMANCE_HINT": "LATENCY"}
+    converted = openvino.convert_model(torch.jit.load(path), example_input=tokens(8))
+    request = openvino.Core().compile_model(converted, "CPU", hints).create_infer_request()
+    answer_questions(model, lambda inputs: torch.from_numpy(request.infer([inputs.numpy()])[0]))
+
+
+def answer_questions(model, contestant, device: str = "cpu") -> None:
     for line in sys.stdin:
         what, _, count, calls = line.split()
         inputs = tokens(int(count), device)
         if what == "differ":
             expected = model(inputs).double()
-            answer = ((compiled(inputs).double() - expected).norm() / expected.norm()).item()
+            answer = ((contestant(inputs).double() - expected).norm() / expected.norm()).item()
         else:
-            answer = seconds_per_call(lambda: compiled(inputs), int(calls), what == "wait", device != "cpu")
+            answer = seconds_per_call(lambda: contestant(inputs), int(calls), what == "wait", device != "cpu")
         print(answer, flush=True)
 
 
@@ -207,4 +223,4 @@ def small(name: str, layers: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    {"make": make, "run": run, "small": small}[sys.argv[1]](*sys.argv[2:])
+    {"make": make, "run": run, "openvino": run_openvino, "small": small}[sys.argv[1]](*sys.argv[2:])

@@ -87,6 +87,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l no-verify -d '
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l tolerance -r -x -d 'Allow so many times the error that may be (default: 1), for kernels that are known to be coarser than the original'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l tune -d 'Measure every candidate of every site beside the original, on the inputs, and keep the fastest; the original where none is surely faster'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l budget -r -x -d 'How long --tune measures, about (default: 20): 60, 2.5, 60s'
+complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l no-measure -d 'Do not measure how much faster the whole model is: a second or two, or a few runs of a slow model'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l only -r -x -d 'Only the sites whose names match; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l exclude -r -x -d 'Not the sites whose names match; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l fallback -r -x -a 'true all false no-layer no-device no-compatible-properties no-compatible-mode cannot-compile cannot-load' -d 'When a site may keep its original: true (default), all (also cannot-load), false, or a list of no-layer, no-device, no-compatible-properties, no-compatible-mode, cannot-compile, cannot-load'
@@ -95,7 +96,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l model -r -x -d
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l allow-io -d 'Let the model\'s own code read and write files, speak to other processes and use the network (aten::save and the like); without it such a model is refused before anything of it runs'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l strip-debug -d 'Leave out where the model\'s code came from: the Python stacks of a trace, with their paths, and the source of scripted functions'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l dry-run -d 'Report, but write no model'
-complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l report -r -F -d 'Also write the report, as JSON'
+complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l report -r -F -d 'Also write the report: as a page for a browser, if it is called so (.html), else as JSON'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -F
 
 complete -c twinkle -n '__fish_seen_subcommand_from convert' -s o -l output -r -F -d 'Where to write the model (default: NAME.pt in the current folder)'

@@ -9,7 +9,6 @@ namespace twinkle::base {
 namespace {
 
 constexpr std::size_t gap = 2;
-constexpr std::size_t narrowest = 8;
 
 std::size_t total(const std::vector<std::size_t>& widths) {
     std::size_t sum = 0;
@@ -59,6 +58,22 @@ std::size_t Table::width() const {
     return total(natural_widths());
 }
 
+std::size_t Table::least_width() const {
+    auto widths = natural_widths();
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+        if (columns_[i].fit != Fit::keep) {
+            widths[i] = std::min(widths[i], least_of(i, true));
+        }
+    }
+    return total(widths);
+}
+
+std::size_t Table::least_of(std::size_t column, bool whole_words) const {
+    const auto least = columns_[column].least;
+    return columns_[column].fit == Fit::wrap && whole_words ? std::max(longest_word(column), least)
+                                                            : least;
+}
+
 // A wrapping column breaks no words as long as other columns can shrink.
 std::vector<std::size_t> Table::widths_within(std::size_t width) const {
     auto widths = natural_widths();
@@ -66,9 +81,7 @@ std::vector<std::size_t> Table::widths_within(std::size_t width) const {
         while (total(widths) > width) {
             std::optional<std::size_t> widest;
             for (std::size_t i = 0; i < widths.size(); ++i) {
-                const auto least =
-                    columns_[i].fit == Fit::wrap && whole_words ? longest_word(i) : narrowest;
-                if (columns_[i].fit != Fit::keep && widths[i] > std::max(least, narrowest) &&
+                if (columns_[i].fit != Fit::keep && widths[i] > least_of(i, whole_words) &&
                     (!widest || widths[i] > widths[*widest])) {
                     widest = i;
                 }

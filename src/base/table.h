@@ -19,6 +19,7 @@ public:
         std::string title;
         Align align = Align::left;
         Fit fit = Fit::keep;
+        std::size_t least = 8;  // how far it gives way
     };
     struct Cell {
         Cell(std::string text, Style style = Style::plain) : text(std::move(text)), style(style) {}
@@ -31,7 +32,8 @@ public:
 
     void add(std::vector<Cell> row);  // missing cells are empty
     bool empty() const { return rows_.empty(); }
-    std::size_t width() const;  // columns taken when nothing gives way
+    std::size_t width() const;        // columns taken when nothing gives way
+    std::size_t least_width() const;  // … and when everything does
 
     // `width` 0: as wide as needed. Empty columns are left out.
     std::string render(std::size_t width, bool color) const;
@@ -40,6 +42,7 @@ private:
     std::vector<std::size_t> natural_widths() const;
     std::vector<std::size_t> widths_within(std::size_t width) const;
     std::size_t longest_word(std::size_t column) const;
+    std::size_t least_of(std::size_t column, bool whole_words) const;
 
     std::vector<Column> columns_;
     std::vector<std::vector<Cell>> rows_;

@@ -10,6 +10,8 @@
 #include "cli/model_mapping.h"
 #include "cli/model_request.h"
 #include "cli/output_file.h"
+#include "cli/report_parts.h"
+#include "cli/request_choices.h"
 
 namespace twinkle::cli {
 namespace fs = std::filesystem;
@@ -92,7 +94,8 @@ int run_bench(const Arguments& arguments, Console& console) {
         console.result("bench", report);
     } else {
         say_warnings(report, console);
-        console.result(bench_tables(report, console.result_columns(), console.result_color()));
+        console.result(bench_tables(report, console.globals().verbosity > 0,
+                                    console.result_columns(), console.result_color()));
     }
     // Comes last: if it fails, the long measurement is not lost.
     if (svg) {

@@ -7,8 +7,10 @@
 
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cli/bars.h"
 #include "cli/bench_report.h"
 #include "cli/json_fields.h"
+#include "cli/measured_text.h"
 #include "cli/report_parts.h"
 #include "cli/svg.h"
 #include "cli/time_axis.h"
@@ -25,20 +27,6 @@ constexpr double plot_left = 330;   // names are left of it
 constexpr double plot_right = 760;  // times and speedups right
 constexpr std::size_t name_length = 48;
 constexpr std::size_t most_sites = 60;
-
-struct Times {
-    double median = 0;
-    double lower = 0;
-    double upper = 0;
-};
-
-std::optional<Times> times_of(const Json& object, const char* key) {
-    const auto& times = object_of(object, key);
-    const auto median = number_of(times, "median");
-    const auto lower = number_of(times, "lower_quartile");
-    const auto upper = number_of(times, "upper_quartile");
-    return median && lower && upper ? std::optional(Times{*median, *lower, *upper}) : std::nullopt;
-}
 
 struct Site {
     std::string name;
@@ -60,14 +48,6 @@ void draw_axis(Svg& svg, const TimeAxis& axis, double top, double bottom, std::s
     }
     svg.line(axis.left(), bottom, axis.right(), bottom, "axis");
     svg.text((axis.left() + axis.right()) / 2, bottom + 33, label, "soft", Anchor::middle);
-}
-
-void draw_whisker(Svg& svg, const TimeAxis& axis, const Times& times, double y) {
-    const double left = axis.at(times.lower);
-    const double right = axis.at(times.upper);
-    svg.line(left, y, right, y, "whisker");
-    svg.line(left, y - 4, left, y + 4, "whisker");
-    svg.line(right, y - 4, right, y + 4, "whisker");
 }
 
 double draw_models(Svg& svg, const Json& report, double y) {
@@ -93,9 +73,8 @@ double draw_models(Svg& svg, const Json& report, double y) {
         svg.text(plot_left - 12, middle + 4, name, "", Anchor::end);
         if (const auto times = model.is_object() ? times_of(model, "time_us") : std::nullopt) {
             const auto& speedup = speedup_between(report, name, "original");
-            svg.box(plot_left, middle - 8, axis.at(times->median) - plot_left, 16,
-                    name.ends_with("kernelized") ? "kernelized" : "original");
-            draw_whisker(svg, axis, *times, middle);
+            draw_time(svg, axis, *times, middle,
+                      name.ends_with("kernelized") ? "kernelized" : "original");
             svg.text(plot_right + 12, middle + 4, drawn_time(times->median));
             svg.text(plot_right + 80, middle + 4, speedup_text(speedup), look_of(speedup));
         } else {

@@ -5,67 +5,18 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/json_fields.h"
+#include "cli/measured_text.h"
 #include "cli/report_parts.h"
+#include "cli/sites_table.h"
 
 namespace twinkle::cli {
 namespace {
 
 using base::Json;
-using base::Style;
 using base::Table;
 
-// "353 us ±2%": the median, and half the interquartile range.
-std::string spread_text(const Json& times) {
-    const auto median = number_of(times, "median");
-    const auto lower = number_of(times, "lower_quartile");
-    const auto upper = number_of(times, "upper_quartile");
-    if (!median || !lower || !upper) {
-        return {};
-    }
-    const double share = *median > 0 ? (*upper - *lower) / 2 / *median : 0;
-    return time_text(median) + (share > 1 ? " ±>100%" : fmt::format(" ±{:.0f}%", 100 * share));
-}
-
 Table::Cell speedup_cell(const Json& speedup) {
-    const auto difference = text_of(speedup, "difference");
-    return {speedup_text(speedup), difference == "faster"   ? Style::green
-                                   : difference == "slower" ? Style::red
-                                                            : Style::plain};
-}
-
-Table site_times(const Json& report, Notes* notes, const std::string& implied) {
-    const auto right = Table::Align::right;
-    Table table({{"site", Table::Align::left, Table::Fit::tail},
-                 {"status"},
-                 {"kernel", Table::Align::left, Table::Fit::tail},
-                 {"calls", right},
-                 {"error", right},
-                 {"allowed", right},
-                 {"original", right},
-                 {"kernelized", right},
-                 {"speedup"},
-                 {notes != nullptr ? "why" : "because"}});
-    for (const auto& site : sites_of(report)) {
-        if (!site.is_object()) {
-            continue;
-        }
-        const auto status = shown_text(site, "status");
-        const auto kernel = shown_text(site, "kernel");
-        const auto calls = number_of(site, "calls").value_or(0);
-        // A replaced site is explained by its kernel; only others need a reason.
-        const auto because = status == "replaced" ? "" : shown_text(site, "because");
-        table.add({{shown_site(site)},
-                   {status, status_style(status)},
-                   {kernel.substr(kernel.starts_with(implied) ? implied.size() : 0)},
-                   {calls > 1 ? fmt::format("{:.0f}", calls) : ""},
-                   {error_text(number_of(site, "max_error"))},
-                   {error_text(number_of(site, "allowed_error"))},
-                   {spread_text(object_of(site, "original_us"))},
-                   {spread_text(object_of(site, "kernelized_us"))},
-                   speedup_cell(object_of(site, "speedup")),
-                   {notes != nullptr ? notes->number(because) : because}});
-    }
-    return table;
+    return {speedup_text(speedup), speedup_style(speedup)};
 }
 
 std::string models_text(const Json& report, std::size_t columns, bool color) {
@@ -87,7 +38,7 @@ std::string models_text(const Json& report, std::size_t columns, bool color) {
         table.add({{base::printable(name)},
                    {error_text(number_of(model, "max_error"))},
                    {error_text(number_of(model, "allowed_error"))},
-                   {spread_text(object_of(model, "time_us"))},
+                   {spread_text(times_of(model, "time_us"))},
                    {runs > 0 ? fmt::format("{:.0f}", runs) : ""},
                    speedup_cell(speedup_between(report, name, "original")),
                    speedup_cell(speedup_between(report, name, "frozen original")),
@@ -97,22 +48,6 @@ std::string models_text(const Json& report, std::size_t columns, bool color) {
 }
 
 }  // namespace
-
-const Json& object_of(const Json& object, const char* key) {
-    static const Json none = Json::object();
-    const auto found = object.find(key);
-    return found != object.end() && found->is_object() ? *found : none;
-}
-
-std::string speedup_text(const Json& speedup) {
-    const auto difference = text_of(speedup, "difference");
-    const auto median = number_of(speedup, "median");
-    return !median                   ? ""
-           : difference == "none"    ? "no difference"
-           : difference == "unknown" ? "too few runs to tell"
-           : *median < 1000          ? fmt::format("{:.2f}x", *median)
-                                     : fmt::format("{:.3g}x", *median);
-}
 
 const Json& speedup_between(const Json& report, const std::string& of, const std::string& over) {
     static const Json none = Json::object();
@@ -150,9 +85,9 @@ std::string machine_text(const Json& report) {
     return base::join(parts, "; ");
 }
 
-std::string bench_tables(const Json& report, std::size_t columns, bool color) {
-    return sites_text(report, site_times, columns, color) + models_text(report, columns, color) +
-           "\n" + machine_text(report) + "\n";
+std::string bench_tables(const Json& report, bool each, std::size_t columns, bool color) {
+    return sites_text(report, each, columns, color) + models_text(report, columns, color) + "\n" +
+           machine_text(report) + "\n";
 }
 
 }  // namespace twinkle::cli

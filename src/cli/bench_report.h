@@ -8,11 +8,9 @@
 namespace twinkle::cli {
 
 // `report`: schema twinkle.bench/1, from the worker. The sites, the whole models, and what they ran
-// on. `columns` 0: as wide as it needs to be.
-std::string bench_tables(const base::Json& report, std::size_t columns, bool color);
-
-// "2.41x", "no difference", "too few runs to tell"; empty: not measured. Also for the drawing.
-std::string speedup_text(const base::Json& speedup);
+// on. `each`: a line for every site, not for those that are alike. `columns` 0: as wide as it needs
+// to be.
+std::string bench_tables(const base::Json& report, bool each, std::size_t columns, bool color);
 
 // How many times as fast one of the models is as another; an empty object: not measured.
 const base::Json& speedup_between(const base::Json& report, const std::string& of,
@@ -20,8 +18,5 @@ const base::Json& speedup_between(const base::Json& report, const std::string& o
 
 // "AMD EPYC 9B14; 2 threads on 2 cores; LibTorch 2.13.0 (AVX512); a run is forward".
 std::string machine_text(const base::Json& report);
-
-// The field if it is an object; else an empty one.
-const base::Json& object_of(const base::Json& object, const char* key);
 
 }  // namespace twinkle::cli

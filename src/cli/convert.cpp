@@ -25,7 +25,9 @@ int run_convert(const Arguments& arguments, Console& console) {
                                  OutputKind::tensors, {request.model});
     request.strip_debug = arguments.flag("strip-debug");
     auto result = run_worker(find_worker(console), request, console);
+    console.progress().show("checking what was written");
     require_written(result, request);
+    console.progress().clear();
     if (console.json()) {
         console.result("convert", std::move(result));
     }

@@ -6,10 +6,13 @@
 #include "cli/console.h"
 #include "cli/hub_session.h"
 #include "cli/inspect_compile.h"
-#include "cli/inspect_kernel.h"
 #include "cli/inspect_load.h"
 #include "cli/inspect_model.h"
+#include "cli/kernel_json.h"
+#include "cli/kernel_text.h"
 #include "cli/kernelize_options.h"
+#include "cli/library_json.h"
+#include "cli/library_text.h"
 #include "operations/targets.h"
 
 namespace twinkle::cli {
@@ -50,7 +53,8 @@ void show_library(const std::string& path, bool symbols, bool load, Console& con
         console.result("inspect", std::move(result));
         return;
     }
-    print_library(path, *library, symbols, console);
+    FactPrinter printer(console);
+    print_library(path, *library, symbols, printer);
     if (load) {
         console.result("\n" +
                        load_report(loaded, console.result_columns(), console.result_color()));

@@ -24,6 +24,12 @@ const base::Json& list_of(const base::Json& object, const char* key) {
     return found != object.end() && found->is_array() ? *found : none;
 }
 
+const base::Json& object_of(const base::Json& object, const char* key) {
+    static const base::Json none = base::Json::object();
+    const auto found = object.find(key);
+    return found != object.end() && found->is_object() ? *found : none;
+}
+
 std::string joined_texts(const base::Json& texts) {
     std::vector<std::string> parts;
     for (const auto& text : texts) {

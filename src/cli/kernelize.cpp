@@ -4,11 +4,17 @@
 #include "base/text.h"
 #include "cli/candidates_text.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/json_fields.h"
 #include "cli/kernelize_options.h"
 #include "cli/kernelize_report.h"
 #include "cli/model_mapping.h"
 #include "cli/model_request.h"
+#include "cli/next_steps.h"
 #include "cli/output_file.h"
+#include "cli/report_page.h"
+#include "cli/report_parts.h"
+#include "cli/request_choices.h"
 #include "cli/resolution.h"
 #include "cli/verification_options.h"
 #include "cli/written_file.h"
@@ -28,9 +34,40 @@ std::string default_output(const std::string& model) {
     return fs::path(model).stem().string() + ".kernelized.pt";
 }
 
-void add_files(protocol::Request& request, const Arguments& arguments, const Console& console) {
-    const auto model = *arguments.text("MODEL");
-    request.model = existing_file(model, "model");
+bool is_page(const fs::path& file) {
+    const auto suffix = file.extension();
+    return suffix == ".html" || suffix == ".htm";
+}
+
+// Files that are written: the model, and the report. Returns the report's if it is to be a page,
+// which is written here; the worker writes JSON.
+std::optional<fs::path> add_outputs(protocol::Request& request, const Arguments& arguments,
+                                    std::vector<fs::path> sources) {
+    if (!arguments.flag("dry-run")) {
+        const auto output =
+            arguments.text("output").value_or(default_output(*arguments.text("MODEL")));
+        request.output = output_file(output, OutputKind::tensors, sources);
+        sources.emplace_back(*request.output);
+    }
+    const auto report = arguments.text("report");
+    if (!report) {
+        return std::nullopt;
+    }
+    require(base::absolute_path(*report) != request.output,
+            "the model and the report cannot be one file", "choose another file for --report");
+    auto file = output_file(*report, OutputKind::text, sources);
+    request.modules = is_page(file);
+    if (request.modules) {
+        return file;
+    }
+    request.report = std::move(file);
+    return std::nullopt;
+}
+
+// Returns the page to write, if one is asked for.
+std::optional<fs::path> add_files(protocol::Request& request, const Arguments& arguments,
+                                  const Console& console) {
+    request.model = existing_file(*arguments.text("MODEL"), "model");
     request.model_name = arguments.text("model").value_or("");
     std::vector<fs::path> sources = {request.model};
     if (const auto map = arguments.text("map")) {
@@ -45,16 +82,7 @@ void add_files(protocol::Request& request, const Arguments& arguments, const Con
         request.inputs = inputs_argument(*inputs);
         sources.emplace_back(*request.inputs);
     }
-    if (!arguments.flag("dry-run")) {
-        const auto output = arguments.text("output").value_or(default_output(model));
-        request.output = output_file(output, OutputKind::tensors, sources);
-        sources.emplace_back(*request.output);
-    }
-    if (const auto report = arguments.text("report")) {
-        require(base::absolute_path(*report) != request.output,
-                "the model and the report cannot be one file", "choose another file for --report");
-        request.report = output_file(*report, OutputKind::text, sources);
-    }
+    return add_outputs(request, arguments, sources);
 }
 
 void add_choices(protocol::Request& request, const Arguments& arguments) {
@@ -97,28 +125,56 @@ void say_what_would_help(const protocol::Request& request, const Mapping& mappin
     }
 }
 
+void write_page(const protocol::Request& request, base::Json report, const fs::path& file) {
+    base::Json warnings = request.warnings;
+    for (const auto& warning : list_of(report, "warnings")) {
+        warnings.push_back(warning);
+    }
+    report["warnings"] = std::move(warnings);
+    const auto page = report_page(report, request.model.filename().string(),
+                                  verification_text(request, report, 0));
+    const InterruptDelay whole_file;
+    base::write_file_atomically(file, page);
+}
+
+void print_report(const protocol::Request& request, const base::Json& report, Console& console) {
+    const bool each = console.globals().verbosity > 0;
+    const auto columns = console.result_columns();
+    say_warnings(report, console);
+    console.result(kernelize_table(report, each, columns, console.result_color()) +
+                   (each ? candidates_text(report, columns) : "") +
+                   verification_text(request, report, columns));
+}
+
 int run_kernelize(const Arguments& arguments, Console& console) {
     protocol::Request request;
     request.command = "kernelize";
     add_choices(request, arguments);
-    add_files(request, arguments, console);
+    const auto page = add_files(request, arguments, console);
     const auto worker = find_worker(console);
     const auto mapping = add_mapping(request, arguments, console, arguments.text("target"));
 
     auto report = run_worker(worker, request, console);
+    console.progress().show("checking what was written");
     require_written(report, request);
+    console.progress().clear();
     say_what_would_help(request, mapping, report, *arguments.text("MODEL"), console);
-    if (console.json()) {
-        console.result("kernelize", std::move(report));
-    } else {
-        say_warnings(report, console);
-        const auto columns = console.result_columns();
-        console.result(kernelize_table(report, columns, console.result_color()) +
-                       (console.globals().verbosity > 0 ? candidates_text(report, columns) : "") +
-                       verification_text(request, report, columns));
+    const auto steps =
+        next_steps(kernelize_command().options, arguments, console.globals(), request, report);
+    if (!console.json()) {
+        print_report(request, report, console);
     }
-    if (!arguments.flag("dry-run")) {
+    if (request.output) {
         console.note("wrote " + base::display_path(*request.output));
+    }
+    if (page) {
+        write_page(request, report, *page);
+        console.note("wrote " + base::display_path(*page));
+    }
+    say_next_steps(steps, console);
+    if (console.json()) {
+        report.erase("modules");
+        console.result("kernelize", std::move(report));
     }
     return 0;
 }
@@ -132,7 +188,8 @@ Command kernelize_command() {
         .description =
             "Replaces layers, functions and formulas of a TorchScript model by kernels, as the "
             "mapping says, and writes the result as a new model; the original is not touched. "
-            "Prints every site: the kernel that took it, or why it was kept.\n\nA function whose "
+            "Prints every kind of site: the kernel that took it, or why it was kept.\n\nA function "
+            "whose "
             "calls a trace has inlined needs --inputs: a run on them finds out what it was called "
             "with, and proves what stands for it.\n\nWith --inputs the result is verified: every "
             "replaced site runs on the inputs that it really sees, and on those that it sees with "
@@ -143,7 +200,11 @@ Command kernelize_command() {
             "have several candidates: tables of the manifest with one name. The first one serves "
             "it, "
             "or the next where that is not right. With --tune each is measured beside the original "
-            "and the fastest is kept. With -v the report says why the others were not taken.",
+            "and the fastest is kept.\n\nThe report has a line for sites that are alike, and with "
+            "-v "
+            "one for each, with its reason, and why other candidates were not taken. A verified "
+            "model is also measured: the original and the kernelized one in turns, for a second "
+            "or two. Times of sites are those of --tune, or of twinkle bench.",
         .arguments = {{.name = "MODEL",
                        .help = "A model that torch.jit.save or torch.export.save wrote"}},
         .options =
@@ -168,6 +229,7 @@ Command kernelize_command() {
              tolerance_option(),
              tune_option(),
              budget_option(),
+             no_measure_option(),
              only_option(),
              exclude_option(),
              {.names = "--fallback",
@@ -192,7 +254,8 @@ Command kernelize_command() {
              {.names = "--dry-run", .value = "", .help = "Report, but write no model"},
              {.names = "--report",
               .value = "FILE",
-              .help = "Also write the report, as JSON",
+              .help = "Also write the report: as a page for a browser, if it is called so "
+                      "(.html), else as JSON",
               .kind = ValueKind::file}},
         .examples =
             {{"With the bundled kernels", "twinkle kernelize model.pt -o fast.pt"},
@@ -200,6 +263,8 @@ Command kernelize_command() {
               "twinkle kernelize model.pt --map twinkle.map.json --inputs inputs.pt"},
              {"Only what is measured to be faster than the original",
               "twinkle kernelize model.pt --inputs inputs.pt --tune --budget 60"},
+             {"A page for a browser: the model's tree, errors, times and reasons",
+              "twinkle kernelize model.pt --inputs inputs.pt --report report.html"},
              {"What would happen to the MLPs",
               "twinkle kernelize model.pt --dry-run --only 'model.layers.*.mlp'"},
              {"In half precision, for a GPU server, on a machine without one",

@@ -1,76 +1,9 @@
 #include "cli/kernelize_options.h"
 
-#include <algorithm>
-
-#include "base/text.h"
+#include "cli/request_choices.h"
 #include "project/modes.h"
-#include "target/backend.h"
-#include "twinkle/error.h"
 
 namespace twinkle::cli {
-namespace {
-
-const std::vector<std::string> dtypes = {"bfloat16", "float16", "float32"};
-
-[[noreturn]] void cannot_be(const std::string& option, const std::string& value,
-                            const std::vector<std::string>& known) {
-    const auto near = base::nearest(value, known);
-    throw Error(ErrorCode::malformed, {.what = option + " cannot be '" + value + "'",
-                                       .where = {},
-                                       .why = "it is one of " + base::join(known, ", "),
-                                       .hint = near ? "did you mean '" + *near + "'?" : ""});
-}
-
-}  // namespace
-
-std::string checked_mode(const std::string& text) {
-    const auto mode = project::parse_mode(text);
-    if (!mode) {
-        cannot_be("--mode", text, project::mode_names());
-    }
-    return *mode;
-}
-
-std::vector<std::string> checked_fallbacks(const std::string& text) {
-    const std::vector<std::string> sets = {"true", "all", "false"};
-    if (std::ranges::count(sets, text) != 0) {
-        return {text};
-    }
-    std::vector<std::string> known = {
-        "no-layer",           "no-device",      "no-compatible-properties",
-        "no-compatible-mode", "cannot-compile", "cannot-load"};
-    auto words = base::split(text, ',');
-    for (const auto& word : words) {
-        if (std::ranges::count(known, word) == 0) {
-            known.insert(known.begin(), sets.begin(), sets.end());
-            cannot_be("--fallback", word, known);
-        }
-    }
-    return words;
-}
-
-std::string checked_dtype(const std::string& text) {
-    if (std::find(dtypes.begin(), dtypes.end(), text) == dtypes.end()) {
-        cannot_be("--dtype", text, dtypes);
-    }
-    return text;
-}
-
-std::string checked_device(const std::string& text) {
-    const auto colon = text.find(':');
-    const auto index = colon == std::string::npos ? "0" : text.substr(colon + 1);
-    const bool number = !index.empty() && index.size() <= 3 &&
-                        index.find_first_not_of("0123456789") == std::string::npos &&
-                        std::stoi(index) < 128;  // LibTorch's are 8 bits, with a sign
-    if (!number || !target::parse_device(text.substr(0, colon))) {
-        throw Error(ErrorCode::malformed, {.what = "--device cannot be '" + text + "'",
-                                           .where = {},
-                                           .why = "the devices are " + target::device_names() +
-                                                  ", also with a number: cuda:1",
-                                           .hint = {}});
-    }
-    return text;
-}
 
 Option map_option() {
     return {.names = "--map",
@@ -107,7 +40,7 @@ Option dtype_option() {
                 "Convert the model first, weights and the dtypes that its code names: "
                 "bfloat16, float16 or float32",
             .kind = ValueKind::choice,
-            .choices = dtypes};
+            .choices = dtype_names()};
 }
 
 Option inputs_option() {
@@ -146,25 +79,6 @@ Option allow_io_option() {
                 "Let the model's own code read and write files, speak to other processes and use "
                 "the network (aten::save and the like); without it such a model is refused before "
                 "anything of it runs"};
-}
-
-void add_choice_of_sites(protocol::Request& request, const Arguments& arguments) {
-    request.allow_io = arguments.flag("allow-io");
-    request.only = arguments.list("only");
-    request.exclude = arguments.list("exclude");
-    if (const auto mode = arguments.text("mode")) {
-        request.mode = checked_mode(*mode);
-    }
-    if (const auto device = arguments.text("device")) {
-        request.device = checked_device(*device);
-    }
-}
-
-void say_warnings(const base::Json& report, Console& console) {
-    const auto warnings = report.find("warnings");
-    for (const auto& warning : warnings != report.end() ? *warnings : base::Json::array()) {
-        console.warn(warning.is_string() ? warning.get<std::string>() : base::dump_json(warning));
-    }
 }
 
 }  // namespace twinkle::cli

@@ -9,40 +9,12 @@
 #include "base/text.h"
 #include "cli/json_fields.h"
 #include "cli/report_parts.h"
+#include "cli/sites_table.h"
 
 namespace twinkle::cli {
 namespace {
 
 using base::Json;
-using base::Style;
-using base::Table;
-
-Table site_table(const Json& report, Notes* notes, const std::string& implied) {
-    const auto right = Table::Align::right;
-    Table table({{"site", Table::Align::left, Table::Fit::tail},
-                 {"of", Table::Align::left, Table::Fit::tail},
-                 {"status"},
-                 {"kernel", Table::Align::left, Table::Fit::tail},
-                 {"error", right},
-                 {"allowed", right},
-                 {notes != nullptr ? "why" : "because"}});
-    for (const auto& site : sites_of(report)) {
-        if (!site.is_object()) {
-            continue;
-        }
-        const auto status = shown_text(site, "status");
-        const auto because = shown_text(site, "because");
-        const auto kernel = shown_text(site, "kernel");
-        table.add({{shown_site(site)},
-                   {short_name(shown_text(site, "of"))},
-                   {status, status_style(status)},
-                   {kernel.substr(kernel.starts_with(implied) ? implied.size() : 0)},
-                   {error_text(number_of(site, "max_error"))},
-                   {error_text(number_of(site, "allowed_error"))},
-                   {notes != nullptr ? notes->number(because) : because}});
-    }
-    return table;
-}
 
 std::string whole_model(const Json& report) {
     const auto whole = report.find("whole");
@@ -161,8 +133,8 @@ std::string portability(const Json& report, std::size_t columns) {
 
 }  // namespace
 
-std::string kernelize_table(const Json& report, std::size_t columns, bool color) {
-    return sites_text(report, site_table, columns, color) + portability(report, columns) +
+std::string kernelize_table(const Json& report, bool each, std::size_t columns, bool color) {
+    return sites_text(report, each, columns, color) + portability(report, columns) +
            whole_model(report);
 }
 

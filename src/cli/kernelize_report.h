@@ -7,9 +7,8 @@
 
 namespace twinkle::cli {
 
-// `report`: schema twinkle.kernelize/1, from the worker. One line per site, with the reasons in a
-// list below if `columns` has no room for them, then the totals and the whole model. `columns` 0:
-// as wide as needed.
-std::string kernelize_table(const base::Json& report, std::size_t columns, bool color);
+// `report`: schema twinkle.kernelize/1, from the worker. A line for sites that are alike, or for
+// each, then the totals and the whole model. `columns` 0: as wide as needed.
+std::string kernelize_table(const base::Json& report, bool each, std::size_t columns, bool color);
 
 }  // namespace twinkle::cli

@@ -29,7 +29,7 @@ bool has_other_suffix(const fs::path& file, OutputKind kind) {
     const std::string suffix = file.extension().string();
     const bool source = is_one_of(suffix, {".toml", ".lock", ".py", ".so"});
     const bool tensors = is_one_of(suffix, {".pt", ".pth", ".pt2", ".safetensors", ".onnx"});
-    const bool text = is_one_of(suffix, {".json", ".sarif", ".svg", ".md"});
+    const bool text = is_one_of(suffix, {".json", ".sarif", ".svg", ".md", ".html", ".htm"});
     return source || (kind == OutputKind::tensors ? text : tensors);
 }
 

@@ -29,17 +29,6 @@ std::string error_text(const std::optional<double>& value) {
     return text;
 }
 
-std::string time_text(const std::optional<double>& microseconds) {
-    if (!microseconds) {
-        return {};
-    }
-    const double us = *microseconds;
-    return us < 10    ? fmt::format("{:.1f} us", us)
-           : us < 1e3 ? fmt::format("{:.0f} us", us)
-           : us < 1e6 ? fmt::format("{:.3g} ms", us / 1e3)
-                      : fmt::format("{:.3g} s", us / 1e6);
-}
-
 Style status_style(const std::string& status) {
     return status == "replaced" ? Style::green : status == "reverted" ? Style::red : Style::yellow;
 }
@@ -53,12 +42,23 @@ std::string shown_site(const Json& site) {
     return name.empty() ? "(the model)" : name;
 }
 
+std::string group_title(std::size_t count, const Json& site, std::size_t digits) {
+    const auto of = short_name(shown_text(site, "of"));
+    return fmt::format("{:>{}} × {}", count, digits, of.empty() ? "site" : of);
+}
+
 std::size_t count_of(const Json& report, const std::string& status) {
     std::size_t number = 0;
     for (const auto& site : sites_of(report)) {
         number += site.is_object() && shown_text(site, "status") == status ? 1 : 0;
     }
     return number;
+}
+
+void say_warnings(const Json& report, Console& console) {
+    for (const auto& warning : list_of(report, "warnings")) {
+        console.warn(warning.is_string() ? warning.get<std::string>() : base::dump_json(warning));
+    }
 }
 
 std::string Notes::number(const std::string& text) {
@@ -79,57 +79,6 @@ std::string Notes::render(std::size_t columns) const {
         text += label + base::wrap(texts_[i], columns, label.size()).substr(label.size()) + "\n";
     }
     return text;
-}
-
-namespace {
-
-// "twinkle-pack: " if every kernel begins with it: the lines need not repeat it.
-std::string common_kernel(const Json& report) {
-    std::string common;
-    for (const auto& site : sites_of(report)) {
-        const auto kernel = shown_text(site, "kernel");
-        const auto end = kernel.find(": ");
-        if (kernel.empty()) {
-            continue;
-        }
-        const auto prefix = end == std::string::npos ? "" : kernel.substr(0, end + 2);
-        if (prefix.empty() || (!common.empty() && prefix != common)) {
-            return {};
-        }
-        common = prefix;
-    }
-    return common;
-}
-
-std::string totals_text(const Json& report, const std::string& implied) {
-    std::string text =
-        fmt::format("\n{} replaced, {} kept, {} put back", count_of(report, "replaced"),
-                    count_of(report, "kept"), count_of(report, "reverted"));
-    if (!implied.empty()) {
-        text += "; every kernel is from " + implied.substr(0, implied.size() - 2);
-    }
-    for (const char* key : {"mode", "device"}) {
-        const auto value = shown_text(report, key);
-        text += value.empty() ? "" : fmt::format("; {} {}", key, value);
-    }
-    return text + "\n";
-}
-
-}  // namespace
-
-std::string sites_text(const Json& report, const SiteTable& table_of, std::size_t columns,
-                       bool color) {
-    Notes notes;
-    std::string implied;
-    auto table = table_of(report, nullptr, {});
-    if (columns > 0 && table.width() > columns) {
-        implied = common_kernel(report);
-        table = table_of(report, &notes, implied);
-    }
-    const std::string sites = table.empty()
-                                  ? "no site: nothing that the mapping names is in this model\n"
-                                  : table.render(columns, color);
-    return sites + notes.render(columns) + totals_text(report, implied);
 }
 
 }  // namespace twinkle::cli

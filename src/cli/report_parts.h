@@ -3,14 +3,13 @@
 // be missing or of another type.
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
-#include "base/table.h"
 #include "base/terminal.h"
+#include "cli/console.h"
 #include "cli/json_fields.h"
 
 namespace twinkle::cli {
@@ -22,12 +21,15 @@ inline const base::Json& sites_of(const base::Json& report) {
 
 // "1.2e-7": two digits and the shortest exponent. Nothing: "".
 std::string error_text(const std::optional<double>& value);
-std::string time_text(const std::optional<double>& microseconds);  // "353 us", "1.81 ms"
 
 base::Style status_style(const std::string& status);  // of a site
 std::string short_name(const std::string& name);      // the last component of a dotted name
 std::string shown_site(const base::Json& site);       // its name; the root is "(the model)"
+// "8 × LlamaMLP": so many sites of what `site` is of, the number as wide as `digits`.
+std::string group_title(std::size_t count, const base::Json& site, std::size_t digits = 1);
 std::size_t count_of(const base::Json& report, const std::string& status);  // sites
+
+void say_warnings(const base::Json& report, Console& console);
 
 // Reasons shared by many sites, listed once below the table.
 class Notes {
@@ -38,15 +40,5 @@ public:
 private:
     std::vector<std::string> texts_;
 };
-
-// A table of the sites. With notes, reasons are numbers in them, and the prefix `implied`, common
-// to all kernels, is cut.
-using SiteTable =
-    std::function<base::Table(const base::Json& report, Notes* notes, const std::string& implied)>;
-
-// The table, with notes if it is too wide for the terminal otherwise, and below it "7 replaced, 0
-// kept, 0 put back; mode inference; …".
-std::string sites_text(const base::Json& report, const SiteTable& table_of, std::size_t columns,
-                       bool color);
 
 }  // namespace twinkle::cli

@@ -53,7 +53,9 @@ project::Resolution resolve_now(Console& console, const ResolveChoices& choices)
     options.lock = choices.lock;
     options.strict = choices.strict;
     options.ask_operators = operators_by_loading(console);
+    console.progress().show("choosing kernels");  // hashes their files
     auto resolution = project::resolve(options);
+    console.progress().clear();
     for (const auto& note : resolution.notes) {
         console.detail(note);
     }

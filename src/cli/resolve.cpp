@@ -70,6 +70,7 @@ int run_resolve(const Arguments& arguments, Console& console) {
     }
     if (bundle) {
         const InterruptFlag interrupt;
+        console.progress().show("copying kernels to " + *bundle);
         project::write_bundle(resolution.mapping, *bundle, &interrupt.stop());
     } else {
         const InterruptDelay whole_file;

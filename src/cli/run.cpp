@@ -6,6 +6,7 @@
 #include "cli/kernelize_options.h"
 #include "cli/model_request.h"
 #include "cli/output_file.h"
+#include "cli/request_choices.h"
 #include "cli/written_file.h"
 
 namespace twinkle::cli {
@@ -32,7 +33,9 @@ int run_model(const Arguments& arguments, Console& console) {
     request.model_name = arguments.text("model").value_or("");
 
     auto result = run_worker(find_worker(console), request, console);
+    console.progress().show("checking what was written");
     require_written(result, request);
+    console.progress().clear();
     if (console.json()) {
         console.result("run", std::move(result));
     } else {

@@ -14,16 +14,24 @@ constexpr std::string_view style =
     ".slower{fill:#b3261e;font-weight:600}.grid{stroke:#d8dee4}.axis{stroke:#818b98}"
     ".whisker{stroke:#1f2328;stroke-width:1.5}.original{fill:#8c959f}.kernelized{fill:#0969da}"
     ".link{stroke:#afb8c1;stroke-width:3}.from{fill:#ffffff;stroke:#59636e;stroke-width:2}"
+    ".good{fill:#2da44e}.bad{fill:#cf222e}.odd{fill:#d4a72c}.track{fill:#eaeef2}"
+    ".bound{stroke:#1f2328;stroke-width:2}"
     "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.ground{fill:#0d1117}.soft{fill:#9198a1}"
     ".faster{fill:#57d364}.slower{fill:#ff8078}.grid{stroke:#2a313c}.axis{stroke:#6e7681}"
     ".whisker{stroke:#e6edf3}.original{fill:#7d8590}.kernelized{fill:#388bfd}"
-    ".link{stroke:#484f58}.from{fill:#0d1117;stroke:#b1bac4}}";
+    ".link{stroke:#484f58}.from{fill:#0d1117;stroke:#b1bac4}"
+    ".good{fill:#3fb950}.bad{fill:#f85149}.odd{fill:#d29922}.track{fill:#21262d}"
+    ".bound{stroke:#e6edf3}}";
 
 std::string_view anchor_name(Svg::Anchor anchor) {
     return anchor == Svg::Anchor::end ? "end" : anchor == Svg::Anchor::middle ? "middle" : "start";
 }
 
 }  // namespace
+
+std::string_view drawing_style() {
+    return style;
+}
 
 std::string xml_text(std::string_view text) {
     std::string result;
@@ -88,6 +96,13 @@ std::string Svg::document(double height, std::string_view title,
                "<rect width=\"{0:.0f}\" height=\"{1:.0f}\" class=\"ground\"/>\n",
                width_, height, xml_text(title), xml_text(description), style) +
            body_ + "</svg>\n";
+}
+
+std::string Svg::part(double height, std::string_view title) const {
+    return fmt::format(
+        "<svg class=\"part\" viewBox=\"0 0 {0:.0f} {1:.0f}\" height=\"{1:.0f}\" "
+        "preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{2}\">{3}</svg>",
+        width_, height, xml_text(title), body_);
 }
 
 }  // namespace twinkle::cli

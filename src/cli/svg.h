@@ -1,6 +1,6 @@
 #pragma once
 // A drawing as SVG text: self-contained, without scripts, readable on light and dark backgrounds.
-// `look` is a class of the style sheet in svg.cpp.
+// `look` is a class of drawing_style().
 
 #include <string>
 #include <string_view>
@@ -10,6 +10,9 @@ namespace twinkle::cli {
 // Escapes text from outside for XML: characters that XML cannot hold, such as controls, become
 // visible.
 std::string xml_text(std::string_view text);
+
+// The style sheet of all drawings: of those that stand alone, and of pages that hold some.
+std::string_view drawing_style();
 
 class Svg {
 public:
@@ -30,6 +33,8 @@ public:
 
     // The document; title and description are for users who cannot see it.
     std::string document(double height, std::string_view title, std::string_view description) const;
+    // A part of a page, without text of its own, stretched to the width that it gets there.
+    std::string part(double height, std::string_view title) const;
 
 private:
     double width_;

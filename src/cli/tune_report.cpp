@@ -83,7 +83,7 @@ std::string device_text(const Json& facts) {
     return all.empty() ? text(facts, "device") : base::join(all, ", ");
 }
 
-std::string time_text(const tuning::Times& times) {
+std::string median_text(const tuning::Times& times) {
     return times.runs == 0 ? ""
                            : fmt::format("{:.3g} us", static_cast<double>(times.median) / 1000);
 }
@@ -110,7 +110,7 @@ base::Table measurements_table(const Entries& entries) {
                    {std::string(run_mode_name(entry.invocation.mode)) +
                     (entry.invocation.captured ? ", captured" : "")},
                    {cfg_text(entry.candidate.cfg)},
-                   {time_text(entry.times)},
+                   {median_text(entry.times)},
                    {std::to_string(entry.times.runs)},
                    {taken    ? "chosen"
                     : banned ? entry.problem

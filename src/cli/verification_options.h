@@ -13,13 +13,14 @@ Option no_verify_option();
 Option tolerance_option();
 Option tune_option();
 Option budget_option();
+Option no_measure_option();
 
 // Adds them to a request: inputs turn verification on, except for another machine. Throws
 // Error(malformed).
 void add_verification(protocol::Request& request, const Arguments& arguments);
 
-// The last lines of a report: the shapes on which the model was compared with its original, or that
-// it was not, and how to do so.
+// The last lines of a report: how much faster the model is, and the shapes on which it was compared
+// with its original; or that it was not, and how to do so.
 std::string verification_text(const protocol::Request& request, const base::Json& report,
                               std::size_t columns);
 

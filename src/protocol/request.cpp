@@ -44,6 +44,8 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("sizes", request.sizes);
     visit("tolerance", request.tolerance);
     visit("tune", request.tune);
+    visit("measure", request.measure);
+    visit("modules", request.modules);
     visit("strict", request.strict);
     visit("dry_run", request.dry_run);
     visit("strip_debug", request.strip_debug);

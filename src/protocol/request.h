@@ -41,6 +41,8 @@ struct Request {
     bool sizes = true;     // verify: in other sizes than those of the inputs, too
     double tolerance = 1;  // verify: how many times what may be an error is allowed
     bool tune = false;     // kernelize: candidates are measured, and the fastest is kept
+    bool measure = false;  // kernelize: the whole model against its original
+    bool modules = false;  // kernelize: the model's modules are to be in the result
     bool strict = false;
     bool dry_run = false;
     bool strip_debug = false;

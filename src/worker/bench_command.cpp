@@ -4,12 +4,11 @@
 #include "target/machine.h"
 #include "worker/commands.h"
 #include "worker/kernelizing.h"
+#include "worker/times_json.h"
 
 #include <torch/version.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <map>
 
 namespace twinkle::worker {
 
@@ -17,29 +16,8 @@ namespace {
 
 using base::Json;
 using runtime::ModelTimes;
-using runtime::Verdict;
 
 constexpr std::size_t least_runs = 6;  // with fewer, no difference would be believed
-
-Json to_json(const runtime::Spread& spread) {
-    return {{"median", spread.median},
-            {"lower_quartile", spread.lower},
-            {"upper_quartile", spread.upper}};
-}
-
-Json times_json(const std::vector<double>& us) {
-    return us.empty() ? Json() : to_json(runtime::spread_of(us));
-}
-
-Json speedup_json(const std::vector<double>& contestant, const std::vector<double>& other) {
-    if (contestant.empty() || other.empty()) {
-        return {};
-    }
-    const auto speedup = runtime::speedup_of(contestant, other);
-    Json json = to_json(speedup.ratio);
-    json["difference"] = runtime::verdict_name(speedup.verdict);
-    return json;
-}
 
 Json number_or_null(double value, bool known) {
     return known ? Json(value) : Json();
@@ -73,13 +51,6 @@ Json speedups_of(const ModelTimes& times) {
     return list;
 }
 
-// The load of other programs, if asked before we start work: runnable processes, as a mean of the
-// last minute.
-double load() {
-    double mean = 0;
-    return ::getloadavg(&mean, 1) == 1 ? mean : 0;
-}
-
 Json gpu_json(const Kernelizing& kernelizing) {
     const auto device = kernelizing.gpu();
     if (!device) {
@@ -103,17 +74,6 @@ Json machine_json(const ModelTimes& times, double load_before, const Kernelizing
             {"gpu", gpu_json(kernelizing)}};
 }
 
-void add_times(Json& site, const std::map<std::string, Verdict>& verdicts) {
-    const auto found = verdicts.find(site.at("site").get<std::string>());
-    const bool measured = found != verdicts.end() && found->second.times.size() == 2;
-    const auto samples = measured ? found->second.times : runtime::Samples(2);
-    site.update({{"calls", found != verdicts.end() ? found->second.calls : 0},
-                 {"runs", samples[0].size()},
-                 {"original_us", times_json(samples[0])},
-                 {"kernelized_us", times_json(samples[1])},
-                 {"speedup", speedup_json(samples[1], samples[0])}});
-}
-
 void require_device(const Request& request, const Kernelizing& kernelizing) {
     if (request.device && *request.device != "cpu" && !kernelizing.gpu()) {
         throw Error(ErrorCode::refused,
@@ -135,15 +95,17 @@ runtime::Sampling sampling_for(const Request& request, double seconds) {
 ModelTimes measure(const Request& request, const Channel& channel, const Kernelized& made,
                    runtime::VerificationContext context, double seconds) {
     context.sampling = sampling_for(request, seconds);
-    return runtime::measure_models(context, made.model, [&](const std::string& doing) {
-        channel.stage("measure", doing.empty() ? "the models in turns" : "the " + doing + " model");
-    });
+    return runtime::measure_models(
+        context, made.model, runtime::Contest::all, [&](const std::string& doing) {
+            channel.stage("measure",
+                          doing.empty() ? "the models in turns" : "the " + doing + " model");
+        });
 }
 
 }  // namespace
 
 Json bench_command(const Request& request, const Channel& channel) {
-    const double load_before = load();
+    const double load_before = load_of_others();
     Kernelizing kernelizing(request, channel);
     require_device(request, kernelizing);
     Kernelized made = kernelizing.kernelize();
@@ -161,7 +123,7 @@ Json bench_command(const Request& request, const Channel& channel) {
     kernelizing.verify_whole(made, context);
     const ModelTimes times = measure(request, channel, made, context, for_model);
 
-    if (load_before > target::this_machine().cpu().cores) {
+    if (is_busy(load_before)) {
         made.report.warnings.emplace_back(
             "other programs keep this machine busy: differences may be luck, or hidden");
     }

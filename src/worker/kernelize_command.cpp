@@ -1,11 +1,15 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "runtime/model/debug_info.h"
+#include "runtime/model/inputs.h"
 #include "runtime/model/model_file.h"
 #include "runtime/trial/sandbox.h"
 #include "worker/commands.h"
 #include "worker/kernelizing.h"
 #include "worker/measured_choice.h"
+#include "worker/modules_json.h"
+#include "worker/times_json.h"
+#include "worker/whole_speed.h"
 #include "worker/written.h"
 
 namespace twinkle::worker {
@@ -16,31 +20,43 @@ using base::Json;
 
 constexpr std::size_t least_runs = 12;  // with fewer, quartiles say little
 
-Json with_verification(const Report& report, const Json& verified) {
+// The report, with what was found out of the model while it was verified.
+Json with_findings(const Report& report, const Json& verified, const Json& speed) {
     Json json = base::parse_json(report.to_json(), "report");
     json.update(verified);
+    json["whole"].update(speed);
     return json;
 }
 
-// Writes the model's file, if one is asked for.
-Json save(const Request& request, const Channel& channel, const Kernelized& made,
-          const Json& verified) {
-    Json file;
-    if (request.output && !request.dry_run) {
-        channel.stage("save", base::display_path(*request.output));
-        if (request.strip_debug) {
-            runtime::strip_debug_info(made.model);
+// The dtype of its first floating weights; null: it has none.
+Json weights_dtype(const torch::jit::Module& model) {
+    for (const at::Tensor& weight : model.parameters()) {
+        if (weight.is_floating_point()) {
+            return runtime::dtype_name(weight.scalar_type());
         }
-        file = written(runtime::save_model(made.model, *request.output));
     }
+    return {};
+}
+
+// Writes the model's file, if one is asked for.
+Json save(const Request& request, const Channel& channel, const Kernelized& made) {
+    if (!request.output || request.dry_run) {
+        return {};
+    }
+    channel.stage("save", base::display_path(*request.output));
+    if (request.strip_debug) {
+        runtime::strip_debug_info(made.model);
+    }
+    return written(runtime::save_model(made.model, *request.output));
+}
+
+void write_report(const Request& request, Json report) {
     if (request.report) {
-        Report report = made.report;
-        report.warnings.insert(report.warnings.begin(), request.warnings.begin(),
-                               request.warnings.end());
-        base::write_file_atomically(*request.report,
-                                    base::dump_json(with_verification(report, verified)));
+        Json warnings = request.warnings;
+        warnings.insert(warnings.end(), report["warnings"].begin(), report["warnings"].end());
+        report["warnings"] = std::move(warnings);
+        base::write_file_atomically(*request.report, base::dump_json(report));
     }
-    return file;
 }
 
 void refuse_unchanged(const Request& request, const Report& report) {
@@ -59,9 +75,11 @@ void refuse_unchanged(const Request& request, const Report& report) {
     }
 }
 
-// Verifies and measures each candidate of each site, and keeps the fastest.
-void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationContext& context,
-                double seconds) {
+// Verifies and measures each candidate of each site, and keeps the fastest. Returns what was found
+// out of each site as it is then.
+std::map<std::string, runtime::Verdict> tune_sites(Kernelizing& kernelizing, Kernelized& made,
+                                                   runtime::VerificationContext& context,
+                                                   double seconds) {
     std::size_t candidates = 1;
     for (const SiteReport& site : made.report.sites) {
         candidates += site.candidates.size();
@@ -69,9 +87,10 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
     context.sampling = runtime::Sampling{
         .least_runs = least_runs, .budget_ms = seconds * 1000 / static_cast<double>(candidates)};
     MeasuredChoice choice;
+    std::map<std::string, runtime::Verdict> verdicts;
     bool changed = true;
     while (changed) {
-        const auto verdicts = kernelizing.verify_sites(made, context);  // may make another plan
+        verdicts = kernelizing.verify_sites(made, context);  // may make another plan
         choice.note(made.report, verdicts, kernelizing.plan());
         changed = choice.change(kernelizing.plan());
         if (changed) {
@@ -80,29 +99,49 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
     }
     choice.enter(made.report, kernelizing.plan());
     context.sampling.reset();
+    return verdicts;
 }
 
 }  // namespace
 
 base::Json kernelize_command(const Request& request, const Channel& channel) {
+    const double load_before = load_of_others();
     Kernelizing kernelizing(request, channel);
     Kernelized made = kernelizing.kernelize();
     refuse_unchanged(request, made.report);
-    base::Json verified = {{"shapes", base::Json::array()}, {"tolerance", 1.0}};
+    Json verified = {{"shapes", Json::array()}, {"tolerance", 1.0}};
+    Json speed = Json::object();
+    std::map<std::string, runtime::Verdict> measured;
     if (request.verify) {
         auto context = kernelizing.verification(made.report);
         kernelizing.verify_conversion(made, context);
-        request.tune ? tune_sites(kernelizing, made, context, request.duration.value_or(20))
-                     : void(kernelizing.verify_sites(made, context));
+        if (request.tune) {
+            measured = tune_sites(kernelizing, made, context, request.duration.value_or(20));
+        } else {
+            kernelizing.verify_sites(made, context);
+        }
         kernelizing.verify_whole(made, context);
         verified = verified_on(context);
+        if (request.measure) {
+            speed = whole_speed(request, channel, kernelizing, made, context, load_before);
+        }
     }
     const auto unconfined = runtime::unconfined_so_far();
     made.report.warnings.insert(made.report.warnings.end(), unconfined.begin(), unconfined.end());
-    const Json file = save(request, channel, made, verified);
-    Json result = with_verification(made.report, verified);
+    Json result = with_findings(made.report, verified, speed);
+    for (Json& site : result["sites"]) {
+        if (request.tune) {
+            add_times(site, measured);
+        }
+    }
+    result["weights_dtype"] = weights_dtype(made.model);
+    const Json file = save(request, channel, made);
+    write_report(request, result);
     if (!file.is_null()) {
         result["written"] = file;
+    }
+    if (request.modules) {
+        result["modules"] = modules_json(made.model);
     }
     return result;
 }

@@ -57,3 +57,12 @@ TEST_CASE("colours do not change the layout, and cells cannot bring their own") 
     CHECK(table.render(0, true) ==
           "\x1b[1ma\x1b[0m  \x1b[1mb\x1b[0m\n\x1b[32mx\x1b[0m  \\x1B[31mred\\x0A\n");
 }
+
+TEST_CASE("a table says how narrow it can be") {
+    Table table({{"site", Table::Align::left, Table::Fit::tail, 12},
+                 {"of", Table::Align::left, Table::Fit::head},
+                 {"status"}});
+    table.add({{"model.layers.0.self_attn"}, {"short"}, {"replaced"}});
+    CHECK(table.least_width() == 12 + 2 + 5 + 2 + 8);
+    CHECK(display_width(split(table.render(table.least_width(), false), '\n').front()) <= 29);
+}

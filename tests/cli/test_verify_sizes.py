@@ -140,7 +140,7 @@ def test_whether_it_was_verified_is_said_last(twinkle, small):
         assert done.code == 0, done.err
         return done.out.splitlines()[-1]
 
-    assert last().startswith("not verified: nothing was compared with the original; give --inputs FILE")
+    assert last().startswith("not verified: nothing was compared with the original, nor measured; give --inputs FILE")
     assert "leave out --no-verify" in last("--inputs", ONE_ROW, "--no-verify")
     assert "on the machine that the model is for" in last("--inputs", ONE_ROW, "--target", "here")
     assert last("--inputs", ONE_ROW).startswith("verified on the given inputs (float32[1,7,64]), and with length 1, ")

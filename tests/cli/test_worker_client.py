@@ -72,8 +72,9 @@ def test_a_report_for_a_person(fake_worker):
     done = fake_worker(FINISH)(*KERNELIZE)
     assert done.code == 0
     lines = done.out.splitlines()
-    assert lines[0].split() == ["site", "of", "status", "kernel", "error", "allowed", "because"]
-    assert "model.layers.0.post_attention_layernorm" in lines[1] and "1.2e-7" in lines[1]
+    assert lines[0].split() == ["sites", "where", "status", "kernel", "error", "allowed", "because"]
+    assert lines[1].startswith("1 × LlamaRMSNorm ") and "1.2e-7" in lines[1] and "bound by" not in lines[1]
+    assert "model.layers.0.post_attention_layernorm" in lines[1] and "its error is larger" in lines[2]
     assert "1 replaced, 1 kept, 1 put back" in done.out
     assert lines[-2:] == ["whole model: error 2.0e-7 (allowed 3.0e-7)",
                           "verified on the given inputs (int64[1,8]), and with batch 2"]
@@ -82,11 +83,17 @@ def test_a_report_for_a_person(fake_worker):
     assert "wrote" not in fake_worker(FINISH)(*KERNELIZE, "--quiet").err
 
 
+def test_every_site_with_v(fake_worker):
+    lines = fake_worker(FINISH)(*KERNELIZE, "-v").out.splitlines()
+    assert lines[0].split() == ["site", "of", "status", "kernel", "error", "allowed", "because"]
+    assert lines[1].startswith("model.layers.0.post_attention_layernorm ") and "bound by the preset" in lines[1]
+
+
 def test_a_report_at_100_columns(fake_worker):
     done = fake_worker(FINISH)(*KERNELIZE, env={"COLUMNS": "100"})
     assert max(map(len, done.out.splitlines())) <= 100
-    assert "LlamaRMSNorm" in done.out and "post_attention_layernorm" in done.out
-    assert "[3] no kernel fits" in done.out
+    assert "LlamaRMSNorm" in done.out and "attention_layernorm" in done.out
+    assert "[2] no kernel fits" in done.out
     assert "every kernel is from twinkle-pack" in done.out
 
 

@@ -23,22 +23,28 @@ using base::Json;
 using Send = std::function<void(std::string_view)>;
 using Contestant = ModelTimes::Contestant;
 
-constexpr const char* names[] = {"original", "frozen original", "kernelized", "frozen kernelized"};
-constexpr std::size_t original = 0;
+constexpr const char* original_name = "original";
+constexpr const char* kernelized_name = "kernelized";
+
+std::vector<std::string> names_of(Contest contest) {
+    return contest == Contest::all ? std::vector<std::string>{original_name, "frozen original",
+                                                              kernelized_name, "frozen kernelized"}
+                                   : std::vector<std::string>{original_name, kernelized_name};
+}
 
 std::string first_line(const std::exception& error) {
     const std::string text = error.what();
     return base::printable(text.substr(0, std::min<std::size_t>(text.find('\n'), 300)));
 }
 
-// One of the four contestants; `model` is empty once it is out.
+// A contestant; `model` is empty once it is out.
 struct Entry {
     Contestant said;
     std::optional<torch::jit::Module> model;
 };
 
-Entry frozen(const Entry& from, const char* name, bool training) {
-    Entry entry{{name, {}, {}, {}}, std::nullopt};
+Entry frozen(const Entry& from, bool training) {
+    Entry entry{{"frozen " + from.said.name, {}, {}, {}}, std::nullopt};
     if (training) {
         entry.said.absent = "a model in training cannot be frozen";
         return entry;
@@ -51,18 +57,23 @@ Entry frozen(const Entry& from, const char* name, bool training) {
     return entry;
 }
 
+// The original is the first.
 std::vector<Entry> enter_models(const VerificationContext& context,
-                                const torch::jit::Module& kernelized, const Send& send) {
-    const auto making = [&](const char* name) { send(base::json_line({{"doing", name}})); };
+                                const torch::jit::Module& kernelized, Contest contest,
+                                const Send& send) {
     std::vector<Entry> entries;
-    entries.push_back({{names[original], {}, {}, {}}, open_original(context)});
-    share_parameters(*entries[original].model, kernelized);
-    making(names[1]);
-    entries.push_back(frozen(entries[original], names[1], context.steps));
-    making(names[2]);
-    entries.push_back({{names[2], {}, {}, {}}, kernelized});
-    making(names[3]);
-    entries.push_back(frozen(entries[2], names[3], context.steps));
+    const auto enter = [&](const char* name, const torch::jit::Module& model) {
+        send(base::json_line({{"doing", name}}));
+        entries.push_back({{name, {}, {}, {}}, model});
+        if (contest == Contest::all) {
+            send(base::json_line({{"doing", std::string("frozen ") + name}}));
+            entries.push_back(frozen(entries.back(), context.steps));
+        }
+    };
+    const torch::jit::Module original = open_original(context);
+    share_parameters(original, kernelized);
+    enter(original_name, original);
+    enter(kernelized_name, kernelized);
     return entries;
 }
 
@@ -76,7 +87,7 @@ void compare_results(const VerificationContext& context, std::vector<Entry>& ent
         send(base::json_line({{"doing", entry.said.name}}));
         return run_seeded(*entry.model, "forward", deep_copy(context.inputs));
     };
-    const c10::IValue want = result_of(entries[original]);
+    const c10::IValue want = result_of(entries.front());
     const c10::IValue reference = reference_of(context);
     for (Entry& entry : entries) {
         if (!entry.model) {
@@ -141,15 +152,18 @@ Contestant contestant_of(const Json& json) {
 
 // Runs in the child. Sends {"doing"} before each step, then {"contestants"}, or {"fatal"}.
 void measure(const VerificationContext& given, const torch::jit::Module& kernelized,
-             const Send& send, const SharedNumber& running_now) {
+             Contest contest, const Send& send, const SharedNumber& running_now) {
     const torch::NoGradGuard no_grad;
     if (given.threads) {
         at::set_num_threads(*given.threads);
     }
     const VerificationContext context = in_place(given);
-    std::vector<Entry> entries = enter_models(context, in_place(kernelized, context), send);
+    std::vector<Entry> entries =
+        enter_models(context, in_place(kernelized, context), contest, send);
     try {
-        compare_results(context, entries, send);
+        if (contest == Contest::all) {
+            compare_results(context, entries, send);
+        }
     } catch (const std::exception& error) {
         send(base::json_line({{"fatal", first_line(error)}}));
         return;
@@ -172,13 +186,15 @@ const Contestant& ModelTimes::named(const std::string& name) const {
 }
 
 ModelTimes measure_models(const VerificationContext& context, const torch::jit::Module& kernelized,
+                          Contest contest,
                           const std::function<void(const std::string&)>& observer) {
     ModelTimes times;
     std::string doing;
     std::optional<std::string> fatal;
     const SharedNumber running_now(-1);
     const SandboxOutcome outcome = run_in_sandbox(
-        context.limits, [&](const Send& send) { measure(context, kernelized, send, running_now); },
+        context.limits,
+        [&](const Send& send) { measure(context, kernelized, contest, send, running_now); },
         [&](std::string_view line) {
             const Json json = base::parse_json(line, "measurement");
             if (json.contains("fatal")) {
@@ -198,13 +214,14 @@ ModelTimes measure_models(const VerificationContext& context, const torch::jit::
         inputs_do_not_fit(context, *fatal);
     }
     // The child's answer is used only if it has the right shape.
-    const bool complete = std::equal(
-        times.contestants.begin(), times.contestants.end(), std::begin(names), std::end(names),
-        [](const Contestant& one, const char* name) { return one.name == name; });
+    const auto names = names_of(contest);
+    const bool complete =
+        std::equal(times.contestants.begin(), times.contestants.end(), names.begin(), names.end(),
+                   [](const Contestant& one, const std::string& name) { return one.name == name; });
     if (!outcome.finished || !complete) {
         const int running = running_now.value();
-        if (doing.empty() && running >= 0 && running < static_cast<int>(std::size(names))) {
-            doing = names[running];  // in one of its turns
+        if (doing.empty() && running >= 0 && running < static_cast<int>(names.size())) {
+            doing = names[static_cast<std::size_t>(running)];  // in one of its turns
         }
         throw Error(ErrorCode::refused,
                     {.what = doing.empty() ? "a model cannot be measured"

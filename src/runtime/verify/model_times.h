@@ -1,7 +1,6 @@
 #pragma once
 // Times whole models against each other, in a child process: the original and the kernelized one,
-// each as it is and frozen. Their results are compared with a double-precision run of the original,
-// then they take turns.
+// each as it is and frozen. They take turns.
 
 #include "runtime/verify/comparison.h"
 #include "runtime/verify/timing.h"
@@ -22,16 +21,22 @@ struct ModelTimes {
         Comparison comparison;
         std::vector<double> us;  // by turn; empty where it did not take part
     };
-    std::vector<Contestant> contestants;  // always these four
-    int threads = 0;                      // that LibTorch used
-    std::string cpu_capability;           // "AVX512": what LibTorch's own kernels use
+    std::vector<Contestant> contestants;
+    int threads = 0;             // that LibTorch used
+    std::string cpu_capability;  // "AVX512": what LibTorch's own kernels use
 
     const Contestant& named(const std::string& name) const;
+};
+
+enum class Contest {
+    all,         // these four, their results compared with a double-precision run of the original
+    as_they_are  // the original and the kernelized model, which have been verified
 };
 
 // With context.steps a run is a step of training, and nothing is frozen. The observer gets each
 // step. Throws Error(refused) if a contestant crashed or hung, naming it.
 ModelTimes measure_models(const VerificationContext& context, const torch::jit::Module& kernelized,
+                          Contest contest,
                           const std::function<void(const std::string& doing)>& observer);
 
 }  // namespace twinkle::runtime

@@ -8,7 +8,6 @@ namespace twinkle::runtime {
 
 namespace {
 
-constexpr std::size_t max_turns = 1000;
 constexpr double shortest_sample_us = 50;  // a thousand times the resolution of the clock
 constexpr double shortest_sample_waited_us = 2000;
 constexpr double max_repeats = 1000;
@@ -67,9 +66,10 @@ Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
     }
     const std::size_t repeats = repeats_for(contestants, sampling);
     const auto enough = [&](std::size_t turns, double spent_us) {
-        return sampling.runs > 0 ? turns >= sampling.runs
-                                 : turns >= max_turns || (turns >= sampling.least_runs &&
-                                                          spent_us >= sampling.budget_ms * 1000);
+        return sampling.runs > 0
+                   ? turns >= sampling.runs
+                   : turns >= sampling.most_runs ||
+                         (turns >= sampling.least_runs && spent_us >= sampling.budget_ms * 1000);
     };
     const std::size_t count = contestants.size();
     Samples samples(count);

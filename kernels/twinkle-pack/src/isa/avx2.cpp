@@ -127,10 +127,49 @@ struct Avx2 {
     }
 };
 
+// Linear layers of few rows (loops/linear_few.h): float32, and half precisions that are widened while
+// they are loaded.
+template <class Element>
+struct Dot256 {
+    using T = Element;
+    using reg = __m256;
+    using in = __m256;
+    static constexpr int64_t step = 8, most_rows = 2;
+
+    static reg zero() { return _mm256_setzero_ps(); }
+    static in load(const T* from) { return Avx2::load(from); }
+    static in load_tail(const T* from, int64_t n) { return twinkle_pack::load_tail<Avx2>(from, n); }
+    static reg dot(in a, in b, reg sum) { return _mm256_fmadd_ps(a, b, sum); }
+
+    template <int count>
+    static inline __attribute__((always_inline)) void add_sums(const reg* sums, float* to) {
+        if constexpr (count >= 4) {
+            const reg all =
+                _mm256_hadd_ps(_mm256_hadd_ps(sums[0], sums[1]), _mm256_hadd_ps(sums[2], sums[3]));
+            const __m128 four =
+                _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+            _mm_storeu_ps(to, _mm_add_ps(four, _mm_loadu_ps(to)));
+            if constexpr (count > 4) add_sums<count - 4>(sums + 4, to + 4);
+        } else {
+            for (int i = 0; i < count; ++i) to[i] += static_cast<float>(Avx2::sum(sums[i]));
+        }
+    }
+};
+
+template <class T>
+void add_linear(RowFunctions& to, LinearBorders borders) {
+    to.linear_few[index_of<T>] = linear_few<Avx2, Dot256<T>>;
+    to.linear_borders[index_of<T>] = borders;
+}
+
 }  // namespace
 
 void add_avx2(RowFunctions& functions) {
     add_float_functions<Avx2, VectorExtension<double, int64_t, 32, true>>(functions, "avx2");
+    // Sixteen registers are too few for more rows.
+    add_linear<float>(functions, {4, 0});
+    add_linear<BFloat16>(functions, {4, 0});
+    add_linear<Float16>(functions, {4, 0});
 }
 
 }  // namespace twinkle_pack

@@ -64,7 +64,7 @@ using Linear = void (*)(const LinearPiece& piece);
 
 // Sums are kept for this many columns at a time, and this many rows.
 constexpr int64_t few_columns = 64, many_columns = 1024, many_rows = 256;
-constexpr int64_t most_few_rows = 64;
+constexpr int64_t most_few_rows = 64, any_rows = int64_t{1} << 40;
 // A few rows are read in pieces of at most so many bytes together, which the second cache holds.
 constexpr int64_t few_bytes = 384 * 1024;
 // Depth that is summed before the sums leave the registers, in groups of 4 bytes.

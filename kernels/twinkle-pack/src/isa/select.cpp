@@ -42,7 +42,12 @@ RowFunctions choose() {
     for (const Isa& isa : all) {
         if (!isa.is_there()) break;
         isa.add(functions);
-        if (wanted && std::string(wanted) == isa.name) return functions;
+        if (wanted && std::string(wanted) == isa.name) {
+            // For tests: all that there is, whatever pays on this CPU.
+            for (LinearBorders& borders : functions.linear_borders)
+                if (borders.few > 0) borders.many = any_rows;
+            return functions;
+        }
     }
     if (wanted)
         throw std::runtime_error(std::string("twinkle-pack: TWINKLE_PACK_ISA=") + wanted +

@@ -154,7 +154,7 @@ struct Work {
 };
 
 // Fewer products of numbers than this are not worth waking another thread.
-constexpr int64_t grain_products = 1 << 18;
+constexpr int64_t grain_products = 1 << 16;
 
 template <int products, Finish finish>
 void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelFor parallel) {

@@ -1,0 +1,12 @@
+#pragma once
+// A kernel as inspect shows it.
+
+#include "cli/console.h"
+#include "operations/inspect_kernel.h"
+
+namespace twinkle::cli {
+
+// With `symbols`, those of its libraries, too.
+void print_kernel(const operations::KernelView& view, bool symbols, Console& console);
+
+}  // namespace twinkle::cli
