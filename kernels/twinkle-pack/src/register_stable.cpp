@@ -211,20 +211,21 @@ void check_addresses(const Operator& op, const Inputs& inputs) {
 void compute_on_cuda(const Operator& op, Arguments& arguments, const Plan& plan,
                      void* const* results) {
     check_addresses(op, arguments.inputs);
-    const auto& kernel = twinkle_pack::cuda::kernel_of(op.name);
+    const auto* const kernel = twinkle_pack::cuda::kernel_of(op.name);
+    if (!kernel) throw std::logic_error(std::string("twinkle-pack: no CUDA kernel for ") + op.name);
     const DeviceGuard guard(arguments.device);
     twinkle_pack::cuda::Queue queue{nullptr, arguments.device.second, nullptr};
 #ifdef TWINKLE_PACK_CUDA
     check(aoti_torch_get_current_cuda_stream(arguments.device.second, &queue.stream));
 #endif
-    const int64_t bytes = kernel.workspace ? kernel.workspace(arguments.inputs) : 0;
+    const int64_t bytes = kernel->workspace ? kernel->workspace(arguments.inputs) : 0;
     Tensor workspace;
     if (bytes > 0) {
         const int64_t step = 1;
         workspace = Tensor::empty(1, &bytes, &step, aoti_torch_dtype_uint8(), arguments.device);
         queue.workspace = workspace.data();
     }
-    kernel.launch(arguments.inputs, plan, results, queue);
+    kernel->launch(arguments.inputs, plan, results, queue);
 }
 
 void compute(const Operator& op, Arguments& arguments, const Plan& plan, void* const* results) {
@@ -240,16 +241,36 @@ void compute(const Operator& op, Arguments& arguments, const Plan& plan, void* c
 }
 #endif
 
+bool is_on_cpu([[maybe_unused]] const Arguments& arguments) {
+#ifdef TWINKLE_PACK_ON_HOST
+    return false;
+#else
+    return arguments.device.first == aoti_torch_device_type_cpu();
+#endif
+}
+
 // Whether LibTorch computes this call.
 bool is_composed(const Operator& op, const Arguments& arguments) {
     if (op.composition.products == 0 || arguments.is_meta) return false;
-#ifndef TWINKLE_PACK_ON_HOST
-    if (arguments.device.first == aoti_torch_device_type_cpu()) return !op.serves(arguments.inputs);
-#endif
+    if (is_on_cpu(arguments)) return !op.serves(arguments.inputs);
+#if defined(TWINKLE_PACK_CUDA) || defined(TWINKLE_PACK_ON_HOST)
+    const DeviceGuard guard(arguments.device);
+    const auto* const kernel = twinkle_pack::cuda::kernel_of(op.name);
+    return !kernel ||
+           (kernel->serves && !kernel->serves(arguments.inputs, arguments.device.second));
+#else
     return true;
+#endif
 }
 
 void call(const Operator& op, StableIValue* stack);
+
+// A product of several: on a GPU by the pack's own kernel, where that serves it.
+void multiply(const Operator& op, const Arguments& arguments, StableIValue (&values)[3]) {
+    if (op.composition.then || op.composition.products > 1)
+        if (!is_on_cpu(arguments)) return call(twinkle_pack::find_operator("linear"), values);
+    check(torch_call_dispatcher("aten::linear", "", values, TORCH_ABI_VERSION));
+}
 
 void compose(const Operator& op, Arguments& arguments, StableIValue* stack) {
     const auto& tensors = arguments.tensors;
@@ -258,7 +279,7 @@ void compose(const Operator& op, Arguments& arguments, StableIValue* stack) {
         StableIValue values[] = {give_tensor(tensors[0].shared()),
                                  give_tensor(tensors[1 + 2 * i].shared()),
                                  give_optional(bias ? bias.shared() : Tensor())};
-        check(torch_call_dispatcher("aten::linear", "", values, TORCH_ABI_VERSION));
+        multiply(op, arguments, values);
         stack[i] = values[0];
     }
     if (op.composition.then) call(twinkle_pack::find_operator(op.composition.then), stack);

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <vector>
@@ -20,6 +21,14 @@ struct Meeting {
     uint64_t times = 0;
 };
 
+// A copy that has begun; `group` counts from the thread's start.
+struct Copy {
+    char* to;
+    const char* from;
+    bool there;
+    unsigned group;
+};
+
 struct Thread {
     std::unique_ptr<char[]> stack;
     ucontext_t start;
@@ -29,13 +38,19 @@ struct Thread {
     bool started = false, done = false, waited = false;
     uint64_t exchanges = 0;
     uint64_t passed[2] = {};  // two exchanges in turn: others may not have read the last yet
+    std::vector<Copy> copies;
+    unsigned copy_groups = 0;
 };
 
 // The blocks of a cluster; mostly one.
 class Cluster {
 public:
-    void run(unsigned first_block, unsigned threads, Start start,
+    void run(unsigned first_block, unsigned threads, Start start, unsigned shared_bytes,
              const std::function<void()>& kernel) {
+        // Not numbers: what is read before it is written is seen.
+        shared_bytes_ = shared_bytes;
+        shared_.resize(start.cluster);
+        for (auto& shared : shared_) shared.assign(shared_bytes / sizeof(uint4), nothing());
         kernel_ = &kernel;
         error_ = nullptr;
         must_wait_ = start.early;
@@ -64,6 +79,36 @@ public:
 
     void meet_block() { meet(blocks_[threads_[current_]->block]); }
     void meet_cluster() { meet(cluster_); }
+    char* shared() { return reinterpret_cast<char*>(shared_[rank()].data()); }
+    float* in_block(unsigned rank, float* mine) {
+        const auto at = reinterpret_cast<char*>(mine) - shared();
+        if (rank >= shared_.size() || at < 0 || at + 16 > static_cast<int64_t>(shared_bytes_))
+            throw std::logic_error("stored outside of the cluster's shared memory");
+        return reinterpret_cast<float*>(reinterpret_cast<char*>(shared_[rank].data()) + at);
+    }
+
+    void start_copy(char* to, const char* from, bool there) {
+        const auto at = to - shared();
+        if (at < 0 || at + 16 > static_cast<int64_t>(shared_bytes_))
+            throw std::logic_error("a copy to outside of the shared memory");
+        Thread& self = *threads_[current_];
+        std::memset(to, 0xff, 16);
+        self.copies.push_back({to, from, there, self.copy_groups});
+    }
+    void end_copies() { ++threads_[current_]->copy_groups; }
+    void wait_for_copies(unsigned pending) {
+        Thread& self = *threads_[current_];
+        const auto arrived = [&](const Copy& copy) {
+            return copy.group + pending < self.copy_groups;
+        };
+        for (const Copy& copy : self.copies)
+            if (arrived(copy) && copy.there)
+                std::memcpy(copy.to, copy.from, 16);
+            else if (arrived(copy))
+                std::memset(copy.to, 0, 16);
+        std::erase_if(self.copies, arrived);
+    }
+
     unsigned rank() const { return threads_[current_]->block; }
     void wait() { threads_[current_]->waited = true; }
     void check_waited() const {
@@ -82,6 +127,8 @@ public:
     }
 
 private:
+    static uint4 nothing() { return {~0u, ~0u, ~0u, ~0u}; }
+
     void begin(unsigned i, unsigned threads) {
         if (!threads_[i]) {
             threads_[i] = std::make_unique<Thread>();
@@ -92,6 +139,8 @@ private:
         thread.block = i / threads;
         thread.started = thread.done = thread.waited = false;
         thread.exchanges = 0;
+        thread.copies.clear();
+        thread.copy_groups = 0;
     }
 
     void resume(unsigned i) {
@@ -114,6 +163,8 @@ private:
         try {
             (*kernel_)();
             check_waited();
+            if (!threads_[current_]->copies.empty())
+                throw std::logic_error("a thread ends before its copies have arrived");
         } catch (...) {
             error_ = std::current_exception();
         }
@@ -150,6 +201,8 @@ private:
     Meeting cluster_;
     unsigned current_ = 0, first_block_ = 0;
     bool moved_ = false, must_wait_ = false;
+    std::vector<std::vector<uint4>> shared_;  // by block
+    unsigned shared_bytes_ = 0;
     std::exception_ptr error_;
     jmp_buf scheduler_;
 };
@@ -180,10 +233,34 @@ void meet_cluster() {
     Cluster::current()->meet_cluster();
 }
 
+char* shared_memory() {
+    return Cluster::current()->shared();
+}
+
+void start_copy(void* to, const void* from, bool there) {
+    check_aligned(to);
+    check_aligned(from);
+    Cluster::current()->start_copy(static_cast<char*>(to), static_cast<const char*>(from), there);
+}
+
+void end_copies() {
+    Cluster::current()->end_copies();
+}
+
+void wait_for_copies(unsigned pending) {
+    Cluster::current()->wait_for_copies(pending);
+}
+
+void store_in_block(unsigned rank, float* mine, const uint4& value) {
+    check_aligned(mine);
+    std::memcpy(Cluster::current()->in_block(rank, mine), &value, sizeof value);
+}
+
 void run_grid(Grid grid, unsigned threads, Start start, const std::function<void()>& kernel) {
     if (grid.x == 0 || grid.y == 0 || grid.x >= uint64_t{1} << 31 || grid.y > 65535 ||
         threads == 0 || threads > most_threads)
         throw std::logic_error("no such grid");
+    if (grid.shared_bytes > most_shared_bytes) throw std::logic_error("no such shared memory");
     if (start.cluster == 0 || start.cluster > most_cluster_blocks || grid.x % start.cluster != 0 ||
         (start.cluster > 1 && threads % warp_size != 0))
         throw std::logic_error("no such cluster");
@@ -192,7 +269,7 @@ void run_grid(Grid grid, unsigned threads, Start start, const std::function<void
     for (unsigned y = 0; y < gridDim.y; ++y)
         for (unsigned x = 0; x < gridDim.x; x += start.cluster) {
             blockIdx = {x, y, 0};
-            Cluster::current()->run(x, threads, start, kernel);
+            Cluster::current()->run(x, threads, start, grid.shared_bytes, kernel);
         }
 }
 

@@ -119,6 +119,7 @@ inline bool any_in_warp(bool value) {
 
 struct Grid {
     uint64_t x = 1, y = 1;
+    unsigned shared_bytes = 0;
 };
 
 struct Start {
@@ -134,6 +135,7 @@ void launch(void*, void (*kernel)(Parameters...), Grid grid, unsigned threads,
 }
 
 constexpr uint16_t usual_cluster_blocks = 8, most_cluster_blocks = 16;
+constexpr unsigned most_shared_bytes = 227 << 10;  // of a Hopper's block
 
 struct Card {
     uint16_t multiprocessors, cache_mib, cluster_blocks;
@@ -150,11 +152,45 @@ template <class... Parameters>
 void launch_early(void*, const Card& card, void (*kernel)(Parameters...), Grid grid,
                   unsigned threads, unsigned cluster,
                   std::type_identity_t<Parameters>... parameters) {
+    if (cluster > card.cluster_blocks) throw std::logic_error("no such cluster on this GPU");
     run_grid(grid, threads, {cluster, card.early}, [&] { kernel(parameters...); });
+}
+
+// How many clusters of such blocks run at once, on that GPU.
+template <class... Parameters>
+int clusters_at_once(const Card& card, void (*)(Parameters...), unsigned, unsigned shared_bytes,
+                     unsigned cluster) {
+    return shared_bytes > most_shared_bytes || cluster > card.cluster_blocks
+               ? 0
+               : card.multiprocessors / static_cast<int>(cluster);
+}
+
+// The memory that a kernel was launched with: not numbers, until something is written.
+char* shared_memory();
+// Copies arrive when they are waited for, not before.
+void start_copy(void* to, const void* from, bool there);
+inline void start_copy_once(void* to, const void* from, bool there) {
+    start_copy(to, from, there);
+}
+void end_copies();
+void wait_for_copies(unsigned pending);
+template <int pending>
+void wait_for_copies() {
+    wait_for_copies(static_cast<unsigned>(pending));
+}
+inline void bring_to_cache(const void* from, unsigned bytes) {
+    if (reinterpret_cast<uintptr_t>(from) % 16 != 0 || bytes % 16 != 0 || bytes == 0)
+        throw std::logic_error("16 does not divide what is brought to the cache");
 }
 
 unsigned cluster_rank();
 void meet_cluster();
+inline void arrive_in_cluster() {}
+inline void wait_for_cluster() {
+    meet_cluster();
+}
+// Into the shared memory of another block, where `mine` is in this one's.
+void store_in_block(unsigned rank, float* mine, const uint4& value);
 
 // Here all blocks share their shared variables: each block of a cluster has its own place in them.
 template <class Item, int most>

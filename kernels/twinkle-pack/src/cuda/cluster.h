@@ -17,6 +17,33 @@ __device__ __forceinline__ unsigned cluster_rank() {
     return rank;
 }
 
+// A barrier of all threads of a cluster, in two steps: what they wrote before the first, all see
+// after the second.
+__device__ __forceinline__ void arrive_in_cluster() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void wait_for_cluster() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+// Stores four numbers into the shared memory of another block of the cluster, where `mine` is in
+// this one.
+__device__ __forceinline__ void store_in_block(unsigned rank, float* mine, const uint4& value) {
+#if __CUDA_ARCH__ >= 900
+    unsigned there = 0;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(there)
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(mine))), "r"(rank));
+    asm volatile("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(there), "r"(value.x),
+                 "r"(value.y), "r"(value.z), "r"(value.w)
+                 : "memory");
+#endif
+}
+
 // In shared memory: items of 16 bytes that every block of the cluster sends to all of them, once.
 template <class Item, int most>
 struct Gathered {

@@ -16,5 +16,6 @@ KernelList rms_norm_kernels();
 KernelList layer_norm_kernels();
 KernelList norm_gradient_kernels();
 KernelList rotary_kernels();
+KernelList linear_kernels();
 
 }  // namespace twinkle_pack::cuda

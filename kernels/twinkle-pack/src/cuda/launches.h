@@ -19,8 +19,12 @@ struct Kernel {
                    const Queue& queue);
     // Bytes of device memory needed during the call; null: none.
     int64_t (*workspace)(const Inputs& inputs) = nullptr;
+    // Whether it can and should be used for these inputs on this device, which is the current one;
+    // else the operator's composition is. Null: always.
+    bool (*serves)(const Inputs& inputs, int device) = nullptr;
 };
 
-const Kernel& kernel_of(const char* name);  // std::logic_error if there is none
+// Null: none.
+const Kernel* kernel_of(const char* name);
 
 }  // namespace twinkle_pack::cuda

@@ -11,7 +11,15 @@ namespace twinkle_pack::cuda {
 
 struct Grid {
     uint64_t x = 1, y = 1;
+    unsigned shared_bytes = 0;  // of each block's shared_memory()
 };
+
+// More than what every GPU allows must be asked for.
+inline void allow_shared(const void* kernel, unsigned bytes) {
+    if (bytes > 48 << 10)
+        check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(bytes)));
+}
 
 template <class... Parameters>
 void launch(void* stream, void (*kernel)(Parameters...), Grid grid, unsigned threads,
@@ -34,6 +42,7 @@ void launch_early(void* stream, const Card& card, void (*kernel)(Parameters...),
         attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attributes[count++].val.programmaticStreamSerializationAllowed = 1;
     }
+    allow_shared(reinterpret_cast<const void*>(kernel), grid.shared_bytes);
     if (cluster > usual_cluster_blocks)
         check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                         cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
@@ -44,10 +53,32 @@ void launch_early(void* stream, const Card& card, void (*kernel)(Parameters...),
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y));
     config.blockDim = dim3(threads);
+    config.dynamicSmemBytes = grid.shared_bytes;
     config.stream = static_cast<cudaStream_t>(stream);
     config.attrs = attributes;
     config.numAttrs = count;
     check_cuda(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), pointers));
+}
+
+// How many clusters of such blocks the current GPU runs at once; 0: it cannot.
+template <class... Parameters>
+int clusters_at_once(const Card& card, void (*function)(Parameters...), unsigned threads,
+                     unsigned shared_bytes, unsigned cluster) {
+    if (cluster > card.cluster_blocks) return 0;
+    const void* const kernel = reinterpret_cast<const void*>(function);
+    allow_shared(kernel, shared_bytes);
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {cluster, 1, 1};
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(cluster);
+    config.blockDim = dim3(threads);
+    config.dynamicSmemBytes = shared_bytes;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    int count = 0;
+    check_cuda(cudaOccupancyMaxActiveClusters(&count, kernel, &config));
+    return count;
 }
 
 }  // namespace twinkle_pack::cuda
