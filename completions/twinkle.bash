@@ -61,6 +61,7 @@ _twinkle() {
         kernelize:--report) _twinkle_files -f "$cur"; return ;;
         convert:-o | convert:--output) _twinkle_files -f "$cur"; return ;;
         convert:--model) :; return ;;
+        convert:--kernels) _twinkle_files -d "$cur"; return ;;
         run:--inputs) _twinkle_files -f "$cur"; return ;;
         run:-o | run:--output) _twinkle_files -f "$cur"; return ;;
         run:--method) :; return ;;
@@ -85,6 +86,7 @@ _twinkle() {
         inspect:--model) :; return ;;
         inspect:--kernels) _twinkle_files -d "$cur"; return ;;
         check:--model) _twinkle_files -f "$cur"; return ;;
+        check:--target) _twinkle_files -f "$cur"; return ;;
         check:--sarif) _twinkle_files -f "$cur"; return ;;
         check:--for) mapfile -t COMPREPLY < <(compgen -W "hub here" -- "$cur"); return ;;
         versions:--target) _twinkle_files -f "$cur"; return ;;
@@ -160,7 +162,7 @@ _twinkle() {
             ;;
         convert)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --model --strip-debug -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --model --kernels --strip-debug -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi
@@ -188,7 +190,7 @@ _twinkle() {
             ;;
         check)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "--model --allow-io --sarif --for -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--model --allow-io --target --sarif --for -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -d "$cur"
             fi

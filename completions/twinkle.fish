@@ -101,6 +101,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -F
 
 complete -c twinkle -n '__fish_seen_subcommand_from convert' -s o -l output -r -F -d 'Where to write the model (default: NAME.pt in the current folder)'
 complete -c twinkle -n '__fish_seen_subcommand_from convert' -l model -r -x -d 'Which model of an archive of torch.export that holds several'
+complete -c twinkle -n '__fish_seen_subcommand_from convert' -l kernels -r -x -a '(__fish_complete_directories)' -d 'Look for the model\'s kernels there first; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from convert' -l strip-debug -d 'Leave out the lines of Python that the model\'s code came from, with their paths'
 complete -c twinkle -n '__fish_seen_subcommand_from convert' -F
 
@@ -139,6 +140,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from inspect' -F
 
 complete -c twinkle -n '__fish_seen_subcommand_from check' -l model -r -F -d 'Check layers and functions against this model, too'
 complete -c twinkle -n '__fish_seen_subcommand_from check' -l allow-io -d 'Let the model\'s own code read and write files, speak to other processes and use the network (aten::save and the like); without it such a model is refused before anything of it runs'
+complete -c twinkle -n '__fish_seen_subcommand_from check' -l target -r -F -d 'The machine to decide for: here (default), a name from [targets] in the manifest, a file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…'
 complete -c twinkle -n '__fish_seen_subcommand_from check' -l sarif -r -F -d 'Write the findings as SARIF 2.1.0, too'
 complete -c twinkle -n '__fish_seen_subcommand_from check' -l for -r -x -a 'hub here' -d 'hub: for every machine; here: for this one alone'
 complete -c twinkle -n '__fish_seen_subcommand_from check' -x -a '(__fish_complete_directories)'

@@ -7,8 +7,10 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/check_model.h"
+#include "cli/check_package.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/hub_session.h"
 #include "cli/kernelize_options.h"
 #include "cli/output_file.h"
 #include "cli/sarif.h"
@@ -136,8 +138,25 @@ Json add_model_fits(const std::string& kernel, const std::string& model, bool al
     return fits;
 }
 
+void require_without(const Arguments& arguments, const std::vector<std::string>& options,
+                     const std::string& of) {
+    for (const std::string& option : options) {
+        if (arguments.text(option)) {
+            throw Error(ErrorCode::malformed, {.what = "--" + option + " says nothing here",
+                                               .where = *arguments.text("PATH"),
+                                               .why = "it is for " + of,
+                                               .hint = "leave it out"});
+        }
+    }
+}
+
 int run_check(const Arguments& arguments, Console& console) {
     const std::string path = *arguments.text("PATH");
+    if (std::filesystem::is_regular_file(path)) {
+        require_without(arguments, {"model", "sarif", "for"}, "kernels");
+        return check_package(path, arguments.text("target"), console);
+    }
+    require_without(arguments, {"target"}, "compiled packages");
     const auto file = arguments.text("sarif");
     if (file == "-") {
         throw Error(ErrorCode::malformed, {.what = "--sarif cannot be standard output",
@@ -200,15 +219,20 @@ Command check_command() {
             "shown with its rule and a remedy; exit status 4 if there is one.\n\n"
             "Libraries are judged by manylinux_2_28. A build whose metadata does not say who built "
             "it is taken to be for this machine alone: newer symbols that this machine has are "
-            "only noted.",
+            "only noted.\n\n"
+            "A package that AOTInductor compiled (.pt2) is held against this machine, or a target: "
+            "its device, instruction sets and GPU, and who has the operators that it calls. "
+            "Nothing of it is loaded.",
         .arguments = {{.name = "PATH",
-                       .help = "A build, a folder with build/<variant>/, or a source project",
+                       .help = "A build, a folder with build/<variant>/, a source project, or a "
+                               "compiled package",
                        .kind = ValueKind::folder}},
         .options = {{.names = "--model",
                      .value = "MODEL",
                      .help = "Check layers and functions against this model, too",
                      .kind = ValueKind::file},
                     allow_io_option(),
+                    target_option(false),
                     {.names = "--sarif",
                      .value = "FILE",
                      .help = "Write the findings as SARIF 2.1.0, too",
@@ -222,7 +246,8 @@ Command check_command() {
         .examples = {{"What keeps a build from the Hub", "twinkle check result --for hub"},
                      {"In CI, with findings beside the source",
                       "twinkle check . --sarif twinkle.sarif"},
-                     {"Do the layers fit my model?", "twinkle check build --model model.pt"}},
+                     {"Do the layers fit my model?", "twinkle check build --model model.pt"},
+                     {"Does a compiled package run here?", "twinkle check model.pt2"}},
         .run = run_check};
 }
 

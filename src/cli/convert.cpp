@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/kernelize_options.h"
+#include "cli/model_mapping.h"
 #include "cli/model_request.h"
 #include "cli/output_file.h"
 #include "cli/written_file.h"
@@ -24,6 +25,8 @@ int run_convert(const Arguments& arguments, Console& console) {
     request.output = output_file(arguments.text("output").value_or(default_output(model)),
                                  OutputKind::tensors, {request.model});
     request.strip_debug = arguments.flag("strip-debug");
+    request.kernel_dirs = kernel_folders(arguments.list("kernels"));
+    add_project_kernels(request, console);
     auto result = run_worker(find_worker(console), request, console);
     console.progress().show("checking what was written");
     require_written(result, request);
@@ -46,13 +49,21 @@ Command convert_command() {
             "which torch::jit::load runs: the modules with their names and classes, the inputs "
             "and outputs as they are nested, and checks of what the model was exported for. "
             "Nothing of the archive is unpickled, evaluated or run. Every other command takes "
-            "such an archive, too, and converts it in memory.",
+            "such an archive, too, and converts it in memory.\n\n"
+            "Kernels whose operators the model calls are looked for in --kernels, "
+            "TWINKLE_KERNELS, the bundled pack, and among those that the manifest names; the "
+            "model that is written names their builds by hash.",
         .arguments = {{.name = "MODEL", .help = "An archive that torch.export.save wrote"}},
         .options = {{.names = "-o,--output",
                      .value = "FILE",
                      .help = "Where to write the model (default: NAME.pt in the current folder)",
                      .kind = ValueKind::file},
                     model_name_option(),
+                    {.names = "--kernels",
+                     .value = "DIR",
+                     .help = "Look for the model's kernels there first; may be repeated",
+                     .kind = ValueKind::folder,
+                     .repeatable = true},
                     {.names = "--strip-debug",
                      .value = "",
                      .help = "Leave out the lines of Python that the model's code came from, with "

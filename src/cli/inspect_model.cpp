@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/document.h"
 #include "cli/json_fields.h"
 #include "cli/model_report.h"
 #include "cli/model_request.h"
@@ -107,6 +108,9 @@ base::Json inspection_of(const ModelInspection& inspection, Console& console) {
     const bool own = resolution && resolution->manifest;
     result["manifest"] = own ? Json(resolution->manifest->string()) : Json();
     result["file"] = request.model.string();
+    if (text_of(result, "kind") == "compiled") {
+        return result;
+    }
     add_preset_bindings(result,
                         resolution ? resolution->mapping.layers : std::vector<MappedLayer>());
     return result;
@@ -116,6 +120,8 @@ void inspect_model(const ModelInspection& inspection, Console& console) {
     auto result = inspection_of(inspection, console);
     if (console.json()) {
         console.result("inspect", std::move(result));
+    } else if (text_of(result, "kind") == "compiled") {
+        console.result(document_text(result, console.result_columns(), console.result_color()));
     } else if (inspection.graph && result["graph"].is_object()) {
         print_graph(result["graph"], console);
     } else {

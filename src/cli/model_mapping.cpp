@@ -5,6 +5,7 @@
 #include "cli/model_request.h"
 #include "cli/resolution.h"
 #include "kernel/archs.h"
+#include "project/find_project.h"
 #include "target/backend.h"
 #include "target/target.h"
 #include "twinkle/error.h"
@@ -100,6 +101,27 @@ Mapping add_mapping(protocol::Request& request, const Arguments& arguments, Cons
     }
     request.kernel_dirs = folders;
     return mapping;
+}
+
+void add_project_kernels(protocol::Request& request, Console& console) {
+    project::ResolveOptions options;
+    options.project = console.globals().project;
+    options.start = std::filesystem::current_path();
+    try {
+        if (!project::find_project(options.project, options.start)) {
+            return;
+        }
+        for (const MappedKernel& kernel : project::resolve(options).mapping.kernels) {
+            request.kernel_dirs.push_back(kernel.path);
+        }
+    } catch (const Error& error) {
+        if (options.project && error.code() == ErrorCode::not_found) {
+            throw;
+        }
+        const auto& details = error.details();
+        console.detail("the project's kernels are not used: " + details.what +
+                       (details.why.empty() ? "" : ": " + details.why));
+    }
 }
 
 }  // namespace twinkle::cli

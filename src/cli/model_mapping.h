@@ -19,4 +19,9 @@ namespace twinkle::cli {
 Mapping add_mapping(protocol::Request& request, const Arguments& arguments, Console& console,
                     const std::optional<std::string>& target = std::nullopt);
 
+// Adds to a request the folders of the kernels that the project's manifest names, if there is one:
+// where the operators of an exported model are looked for. Without them it may work, too; why they
+// are not there is shown with -v.
+void add_project_kernels(protocol::Request& request, Console& console);
+
 }  // namespace twinkle::cli

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/document.h"
 #include "cli/kernelize_options.h"
+#include "cli/model_mapping.h"
 #include "cli/model_request.h"
 #include "cli/output_file.h"
 #include "cli/request_choices.h"
@@ -31,6 +32,9 @@ int run_model(const Arguments& arguments, Console& console) {
     request.kernel_dirs = kernel_folders(arguments.list("kernels"));
     request.allow_io = arguments.flag("allow-io");
     request.model_name = arguments.text("model").value_or("");
+    if (request.model.extension() == ".pt2") {  // another kind of model names builds by itself
+        add_project_kernels(request, console);
+    }
 
     auto result = run_worker(find_worker(console), request, console);
     console.progress().show("checking what was written");
@@ -57,7 +61,8 @@ Command run_command() {
             "Loads the kernels that the model names, runs it, and writes its outputs as "
             "torch.load(weights_only=True) reads them. The kernels are looked for in --kernels, "
             "TWINKLE_KERNELS and the bundled pack, and are used only if their hashes are those "
-            "that the model names.",
+            "that the model names. An exported model (.pt2) names operators alone: their kernels "
+            "are also looked for among those that the manifest names.",
         .arguments = {{.name = "MODEL",
                        .help = "A TorchScript model, or an archive of torch.export"}},
         .options = {{.names = "--inputs",

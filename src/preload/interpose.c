@@ -1,6 +1,6 @@
-// Interposes torch::jit::load for programs that call it themselves. Every overload is a small
-// trampoline that keeps the argument registers, lets the hook load the model's kernels, and jumps
-// to the real function. LibTorch is not linked: this library is loaded into every child process of
+// Interposes torch::jit::load, and the constructor of AOTInductor's loader, for programs that call
+// them themselves. Every overload is a small trampoline that keeps the argument registers, lets the
+// hook load the model's kernels, and jumps to the real function. LibTorch is not linked: this library is loaded into every child process of
 // whoever preloads it.
 #define _GNU_SOURCE
 #include "find_runtime.h"
@@ -28,12 +28,20 @@
     "_ZN5torch3jit4loadESt10shared_ptrIN6caffe29serialize20ReadAdapterInterfaceEE" DEVICE \
     "RSt13unordered_mapI" STRING "SG_St4hashISG_ESt8equal_toISG_ESaISt4pairIKSG_SG_EEEb"
 
+// torch::inductor::AOTIModelPackageLoader(path, model, …): 2.6, 2.7, and since 2.8. The compiler makes
+// two of each (C1, C2: of an object, and of a part of one).
+#define LOADER(variant, more) \
+    "_ZN5torch8inductor22AOTIModelPackageLoader" variant "ERK" STRING "S9_" more
+
 static const struct {
     const char* symbol;
     enum twinkle_source source;
 } overloads[] = {
     {PATH, TWINKLE_PATH},           {PATH_EXTRA, TWINKLE_PATH}, {STREAM, TWINKLE_STREAM},
     {STREAM_EXTRA, TWINKLE_STREAM}, {READER, TWINKLE_READER},   {READER_EXTRA, TWINKLE_READER},
+    {LOADER("C1", ""), TWINKLE_PACKAGE}, {LOADER("C2", ""), TWINKLE_PACKAGE},
+    {LOADER("C1", "bm"), TWINKLE_PACKAGE}, {LOADER("C2", "bm"), TWINKLE_PACKAGE},
+    {LOADER("C1", "bma"), TWINKLE_PACKAGE}, {LOADER("C2", "bma"), TWINKLE_PACKAGE},
 };
 
 // Called by the trampolines with the number of the overload and its argument. Returns the real
@@ -48,17 +56,22 @@ __attribute__((used, visibility("hidden"))) void* twinkle_intercept(long overloa
     }
     if (next == NULL) {
         fputs(
-            "twinkle: torch::jit::load was called, but no LibTorch is behind the preload library\n",
+            "twinkle: a model is to be loaded, but no LibTorch is behind the preload library\n",
             stderr);
         abort();
     }
     // A std::string begins with the pointer to its characters, in both of libstdc++'s ABIs.
-    void* model = overloads[overload].source == TWINKLE_PATH ? *(void**)argument : argument;
-    twinkle_prepare(overloads[overload].source, model, next);
+    const enum twinkle_source source = overloads[overload].source;
+    const int is_path = source == TWINKLE_PATH || source == TWINKLE_PACKAGE;
+    twinkle_prepare(source, is_path ? *(void**)argument : argument, next);
     return next;
 }
 
+// What is loaded is the second argument in registers of a constructor, after the object; of a function
+// that returns an object, too, after its place, but not on aarch64, which has another register for
+// that.
 #if defined(__x86_64__)
+#define CONSTRUCTOR TRAMPOLINE
 #define TRAMPOLINE(symbol, number)                                                         \
     __asm__(".text\n.globl " symbol "\n.type " symbol ", @function\n" symbol               \
             ":\n"                                                                          \
@@ -71,13 +84,15 @@ __attribute__((used, visibility("hidden"))) void* twinkle_intercept(long overloa
             "  pop %rbp\n  jmp *%rax\n"                                                    \
             ".size " symbol ", .-" symbol "\n")
 #elif defined(__aarch64__)
-#define TRAMPOLINE(symbol, number)                                                        \
+#define TRAMPOLINE(symbol, number) AARCH64(symbol, number, "  mov x1, x0\n")
+#define CONSTRUCTOR(symbol, number) AARCH64(symbol, number, "")
+#define AARCH64(symbol, number, choose)                                                   \
     __asm__(".text\n.globl " symbol "\n.type " symbol ", %function\n" symbol              \
             ":\n"                                                                         \
             "  stp x29, x30, [sp, #-96]!\n  mov x29, sp\n"                                \
             "  stp x0, x1, [sp, #16]\n  stp x2, x3, [sp, #32]\n  stp x4, x5, [sp, #48]\n" \
             "  stp x6, x7, [sp, #64]\n  str x8, [sp, #80]\n"                              \
-            "  mov x1, x0\n  mov x0, #" #number                                           \
+            choose "  mov x0, #" #number                                                   \
             "\n"                                                                          \
             "  bl twinkle_intercept\n"                                                    \
             "  mov x16, x0\n"                                                             \
@@ -95,3 +110,9 @@ TRAMPOLINE(STREAM, 2);
 TRAMPOLINE(STREAM_EXTRA, 3);
 TRAMPOLINE(READER, 4);
 TRAMPOLINE(READER_EXTRA, 5);
+CONSTRUCTOR(LOADER("C1", ""), 6);
+CONSTRUCTOR(LOADER("C2", ""), 7);
+CONSTRUCTOR(LOADER("C1", "bm"), 8);
+CONSTRUCTOR(LOADER("C2", "bm"), 9);
+CONSTRUCTOR(LOADER("C1", "bma"), 10);
+CONSTRUCTOR(LOADER("C2", "bma"), 11);

@@ -94,8 +94,11 @@ Json check_command(const Request& request, const Channel& channel) {
     const Mapping mapping = mapping_of(request);
     const runtime::KernelFinder finder(request.kernel_dirs);
     runtime::OperatorSources sources(request.model, {}, &mapping, finder);
-    for (const auto& op :
-         sources.operators(runtime::read_saved_code(runtime::code_of_model_file(request.model)))) {
+    runtime::SavedCode code = runtime::read_saved_code(runtime::code_of_model_file(request.model));
+    if (runtime::is_export(request.model)) {
+        code.operators = runtime::operators_of_export(request.model, request.model_name);
+    }
+    for (const auto& op : sources.operators(code)) {
         if (op.kernel) {
             runtime::declare_operators(*op.kernel);
         }

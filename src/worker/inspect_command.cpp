@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include "base/text.h"
+#include "runtime/exported/compiled_package.h"
 #include "runtime/exported/opened_file.h"
 #include "runtime/graph/class_name.h"
 #include "runtime/inspect/bindings.h"
@@ -11,6 +12,7 @@
 #include "runtime/model/io_operators.h"
 #include "runtime/model/marker.h"
 #include "worker/commands.h"
+#include "worker/inspect_package.h"
 #include "worker/mapping_of.h"
 #include "worker/opened_model.h"
 #include "worker/unconfined.h"
@@ -195,7 +197,7 @@ void Inspection::describe_unloaded() {
         throw Error(ErrorCode::not_found,
                     {.what = "there are no graphs of a model that cannot be loaded",
                      .where = base::display_path(request_.model),
-                     .why = not_loaded_,
+                     .why = base::printable(not_loaded_),
                      .hint = "leave --graph out"});
     }
 }
@@ -267,6 +269,9 @@ Json Inspection::run() {
 }  // namespace
 
 Json inspect_command(const Request& request, const Channel& channel) {
+    if (runtime::exported::is_compiled(request.model)) {
+        return inspect_package(request, channel);
+    }
     Json result = Inspection(request, channel).run();
     warn_of_unconfined(channel);
     return result;

@@ -81,10 +81,11 @@ torch::jit::Module Kernelizing::open_model() const {
     if (options_.load_kernels) {
         LoadOptions options;
         options.kernel_dirs = request_.kernel_dirs;
+        options.model = request_.model_name;
         options.explain = [&](const std::string& attempt) { channel_.trace(attempt); };
         runtime::load_required_kernels(request_.model, options, runtime::try_kernel);
     } else {
-        runtime::declare_required(required_kernels(request_.model), mapping_);
+        runtime::declare_required(request_.model, request_.model_name, mapping_);
     }
     return open_to_use(request_, channel_);
 }

@@ -6,6 +6,7 @@
 #include "base/write_all.h"
 #include "protocol/error_json.h"
 #include "runtime/convert/moved_model.h"
+#include "runtime/exported/needed_kernels.h"
 #include "runtime/exported/opened_file.h"
 #include "runtime/kernels/gpu_code.h"
 #include "runtime/kernels/kernel_finder.h"
@@ -162,12 +163,21 @@ void tell(const child::Send& send, const Json& json) {
 void ConfinedRun::find_kernels() {
     const runtime::KernelFinder finder(
         request_.kernel_dirs, [&](const std::string& attempt) { channel_.trace(attempt); });
-    for (const RequiredKernel& required : required_kernels(request_.model)) {
-        channel_.stage("load-kernel", required.name);
-        MappedKernel kernel = finder.find(required, request_.model);
+    const auto add = [&](MappedKernel kernel) {
+        channel_.stage("load-kernel", kernel.name);
         runtime::require_gpu_code(kernel);  // the child may not see which GPUs there are
         auto files = runtime::read_verified(kernel);
         kernels_.emplace_back(std::move(kernel), std::move(files));
+    };
+    if (runtime::is_export(request_.model)) {
+        for (MappedKernel& kernel :
+             runtime::kernels_of_export(request_.model, request_.model_name, finder)) {
+            add(std::move(kernel));
+        }
+        return;
+    }
+    for (const RequiredKernel& required : required_kernels(request_.model)) {
+        add(finder.find(required, request_.model));
     }
 }
 

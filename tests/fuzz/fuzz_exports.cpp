@@ -8,6 +8,7 @@
 #include "runtime/exported/archive.h"
 #include "runtime/exported/convert.h"
 #include "runtime/model/zip_directory.h"
+#include "stored_zip.h"
 #include "twinkle/error.h"
 
 #include <cstdio>
@@ -22,32 +23,9 @@
 namespace {
 
 namespace fs = std::filesystem;
-using Records = std::vector<std::pair<std::string, std::string>>;
+using twinkle::tests::Records;
+using twinkle::tests::zip_of;
 using Random = std::mt19937;
-
-std::string number(std::uint64_t value, int bytes) {
-    std::string text;
-    for (int i = 0; i < bytes; ++i) {
-        text += i < 8 ? static_cast<char>(value >> (8 * i)) : char(0);
-    }
-    return text;
-}
-
-// Stored, without checksums, which nothing reads.
-std::string zip_of(const Records& records) {
-    std::string file;
-    std::string directory;
-    for (const auto& [name, data] : records) {
-        const std::string common = number(0, 12) + number(data.size(), 4) + number(data.size(), 4) +
-                                   number(name.size(), 2) + number(0, 2);
-        directory +=
-            "PK\x01\x02" + number(0, 4) + common + number(0, 10) + number(file.size(), 4) + name;
-        file += "PK\x03\x04" + number(0, 2) + common + name + data;
-    }
-    const std::size_t at = file.size();
-    return file + directory + "PK\x05\x06" + number(0, 4) + number(records.size(), 2) +
-           number(records.size(), 2) + number(directory.size(), 4) + number(at, 4) + number(0, 2);
-}
 
 std::size_t below(Random& random, std::size_t limit) {
     return limit == 0 ? 0 : random() % limit;
@@ -130,7 +108,7 @@ Records records_of(const fs::path& file) {
     const auto entries = twinkle::runtime::zip_directory(file);
     for (const auto& entry : *entries) {
         const std::string name = entry.name.substr(entry.name.find('/') + 1);
-        records.emplace_back("model/" + name, archive.record(name));
+        records.emplace_back("model/" + name, archive.text(name, archive.size_of(name)));
     }
     return records;
 }

@@ -1,5 +1,6 @@
 #include "twinkle/kernelize.h"
 
+#include "runtime/exported/needed_kernels.h"
 #include "runtime/exported/opened_file.h"
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/model/no_kernel_loading.h"
@@ -13,9 +14,15 @@
 
 namespace twinkle {
 
-void runtime::declare_required(const std::vector<RequiredKernel>& required,
+void runtime::declare_required(const std::filesystem::path& model, const std::string& name,
                                const Mapping& mapping) {
-    for (const RequiredKernel& kernel : required) {
+    if (is_export(model)) {
+        for (const MappedKernel& kernel : kernels_of_export(model, name, mapping)) {
+            declare_kernel(kernel);
+        }
+        return;
+    }
+    for (const RequiredKernel& kernel : required_kernels(model)) {
         const auto mapped =
             std::find_if(mapping.kernels.begin(), mapping.kernels.end(),
                          [&](const auto& one) { return one.build_id() == kernel.build_id; });
@@ -59,7 +66,7 @@ Kernelized kernelize(const std::filesystem::path& model, const Mapping& mapping,
     if (options.load_kernels) {
         runtime::load_required_kernels(model, {}, provider_for(options));
     } else {
-        runtime::declare_required(required_kernels(model), mapping);
+        runtime::declare_required(model, "", mapping);
     }
     std::optional<runtime::NoKernelLoading> nothing_loaded;
     if (!options.load_kernels || options.kernels_in_children) {

@@ -1,6 +1,7 @@
 #include "twinkle/load.h"
 
 #include "base/file.h"
+#include "runtime/exported/needed_kernels.h"
 #include "runtime/exported/opened_file.h"
 #include "runtime/kernels/kernel_finder.h"
 #include "runtime/kernels/loaded_kernels.h"
@@ -49,7 +50,14 @@ std::vector<RequiredKernel> required_kernels(const std::filesystem::path& model)
 
 void runtime::load_required_kernels(const std::filesystem::path& model, const LoadOptions& options,
                                     const KernelProvider& provider) {
-    load_named_kernels(kernels_for(code_of_model_file(model), model), model, options, provider);
+    if (is_export(model)) {
+        const KernelFinder finder(options.kernel_dirs, options.explain);
+        for (const MappedKernel& kernel : kernels_of_export(model, options.model, finder)) {
+            provider(kernel);
+        }
+        return;
+    }
+    load_named_kernels(kernels_for(code_of(model), model), model, options, provider);
 }
 
 void load_required_kernels(const std::filesystem::path& model, const LoadOptions& options) {

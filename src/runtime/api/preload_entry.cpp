@@ -5,21 +5,29 @@
 #include "twinkle/api.h"
 #include "twinkle/error.h"
 #include "twinkle/load.h"
+#include "twinkle/package.h"
 
 #include <caffe2/serialize/istream_adapter.h>
 
 #include <cstdio>
+#include <filesystem>
 
 namespace {
 
 // The values of enum twinkle_source in preload/find_runtime.h.
-enum Source { path = 0, stream = 1, reader = 2 };
+enum Source { path = 0, stream = 1, reader = 2, package = 3 };
 
 using Reader = std::shared_ptr<caffe2::serialize::ReadAdapterInterface>;
 
 void prepare(int source, void* model) {
     if (source == path) {
         twinkle::load_required_kernels(static_cast<const char*>(model));
+    } else if (source == package) {
+        // LibTorch also takes a folder that somebody has unpacked.
+        const std::filesystem::path file = static_cast<const char*>(model);
+        if (!std::filesystem::is_directory(file)) {
+            twinkle::load_package_kernels(file);
+        }
     } else if (source == reader) {
         twinkle::load_required_kernels(*static_cast<Reader*>(model));
     } else {

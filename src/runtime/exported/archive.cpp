@@ -3,17 +3,15 @@
 #include "base/file.h"
 #include "base/io_error.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
 #include "runtime/model/little_endian.h"
 #include "twinkle/error.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
+#include <string_view>
 #include <utility>
 
 namespace twinkle::runtime::exported {
@@ -22,6 +20,8 @@ namespace {
 
 constexpr std::size_t most_records = 1u << 20;
 constexpr std::uint64_t header_size = 30;
+constexpr std::uint64_t longest_read = 64u << 20;
+constexpr std::uint64_t longest_byte_order = 16;
 constexpr std::string_view models_folder = "models/";
 constexpr std::string_view old_program = "serialized_exported_program.json";
 const std::string save_again =
@@ -78,57 +78,53 @@ void refuse_archive(const std::filesystem::path& file, const std::string& why,
                                        .hint = hint});
 }
 
-MappedFile::MappedFile(const std::filesystem::path& file) {
-    const base::UniqueFd opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat facts{};
-    if (!opened || ::fstat(opened.get(), &facts) != 0) {
-        cannot_read(file, errno);
+bool Archive::read_at(std::uint64_t offset, char* into, std::uint64_t size) const {
+    while (size > 0) {
+        const ssize_t got =
+            ::pread(opened_.get(), into, std::min(size, longest_read), static_cast<off_t>(offset));
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            cannot_read(file_, errno);
+        }
+        if (got == 0) {
+            return false;
+        }
+        offset += static_cast<std::uint64_t>(got);
+        into += got;
+        size -= static_cast<std::uint64_t>(got);
     }
-    size_ = static_cast<std::size_t>(facts.st_size);
-    if (size_ == 0) {
-        return;
-    }
-    void* mapped = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
-                          opened.get(), 0);
-    if (mapped == MAP_FAILED) {
-        cannot_read(file, errno);
-    }
-    data_ = static_cast<char*>(mapped);
+    return true;
 }
 
-MappedFile::~MappedFile() {
-    if (data_ != nullptr) {
-        ::munmap(data_, size_);
-    }
-}
-
-std::string_view Archive::bytes_of(const ZipEntry& entry) const {
-    const std::string_view all(mapping_->data(), mapping_->size());
-    const auto damaged = [&]() {
-        refuse_archive(file_,
-                       "its record " + base::printable(entry.name) + " is damaged or cut short",
-                       "copy or download it again");
-    };
+Archive::Place Archive::checked_place(const ZipEntry& entry, std::uint64_t file_size) const {
     if (!entry.stored) {
         refuse_archive(file_, "its record " + base::printable(entry.name) + " is compressed",
                        "torch.export.save compresses nothing: " + save_again);
     }
-    if (entry.header > all.size() || all.size() - entry.header < header_size) {
-        damaged();
-    }
-    const std::string_view header = all.substr(entry.header);
+    std::string header(header_size, '\0');
+    const bool whole = entry.header <= file_size && file_size - entry.header >= header_size &&
+                       read_at(entry.header, header.data(), header_size);
     const std::uint64_t begin = header_size + little_endian<std::uint16_t>(header, 26) +
                                 little_endian<std::uint16_t>(header, 28);
-    if (!header.starts_with("PK\x03\x04") || begin > header.size() ||
-        entry.size > header.size() - begin) {
-        damaged();
+    if (!whole || !header.starts_with("PK\x03\x04") || begin > file_size - entry.header ||
+        entry.size > file_size - entry.header - begin) {
+        refuse_archive(file_,
+                       "its record " + base::printable(entry.name) + " is damaged or cut short",
+                       "copy or download it again");
     }
-    return header.substr(begin, entry.size);
+    return {entry.header + begin, entry.size};
 }
 
 Archive::Archive(const std::filesystem::path& file) : file_(file) {
+    opened_ = base::UniqueFd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat facts{};
+    if (!opened_ || ::fstat(opened_.get(), &facts) != 0) {
+        cannot_read(file, errno);
+    }
+    const auto size = static_cast<std::uint64_t>(facts.st_size);
     const auto entries = zip_directory(file);
-    mapping_ = std::make_shared<const MappedFile>(file);
     if (!entries || entries->empty()) {
         refuse_archive(file, "its zip archive is damaged or cut short",
                        "copy or download it again");
@@ -136,7 +132,7 @@ Archive::Archive(const std::filesystem::path& file) : file_(file) {
     if (entries->size() > most_records) {
         refuse_archive(file, "it has too many records", "");
     }
-    if (const auto problem = invalid_sizes(*entries, mapping_->size())) {
+    if (const auto problem = invalid_sizes(*entries, size)) {
         refuse_archive(file, *problem, save_again);
     }
     if (kind_of(*entries) == ArchiveKind::old_exported) {
@@ -152,19 +148,18 @@ Archive::Archive(const std::filesystem::path& file) : file_(file) {
                                " is outside of the model's own folder",
                            save_again);
         }
-        if (!records_.emplace(name, bytes_of(entry)).second) {
+        if (!records_.emplace(name, checked_place(entry, size)).second) {
             refuse_archive(file, "it has the record " + base::printable(name) + " twice",
                            save_again);
         }
     }
-    if (const auto order = records_.find("byteorder");
-        order != records_.end() && order->second != "little") {
+    if (has("byteorder") && text("byteorder", longest_byte_order) != "little") {
         refuse_archive(file, "its numbers are not little-endian",
                        "export it on this kind of machine");
     }
 }
 
-std::string_view Archive::record(const std::string& name) const {
+const Archive::Place& Archive::place_of(const std::string& name) const {
     const auto found = records_.find(name);
     if (found == records_.end()) {
         refuse_archive(file_, "it has no record " + base::printable(name), save_again);
@@ -172,9 +167,37 @@ std::string_view Archive::record(const std::string& name) const {
     return found->second;
 }
 
+void Archive::read(const std::string& name, char* into) const {
+    const Place& place = place_of(name);
+    if (!read_at(place.offset, into, place.size)) {
+        refuse_archive(file_, "it has become shorter while it was read",
+                       "let nothing write to it, and try again");
+    }
+}
+
+std::string Archive::text(const std::string& name, std::uint64_t most) const {
+    const std::uint64_t size = size_of(name);
+    if (size > most) {
+        refuse_archive(file_,
+                       "its record " + base::printable(name) + " is larger than any sane one",
+                       save_again);
+    }
+    std::string bytes(size, '\0');
+    read(name, bytes.data());
+    return bytes;
+}
+
+std::vector<std::string> Archive::names() const {
+    std::vector<std::string> names;
+    for (const auto& [name, place] : records_) {
+        names.push_back(name);
+    }
+    return names;
+}
+
 std::vector<std::string> Archive::models() const {
     std::vector<std::string> names;
-    for (const auto& [name, bytes] : records_) {
+    for (const auto& [name, place] : records_) {
         if (is_model(name)) {
             names.push_back(
                 name.substr(models_folder.size(), name.size() - models_folder.size() - 5));

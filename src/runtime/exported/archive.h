@@ -1,35 +1,18 @@
 #pragma once
-// An archive of torch.export (.pt2): a zip of records that are stored as they are. The file is
-// mapped, so that weights lie in memory once, and only as far as somebody reads them.
+// An archive of torch.export (.pt2): a zip of records that are stored as they are. They are read
+// when somebody asks for them, into memory of his own: whatever happens to the file later, what was
+// read stays as it is. (A mapping of it would end the process with SIGBUS once the file shrinks.)
 
+#include "base/unique_fd.h"
 #include "runtime/model/zip_directory.h"
 
-#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace twinkle::runtime::exported {
-
-// The bytes of a file. What is written to them stays in this process.
-class MappedFile {
-public:
-    // Throws Error(failed).
-    explicit MappedFile(const std::filesystem::path& file);
-    ~MappedFile();
-    MappedFile(const MappedFile&) = delete;
-    MappedFile& operator=(const MappedFile&) = delete;
-
-    char* data() const { return data_; }
-    std::size_t size() const { return size_; }
-
-private:
-    char* data_ = nullptr;
-    std::size_t size_ = 0;
-};
 
 class Archive {
 public:
@@ -39,21 +22,31 @@ public:
 
     // Names are without the folder that all records share: "models/model.json".
     bool has(const std::string& name) const { return records_.contains(name); }
-    // The bytes, which stay where they are as long as the mapping does. Throws Error(malformed) if
-    // there is no such record.
-    std::string_view record(const std::string& name) const;
+    // Throw Error(malformed) if there is no such record, if it is larger than `most` bytes, or if
+    // the file has become shorter since.
+    std::uint64_t size_of(const std::string& name) const { return place_of(name).size; }
+    std::string text(const std::string& name, std::uint64_t most) const;
+    // All of it, as many bytes as size_of() says.
+    void read(const std::string& name, char* into) const;
+    std::vector<std::string> names() const;  // of all records
     // The models that it holds, by name.
     std::vector<std::string> models() const;
 
     const std::filesystem::path& file() const { return file_; }
-    const std::shared_ptr<const MappedFile>& mapping() const { return mapping_; }
 
 private:
-    std::string_view bytes_of(const ZipEntry& entry) const;
+    struct Place {
+        std::uint64_t offset = 0;
+        std::uint64_t size = 0;
+    };
+    Place checked_place(const ZipEntry& entry, std::uint64_t file_size) const;
+    const Place& place_of(const std::string& name) const;
+    // Whether all of these bytes were there.
+    bool read_at(std::uint64_t offset, char* into, std::uint64_t size) const;
 
     std::filesystem::path file_;
-    std::shared_ptr<const MappedFile> mapping_;
-    std::map<std::string, std::string_view> records_;
+    base::UniqueFd opened_;
+    std::map<std::string, Place> records_;
 };
 
 // What a zip archive is, by the names of its records alone.

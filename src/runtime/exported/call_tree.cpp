@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace twinkle::runtime::exported {
 
@@ -43,9 +44,18 @@ std::vector<Frame> reachable(const std::vector<Frame>& modules) {
     return calls;
 }
 
+// Two modules may have calls of one key: a key alone says too little.
+bool is_same_call(const Frame& one, const Frame& other) {
+    return one.key == other.key && one.path == other.path;
+}
+
+std::string identity_of(const Frame& frame) {
+    return frame.key + "," + frame.path + ";";
+}
+
 std::size_t common_length(const std::vector<Frame>& one, const std::vector<Frame>& other) {
     std::size_t same = 0;
-    while (same < std::min(one.size(), other.size()) && one[same].key == other[same].key) {
+    while (same < std::min(one.size(), other.size()) && is_same_call(one[same], other[same])) {
         ++same;
     }
     return same;
@@ -106,7 +116,7 @@ std::vector<std::vector<Frame>> places_of(const std::vector<Node>& nodes) {
 std::string joined_keys(const std::vector<Frame>& calls, std::size_t size) {
     std::string keys;
     for (std::size_t i = 0; i < size; ++i) {
-        keys += calls[i].key + ";";
+        keys += identity_of(calls[i]);
     }
     return keys;
 }
@@ -124,7 +134,7 @@ std::set<std::string> broken_calls(const std::vector<std::vector<Frame>>& places
         for (std::size_t size = same + 1; size <= calls.size(); ++size) {
             const std::string keys = joined_keys(calls, size);
             if (closed.contains(keys)) {
-                broken.insert(calls[size - 1].key);
+                broken.insert(identity_of(calls[size - 1]));
             }
         }
         before = &calls;
@@ -152,8 +162,8 @@ private:
         auto places = places_of(program_.graph.nodes);
         for (auto broken = broken_calls(places); !broken.empty(); broken = broken_calls(places)) {
             for (auto& calls : places) {
-                std::erase_if(calls,
-                              [&](const Frame& frame) { return broken.contains(frame.key); });
+                std::erase_if(
+                    calls, [&](const Frame& frame) { return broken.contains(identity_of(frame)); });
             }
         }
         std::vector<Call*> open{&root};
@@ -301,18 +311,38 @@ private:
                 }
             }
         }
+        Taken taken;
         for (const Argument& value : wanted) {
-            if (value.kind != Kind::sym_int || !is_size_of_input(wanted, value)) {
+            add_sizes(value, taken);
+        }
+        for (const Argument& value : wanted) {
+            if (value.kind != Kind::sym_int || !is_size_in(taken, value)) {
                 call.inputs.push_back(value);
+                taken.values.insert(value.text);
+            }
+        }
+        taken_.emplace(&call, std::move(taken));
+    }
+
+    // What a call is given.
+    struct Taken {
+        std::unordered_set<std::string> values;
+        std::unordered_set<std::string> sizes;  // of the tensors, as expressions
+    };
+
+    void add_sizes(const Argument& value, Taken& taken) const {
+        const auto meta = program_.graph.tensors.find(value.text);
+        if (value.kind == Kind::tensor && meta != program_.graph.tensors.end()) {
+            for (const Extent& size : meta->second.sizes) {
+                taken.sizes.insert(size.expression);
             }
         }
     }
 
-    bool is_size_of_input(const std::vector<Argument>& inputs, const Argument& integer) const {
-        return std::any_of(inputs.begin(), inputs.end(), [&](const Argument& input) {
-            return input.kind == Kind::tensor &&
-                   dimension_of(program_.graph, input.text, integer.text);
-        });
+    bool is_size_in(const Taken& taken, const Argument& integer) const {
+        const auto symbol = program_.graph.symbols.find(integer.text);
+        return symbol != program_.graph.symbols.end() && !symbol->second.empty() &&
+               taken.sizes.contains(symbol->second);
     }
 
     // Whether a call uses a value of another call that it cannot find by itself.
@@ -321,14 +351,11 @@ private:
             return true;
         }
         for (; user != nullptr && !is_inside(by, user); user = user->caller) {
-            const bool taken =
-                std::any_of(user->inputs.begin(), user->inputs.end(),
-                            [&](const Argument& input) { return input.text == value.text; });
-            if (!taken) {
+            if (user->caller == nullptr || !taken_.at(user).values.contains(value.text)) {
                 return false;
             }
         }
-        return user == nullptr || !is_size_of_input(user->inputs, value);
+        return user == nullptr || user->caller == nullptr || !is_size_in(taken_.at(user), value);
     }
 
     void give(const Argument& value) {
@@ -353,6 +380,7 @@ private:
     std::unordered_map<std::string, Call*> home_;
     std::unordered_map<std::string, std::string> aliases_;
     std::unordered_map<std::string, std::vector<const Call*>> users_;
+    std::unordered_map<const Call*, Taken> taken_;
 };
 
 }  // namespace

@@ -204,7 +204,7 @@ private:
         for (std::size_t i = 0; i < parameters.size(); ++i) {
             if (const auto& value = parameters[i].default_value) {
                 const c10::Argument& one = arguments.at(i + 1);
-                arguments[i + 1] = c10::Argument(one.name(), one.type(), std::nullopt, *value);
+                arguments[i + 1] = c10::Argument(one.name(), one.type(), std::nullopt, value);
             }
         }
         function.setSchema(schema.cloneWithArguments(std::move(arguments)));

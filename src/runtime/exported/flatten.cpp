@@ -102,8 +102,9 @@ private:
         bool learns = false;
         for (const NamedArgument& input : node.inputs) {
             Argument copy = input.value;
-            for_each_value(copy,
-                           [&](std::string& name) { learns = learns || learning_.contains(name); });
+            for_each_value(copy, [&](std::string& name) {
+                learns = learns || learning_.contains(name) || (!grad && detached_.contains(name));
+            });
         }
         for (Argument output : node.outputs) {
             for_each_value(output, [&](std::string& name) {

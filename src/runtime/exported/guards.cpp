@@ -8,7 +8,7 @@
 #include <torch/csrc/jit/frontend/schema_matching.h>
 
 #include <limits>
-#include <set>
+#include <unordered_map>
 
 namespace twinkle::runtime::exported {
 
@@ -31,15 +31,14 @@ class GuardWriter {
 public:
     GuardWriter(jit::Graph& graph, const Program& program, const std::vector<Leaf>& leaves)
         : graph_(graph), program_(program), leaves_(leaves) {
-        names_.input = [this](const std::string& source) -> jit::Value* {
-            for (std::size_t i = 0; i < leaves_.size(); ++i) {
-                // Strict export counts the leaves.
-                if (leaves_[i].source == source ||
-                    source == "['flat_args'][" + std::to_string(i) + "]") {
-                    return leaves_[i].value;
-                }
-            }
-            return nullptr;
+        for (std::size_t i = 0; i < leaves_.size(); ++i) {
+            inputs_.emplace(leaves_[i].source, leaves_[i].value);
+            // Strict export counts the leaves.
+            inputs_.emplace("['flat_args'][" + std::to_string(i) + "]", leaves_[i].value);
+        }
+        names_.input = [this](const std::string& source) {
+            const auto found = inputs_.find(source);
+            return found == inputs_.end() ? nullptr : found->second;
         };
     }
 
@@ -194,6 +193,7 @@ private:
     jit::Graph& graph_;
     const Program& program_;
     const std::vector<Leaf>& leaves_;
+    std::unordered_map<std::string, jit::Value*> inputs_;
     SizeExpression::Names names_;
     std::map<std::string, std::string> named_;
     std::vector<Pending> pending_;

@@ -79,6 +79,7 @@ c10::QualifiedName class_name_for(const std::string& python_name) {
 
 ModuleTree::ModuleTree(const Program& program, Weights weights)
     : weights_(std::move(weights)), unit_(std::make_shared<torch::jit::CompilationUnit>()) {
+    std::set<const void*> added;  // lists of tied paths
     add("");
     for (const std::string& path : program.modules) {
         check_path(path);
@@ -93,14 +94,12 @@ ModuleTree::ModuleTree(const Program& program, Weights weights)
             impossible("the archive has no data of it", input.target);
         }
         targets_[input.value.text] = input.target;
+        values_.emplace(input.target, input.value.text);
         is_constant_[input.value.text] = constant;
-        for (const std::string& path : weights_.ties.at(input.target)) {
-            if (!constant) {
-                check_path(path);
-                auto& tensors = add(parent_of(path)).tensors;
-                if (std::find(tensors.begin(), tensors.end(), last_of(path)) == tensors.end()) {
-                    tensors.push_back(last_of(path));
-                }
+        const auto& tied = weights_.ties.at(input.target);
+        if (!constant && added.insert(tied.get()).second) {
+            for (const std::string& path : *tied) {
+                add_tensor(path);
             }
         }
     }
@@ -109,9 +108,22 @@ ModuleTree::ModuleTree(const Program& program, Weights weights)
 ModuleTree::Place& ModuleTree::add(const std::string& path) {
     const auto [place, first] = places_.try_emplace(path);
     if (first && !path.empty()) {
-        add(parent_of(path)).children.push_back(last_of(path));
+        Place& parent = add(parent_of(path));
+        if (!parent.names.insert(last_of(path)).second) {
+            impossible("a module and a tensor have this path", path);
+        }
+        parent.children.push_back(last_of(path));
     }
     return place->second;
+}
+
+void ModuleTree::add_tensor(const std::string& path) {
+    check_path(path);
+    Place& parent = add(parent_of(path));
+    if (!parent.names.insert(last_of(path)).second) {
+        impossible("a module and a tensor have this path, or two tensors", path);
+    }
+    parent.tensors.push_back(last_of(path));
 }
 
 bool ModuleTree::is_attribute(const std::string& value) const {
@@ -130,7 +142,7 @@ std::optional<std::vector<std::string>> ModuleTree::way_to(const std::string& pa
     const std::string& target = targets_.at(value);
     const std::string above = path.empty() ? "" : path + ".";
     std::optional<std::string> nearest;
-    for (const std::string& one : weights_.ties.at(target)) {
+    for (const std::string& one : *weights_.ties.at(target)) {
         if (one.starts_with(above) && (!nearest || one == target || one.size() < nearest->size())) {
             nearest = one;
             if (one == target || parent_of(one) == path) {
@@ -146,12 +158,8 @@ const at::Tensor& ModuleTree::tensor_of(const std::string& value) const {
 }
 
 std::optional<std::string> ModuleTree::value_of_target(const std::string& target) const {
-    for (const auto& [value, path] : targets_) {
-        if (path == target) {
-            return value;
-        }
-    }
-    return std::nullopt;
+    const auto found = values_.find(target);
+    return found == values_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void ModuleTree::name_classes(const Call& call) {
@@ -188,9 +196,6 @@ void ModuleTree::build(const std::string& path) {
     module.register_attribute("training", c10::BoolType::get(), place.trains);
     const std::string above = path.empty() ? "" : path + ".";
     for (const std::string& name : place.tensors) {
-        if (std::find(place.children.begin(), place.children.end(), name) != place.children.end()) {
-            impossible("a module and a tensor have this path", above + name);
-        }
         const at::Tensor& tensor = weights_.tensors.at(above + name);
         if (weights_.is_parameter.at(above + name)) {
             module.register_parameter(name, tensor, false);

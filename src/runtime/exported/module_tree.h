@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,12 +45,14 @@ private:
     struct Place {
         std::vector<std::string> children;  // their names
         std::vector<std::string> tensors;   // their names
+        std::set<std::string> names;        // of both
         std::string class_name;
         bool trains = false;
         std::optional<torch::jit::Module> module;
     };
 
     Place& add(const std::string& path);
+    void add_tensor(const std::string& path);
     const Place& at(const std::string& path) const { return places_.at(path); }
     void name_classes(const Call& call);
     void build(const std::string& path);
@@ -57,6 +60,7 @@ private:
     Weights weights_;
     std::map<std::string, Place> places_;
     std::map<std::string, std::string> targets_;  // of values
+    std::map<std::string, std::string> values_;   // the first one of a target
     std::map<std::string, bool> is_constant_;     // of values
     std::shared_ptr<torch::jit::CompilationUnit> unit_;
 };

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "runtime/exported/archive.h"
 #include "runtime/exported/convert.h"
+#include "runtime/exported/needed_kernels.h"
 #include "runtime/exported/read_program.h"
 #include "runtime/model/no_kernel_loading.h"
 #include "twinkle/error.h"
@@ -38,6 +39,7 @@ torch::jit::Module open_model_file(const std::filesystem::path& file, const std:
     if (is_export(file)) {
         const NoKernelLoading as_asked;
         torch::jit::Module converted = exported::convert(exported::Archive(file), model);
+        mark_needed_kernels(converted);
         if (!opening.device.is_cpu()) {
             converted.to(opening.device);
         }
@@ -57,11 +59,15 @@ std::vector<CodeFile> code_of_model_file(const std::filesystem::path& file) {
     return is_export(file) ? std::vector<CodeFile>() : code_of(file);
 }
 
+std::map<std::string, std::size_t> operators_of(const exported::Program& program) {
+    std::map<std::string, std::size_t> calls;
+    count_operators(program.graph, calls);
+    return calls;
+}
+
 std::map<std::string, std::size_t> operators_of_export(const std::filesystem::path& file,
                                                        const std::string& model) {
-    std::map<std::string, std::size_t> calls;
-    count_operators(exported::read_program(exported::Archive(file), model).graph, calls);
-    return calls;
+    return operators_of(exported::read_program(exported::Archive(file), model));
 }
 
 }  // namespace twinkle::runtime

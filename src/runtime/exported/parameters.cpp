@@ -13,8 +13,12 @@ namespace jit = torch::jit;
 
 namespace {
 
+constexpr std::size_t longest_path = 2000;
+constexpr std::size_t most_name_bytes = 64u << 20;  // of all inputs
+
 bool is_identifier(const std::string& name) {
-    return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
+    return !name.empty() && name.size() <= longest_path &&
+           std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
            std::all_of(name.begin(), name.end(),
                        [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
 }
@@ -116,7 +120,14 @@ void Parameters::name_all(const Program& program) {
 }
 
 void Parameters::name_leaves(const Tree& tree, const std::string& source, const std::string& name) {
+    if (source.size() > longest_path) {
+        throw InvalidJson("an input lies under keys that are longer than any sane ones");
+    }
     if (tree.kind == Tree::Kind::leaf) {
+        name_bytes_ += source.size() + name.size();
+        if (name_bytes_ > most_name_bytes) {
+            throw InvalidJson("the keys of its inputs are longer than any sane ones");
+        }
         leaves_.push_back({nullptr, source, name, nullptr});
         return;
     }

@@ -60,6 +60,7 @@ private:
     std::vector<Named> named_;
     std::vector<Parameter> parameters_;
     std::vector<Leaf> leaves_;
+    std::size_t name_bytes_ = 0;
 };
 
 }  // namespace twinkle::runtime::exported

@@ -13,9 +13,14 @@ using base::Json;
 namespace {
 
 constexpr base::JsonLimits tree_limits{.bytes = 16u << 20, .depth = 100};
+constexpr std::size_t longest_key = 2000;
 
 std::string key_text(const Json& key) {
-    return key.is_string() ? key.get<std::string>() : base::json_line(key);
+    std::string text = key.is_string() ? key.get<std::string>() : base::json_line(key);
+    if (text.size() > longest_key) {
+        throw InvalidJson("a key of its inputs or outputs is longer than any sane one");
+    }
+    return text;
 }
 
 // The names of the children, where the context is a list of them, or of such lists.

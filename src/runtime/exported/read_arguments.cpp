@@ -14,6 +14,8 @@ using Kind = Argument::Kind;
 
 namespace {
 
+constexpr std::size_t deepest_call = 200;  // with other names of one module
+
 Argument of_kind(Kind kind) {
     Argument made;
     made.kind = kind;
@@ -170,6 +172,9 @@ std::vector<Frame> read_frames(const std::string& text) {
                     part.substr(last + 1)};
         if (frame.key == "_empty_nn_module_stack_from_metadata_hook") {
             return {};
+        }
+        if (frames.size() == deepest_call) {
+            throw InvalidJson("its modules call each other more deeply than any sane ones");
         }
         frames.push_back(std::move(frame));
     }

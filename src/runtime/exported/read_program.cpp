@@ -235,8 +235,8 @@ Program read_program(const Archive& archive, const std::string& model) {
     const std::string record = "models/" + chosen_model(archive, model) + ".json";
     const std::string origin = base::display_path(archive.file()) + "/" + base::printable(record);
     try {
-        Program program =
-            read_document(base::parse_json(archive.record(record), origin, program_limits));
+        Program program = read_document(
+            base::parse_json(archive.text(record, program_limits.bytes), origin, program_limits));
         check_program(program);
         return program;
     } catch (const InvalidJson& invalid) {

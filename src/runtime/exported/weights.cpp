@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <cstring>
+#include <memory>
 #include <optional>
 #include <tuple>
 
@@ -17,11 +17,9 @@ using base::Json;
 
 namespace {
 
-constexpr std::size_t most_ties = 1000;  // each knows the others
-
+constexpr std::size_t most_ties = 1000;
 constexpr base::JsonLimits config_limits{.bytes = 256u << 20, .depth = 64};
 constexpr std::size_t most_dimensions = 64;
-constexpr std::uintptr_t alignment = 16;
 const std::string save_again =
     "save the model again with torch.export.save of PyTorch 2.9 or newer";
 
@@ -81,7 +79,8 @@ public:
         if (!archive_.has(config)) {
             return;
         }
-        const Json json = base::parse_json(archive_.record(config), config, config_limits);
+        const Json json =
+            base::parse_json(archive_.text(config, config_limits.bytes), config, config_limits);
         for (const auto& [path, payload] : object_at(json, "config").items()) {
             try {
                 add(path, payload, folder);
@@ -113,30 +112,32 @@ private:
         if (!meta.dtype || !meta.strided) {
             throw InvalidWeight("it has a dtype or layout that this LibTorch does not have");
         }
+        if (weights_.tensors.contains(path)) {
+            throw InvalidWeight("the archive has two tensors of this name");
+        }
         const bool parameter = boolean_at(payload, "is_param");
         const at::Storage& storage = storage_of(folder + name);
         const Geometry at = geometry_of(meta, c10::elementSize(*meta.dtype), storage.nbytes());
         const bool learns = parameter && meta.requires_grad;
         auto& same = known_[Identity(folder + name, *meta.dtype, at.sizes, at.strides, at.offset,
                                      parameter)];
-        if (same.empty()) {
-            at::Tensor tensor = at::empty({0}, at::TensorOptions().dtype(*meta.dtype));
+        if (same == nullptr) {
+            same = std::make_shared<std::vector<std::string>>();
+            at::Tensor tensor = at::empty({0}, at::TensorOptions().dtype(meta.dtype));
             tensor.set_(storage, at.offset, at.sizes, at.strides);
             if (learns && (at::isFloatingType(*meta.dtype) || at::isComplexType(*meta.dtype))) {
                 tensor.requires_grad_();
             }
             weights_.tensors[path] = tensor;
         } else {
-            weights_.tensors[path] = weights_.tensors.at(same.front());
+            weights_.tensors[path] = weights_.tensors.at(same->front());
         }
         weights_.is_parameter[path] = parameter;
-        same.push_back(path);
-        if (same.size() > most_ties) {
+        same->push_back(path);
+        if (same->size() > most_ties) {
             throw InvalidWeight("it is one of more names for a tensor than any model has");
         }
-        for (const std::string& one : same) {
-            weights_.ties[one] = same;
-        }
+        weights_.ties[path] = same;
     }
 
     const at::Storage& storage_of(const std::string& record) {
@@ -147,30 +148,16 @@ private:
         if (!archive_.has(record)) {
             throw InvalidWeight("there is no record " + base::printable(record));
         }
-        return storages_.emplace(record, make_storage(archive_.record(record))).first->second;
-    }
-
-    // torch.export.save aligns its records; what another tool has packed again may lie anywhere.
-    at::Storage make_storage(std::string_view bytes) const {
-        const auto size = static_cast<std::int64_t>(bytes.size());
-        if (bytes.empty() || reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment != 0) {
-            at::Tensor copy = at::empty({size}, at::kByte);
-            if (!bytes.empty()) {
-                std::memcpy(copy.data_ptr(), bytes.data(), bytes.size());
-            }
-            return copy.storage();
-        }
-        const auto owner = archive_.mapping();
-        char* data = owner->data() + (bytes.data() - owner->data());
-        return at::from_blob(
-                   data, {size}, [owner](void*) {}, at::TensorOptions().dtype(at::kByte))
-            .storage();
+        const auto size = static_cast<std::int64_t>(archive_.size_of(record));
+        const at::Tensor bytes = at::empty({size}, at::kByte);
+        archive_.read(record, static_cast<char*>(bytes.data_ptr()));
+        return storages_.emplace(record, bytes.storage()).first->second;
     }
 
     const Archive& archive_;
     Weights weights_;
     std::map<std::string, at::Storage> storages_;
-    std::map<Identity, std::vector<std::string>> known_;
+    std::map<Identity, std::shared_ptr<std::vector<std::string>>> known_;
 };
 
 }  // namespace

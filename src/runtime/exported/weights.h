@@ -1,12 +1,13 @@
 #pragma once
-// The parameters, buffers and constants of an exported model, as tensors on the mapped archive:
-// nothing is copied. What a model writes into a buffer stays in this process.
+// The parameters, buffers and constants of an exported model. A record is read once, into the
+// memory that its tensors share.
 
 #include "runtime/exported/archive.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@ namespace twinkle::runtime::exported {
 struct Weights {
     // By path ("model.norm.weight"). Tied ones are one tensor.
     std::map<std::string, at::Tensor> tensors;
-    // The other paths of a tensor that has several.
-    std::map<std::string, std::vector<std::string>> ties;
+    // All paths of a tensor, by each of them: one list for all.
+    std::map<std::string, std::shared_ptr<const std::vector<std::string>>> ties;
     std::map<std::string, bool> is_parameter;
 };
 

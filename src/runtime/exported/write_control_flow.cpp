@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "runtime/exported/node_writer.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace twinkle::runtime::exported {
@@ -132,9 +133,21 @@ void NodeWriter::write_while_loop(const Node& node) {
     define_outputs(node, flat(node, results));
 }
 
+namespace {
+
+bool is_tensor(const jit::Value* value) {
+    return value->type()->isSubtypeOf(*c10::TensorType::get());
+}
+
+}  // namespace
+
 // A node says its results one by one, or as one list.
 std::vector<jit::Value*> NodeWriter::flat(const Node& node, std::vector<jit::Value*> results) {
     if (node.outputs.size() == 1 && node.outputs.front().kind == Kind::list) {
+        if (!std::all_of(results.begin(), results.end(), is_tensor)) {
+            refuse_node(node, "it gives a list of something else than tensors",
+                        "carry tensors from round to round");
+        }
         return {graph_.insertNode(graph_.createList(c10::TensorType::get(), results))->output()};
     }
     return results;
@@ -171,11 +184,16 @@ std::vector<jit::Value*> NodeWriter::over_first_dimension(const Node& node, cons
         values.insert(values.end(), fixed.begin(), fixed.end());
         const auto outputs = inlined(node, graph, values);
         for (std::size_t i = 0; i < lists.size(); ++i) {
-            builtin(node, "aten::append", {lists[i], outputs[carried.size() + i]});
+            builtin(node, "aten::append",
+                    {lists[i], as_kind(node, outputs[carried.size() + i], Kind::tensor)});
         }
         block->registerOutput(graph_.insertConstant(true));
         for (std::size_t i = 0; i < carried.size(); ++i) {
-            block->registerOutput(as_kind(node, outputs[i], Kind::tensor));
+            if (!is_tensor(carried[i]) || !is_tensor(outputs[i])) {
+                refuse_node(node, "it carries something else than tensors",
+                            "carry tensors from round to round");
+            }
+            block->registerOutput(outputs[i]);
         }
     }
     std::vector<jit::Value*> results;

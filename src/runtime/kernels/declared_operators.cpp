@@ -37,6 +37,7 @@ struct Tried {
 struct Declarations {
     std::mutex mutex;
     std::vector<Declaration> for_good;  // of kernels for other machines
+    std::vector<std::shared_ptr<const LoadedKernel>> of_others;
     std::vector<Tried> tried;
 };
 
@@ -125,7 +126,24 @@ std::shared_ptr<const LoadedKernel> declare_kernel(const MappedKernel& kernel) {
     result->build_id = kernel.build_id();
     result->sources = read_verified_sources(kernel);
     declare_operators(kernel);
+    Declarations& declarations = all_declarations();
+    const std::scoped_lock lock(declarations.mutex);
+    declarations.of_others.push_back(result);
     return result;
+}
+
+std::shared_ptr<const LoadedKernel> kernel_with_operators(const std::string& op_namespace) {
+    std::vector<std::shared_ptr<const LoadedKernel>> kernels = loaded_kernels();
+    Declarations& declarations = all_declarations();
+    const std::scoped_lock lock(declarations.mutex);
+    kernels.insert(kernels.end(), declarations.of_others.begin(), declarations.of_others.end());
+    for (const Tried& one : declarations.tried) {
+        kernels.push_back(one.kernel);
+    }
+    const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const auto& one) {
+        return one->kernel.op_namespace == op_namespace;
+    });
+    return found == kernels.end() ? nullptr : *found;
 }
 
 std::shared_ptr<const LoadedKernel> declare_tried(const MappedKernel& kernel, VerifiedFiles files,

@@ -7,6 +7,7 @@
 #include "runtime/kernels/verified_files.h"
 #include "twinkle/mapping.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,14 +30,20 @@ std::shared_ptr<const LoadedKernel> declare_tried(const MappedKernel& kernel, Ve
 // What declare_tried() has returned for this build; null: nothing.
 std::shared_ptr<const LoadedKernel> tried_kernel(const std::string& build_id);
 
+// The kernel of this process, loaded or declared, that has the operators of a namespace; null:
+// none.
+std::shared_ptr<const LoadedKernel> kernel_with_operators(const std::string& op_namespace);
+
 // Whether this process has libraries that its children are to open.
 bool has_declared_libraries();
 // In a child: opens them, in the order of their declaration. Graphs that call declared operators
 // call those of the libraries from here on. Throws as load_kernel() does.
 void open_declared_libraries();
 
-// declare_kernel() for what a model names, which must be in the mapping; else Error(refused).
-void declare_required(const std::vector<RequiredKernel>& required, const Mapping& mapping);
+// declare_kernel() for what a model file needs, which must be in the mapping; else Error(refused).
+// `name` is that of the model in an archive of several.
+void declare_required(const std::filesystem::path& model, const std::string& name,
+                      const Mapping& mapping);
 
 // Whether LibTorch or a kernel has an operator of this name, in any overload.
 bool is_registered(const std::string& qualified_name);

@@ -131,20 +131,24 @@ const KernelFinder::Index& KernelFinder::index() const {
         index_.emplace();
         for (const fs::path& folder : folders_) {
             for (const fs::path& build : builds_in(folder)) {
-                (*index_)[namespace_of(build)].push_back(build);
+                (*index_)[namespace_of(build)].push_back({build, &folder != &folders_.back()});
             }
         }
     }
     return *index_;
 }
 
-std::vector<MappedKernel> KernelFinder::builds_of(const std::string& op_namespace) const {
+std::vector<MappedKernel> KernelFinder::builds_of(const std::string& op_namespace,
+                                                  Search search) const {
     std::vector<MappedKernel> found;
     const auto builds = index().find(op_namespace);
     if (op_namespace.empty() || builds == index().end()) {
         return found;
     }
-    for (const fs::path& build : builds->second) {
+    for (const auto& [build, chosen] : builds->second) {
+        if (search == Search::chosen && !chosen) {
+            continue;
+        }
         const RequiredKernel named{repository_of(build), build.filename().string(), op_namespace,
                                    ""};
         if (auto kernel = describe(named, build)) {

@@ -25,14 +25,21 @@ public:
     // folders are named), Error(verification) if there are only others under the same namespace.
     MappedKernel find(const RequiredKernel& required, const std::filesystem::path& model) const;
 
+    // Everywhere, or in the folders alone that the user has chosen: not in the Hub cache.
+    enum class Search { everywhere, chosen };
     // Every whole build with these operators, in the order of the folders. Its name is that of its
     // repository, as far as the folders tell.
-    std::vector<MappedKernel> builds_of(const std::string& op_namespace) const;
+    std::vector<MappedKernel> builds_of(const std::string& op_namespace,
+                                        Search search = Search::everywhere) const;
 
     const std::vector<std::filesystem::path>& folders() const { return folders_; }
 
 private:
-    using Index = std::map<std::string, std::vector<std::filesystem::path>>;
+    struct Place {
+        std::filesystem::path build;
+        bool chosen = true;
+    };
+    using Index = std::map<std::string, std::vector<Place>>;
     void explain(const std::string& attempt) const;
     const Index& index() const;
 

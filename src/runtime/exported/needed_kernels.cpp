@@ -1,0 +1,145 @@
+#include "runtime/exported/needed_kernels.h"
+
+#include "base/file.h"
+#include "base/text.h"
+#include "kernel/variant.h"
+#include "runtime/exported/archive.h"
+#include "runtime/exported/opened_file.h"
+#include "runtime/exported/read_program.h"
+#include "runtime/graph/graph_walk.h"
+#include "runtime/kernels/declared_operators.h"
+#include "runtime/kernels/own_target.h"
+#include "runtime/model/marker.h"
+#include "twinkle/error.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <set>
+#include <string_view>
+
+namespace twinkle::runtime {
+
+namespace {
+
+// "cuda" if any tensor of the program is there.
+std::string device_of(const exported::Program& program) {
+    std::string device = "cpu";
+    for (const auto& [name, meta] : program.graph.tensors) {
+        if (!meta.device.starts_with("cpu") && !meta.device.starts_with("meta")) {
+            device = meta.device.substr(0, meta.device.find(':'));
+        }
+    }
+    return device;
+}
+
+std::set<std::string> missing_namespaces(const std::map<std::string, std::size_t>& operators) {
+    std::set<std::string> missing;
+    for (const auto& [name, calls] : operators) {
+        const std::string op_namespace = name.substr(0, name.find("::"));
+        if (op_namespace != "aten" && op_namespace != "higher_order" && !is_registered(name)) {
+            missing.insert(op_namespace);
+        }
+    }
+    return missing;
+}
+
+// Why a build does not run here; empty: it does. A folder that is named otherwise than builds of
+// the Hub are is for this machine, as whoever chose it says.
+std::string misfit(const MappedKernel& build, const std::string& device) {
+    const auto variant = kernel::parse_variant(build.variant);
+    if (!variant) {
+        return build.device == device || build.device.empty() ? "" : "it is for " + build.device;
+    }
+    const auto judgement = kernel::judge_variant(*variant, own_target(), device);
+    return judgement.accepted ? "" : judgement.reason;
+}
+
+bool is_better(const MappedKernel& one, const MappedKernel& other) {
+    const auto first = kernel::parse_variant(one.variant);
+    const auto second = kernel::parse_variant(other.variant);
+    return first && second && one.path.parent_path() == other.path.parent_path() &&
+           kernel::is_preferred(*first, *second);
+}
+
+[[noreturn]] void refuse_misfits(const std::filesystem::path& file, const std::string& op_namespace,
+                                 const MappedKernel& build, const std::string& why) {
+    throw Error(ErrorCode::refused,
+                {.what = "no build with the operators " + base::printable(op_namespace) +
+                         ", which it calls, runs here",
+                 .where = base::display_path(file),
+                 .why = base::display_path(build.path) + ": " + why,
+                 .hint = "`twinkle versions` shows which builds fit; name the folder of one with "
+                         "--kernels or TWINKLE_KERNELS"});
+}
+
+// Markers have words alone.
+std::string word(std::string text) {
+    std::replace_if(
+        text.begin(), text.end(),
+        [](unsigned char c) {
+            return std::isalnum(c) == 0 &&
+                   std::string_view("_-./@+").find(static_cast<char>(c)) == std::string_view::npos;
+        },
+        '_');
+    return text.empty() ? "-" : text;
+}
+
+}  // namespace
+
+std::vector<MappedKernel> kernels_with_operators(
+    const std::filesystem::path& file, const std::map<std::string, std::size_t>& operators,
+    const std::string& device, const KernelFinder& finder) {
+    std::vector<MappedKernel> found;
+    for (const std::string& op_namespace : missing_namespaces(operators)) {
+        const auto builds = finder.builds_of(op_namespace, KernelFinder::Search::chosen);
+        const MappedKernel* best = nullptr;
+        std::string why;
+        for (const MappedKernel& build : builds) {
+            const std::string problem = misfit(build, device);
+            if (problem.empty() && (best == nullptr || is_better(build, *best))) {
+                best = &build;
+            }
+            why = why.empty() ? problem : why;
+        }
+        if (best == nullptr && !builds.empty()) {
+            refuse_misfits(file, op_namespace, builds.front(), why);
+        }
+        if (best != nullptr) {
+            found.push_back(*best);
+        }
+    }
+    return found;
+}
+
+std::vector<MappedKernel> kernels_of_export(const std::filesystem::path& file,
+                                            const std::string& model, const KernelFinder& finder) {
+    const exported::Program program = exported::read_program(exported::Archive(file), model);
+    return kernels_with_operators(file, operators_of(program), device_of(program), finder);
+}
+
+std::vector<MappedKernel> kernels_of_export(const std::filesystem::path& file,
+                                            const std::string& model, const Mapping& mapping) {
+    const auto missing = missing_namespaces(operators_of_export(file, model));
+    std::vector<MappedKernel> found;
+    std::copy_if(mapping.kernels.begin(), mapping.kernels.end(), std::back_inserter(found),
+                 [&](const MappedKernel& kernel) { return missing.contains(kernel.op_namespace); });
+    return found;
+}
+
+void mark_needed_kernels(torch::jit::Module& model) {
+    std::set<std::string> namespaces;
+    for (const auto& graph : graphs_of(model)) {
+        for_each_node(graph->block(), [&](const torch::jit::Node* node) {
+            namespaces.insert(node->kind().ns().toUnqualString());
+        });
+    }
+    for (const std::string& op_namespace : namespaces) {
+        if (const auto kernel = kernel_with_operators(op_namespace)) {
+            mark_model(model, {word(kernel->kernel.name), word(kernel->kernel.variant),
+                               op_namespace, kernel->build_id});
+        }
+    }
+}
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,38 @@
+#pragma once
+// The kernels whose operators an exported model calls. A kernelized model names builds by their
+// hash; an archive names operators alone, and gets them from what its user has chosen.
+
+#include "runtime/kernels/kernel_finder.h"
+#include "twinkle/load.h"
+#include "twinkle/mapping.h"
+
+#include <torch/script.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+// For every namespace of operators that this process lacks: the first build that has it in the
+// folders that the user has chosen (not the Hub cache, where anything may be) and that runs here,
+// on this device. `operators`: "ns::op" → calls. Throws Error(refused), about this file, where
+// there are only builds that do not; an operator that nobody has is left to the caller.
+std::vector<MappedKernel> kernels_with_operators(
+    const std::filesystem::path& file, const std::map<std::string, std::size_t>& operators,
+    const std::string& device, const KernelFinder& finder);
+
+// Those of an exported model, for its device. What nobody has the conversion refuses, by its node.
+std::vector<MappedKernel> kernels_of_export(const std::filesystem::path& file,
+                                            const std::string& model, const KernelFinder& finder);
+
+// The same for a machine that is not this one: the builds of the mapping.
+std::vector<MappedKernel> kernels_of_export(const std::filesystem::path& file,
+                                            const std::string& model, const Mapping& mapping);
+
+// Marks a converted model with the kernels, loaded or declared here, whose operators it calls.
+void mark_needed_kernels(torch::jit::Module& model);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,183 @@
+// Archives of torch.export that are not as an exporter writes them, and what happens to the file.
+
+#include "runtime/exported/archive.h"
+#include "runtime/exported/convert.h"
+#include "runtime/exported/opened_file.h"
+#include "twinkle/error.h"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+// After LibTorch.
+#include "catch.h"
+#include "exported_program.h"
+
+using namespace twinkle;
+using namespace twinkle::tests;
+using twinkle::runtime::exported::Archive;
+using twinkle::runtime::exported::convert;
+
+namespace {
+
+// Why a program is refused; empty: it is not.
+std::string refusal(const ExportedProgram& program, const std::string& result) {
+    const Folder folder;
+    try {
+        convert(Archive(folder.write("model.pt2", program.bytes(result))), "");
+    } catch (const Error& error) {
+        return error.details().why;
+    }
+    return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+// x times a parameter of several pages, in the module `layer`.
+ExportedProgram product() {
+    ExportedProgram program;
+    program.add_parameter({"layer.weight"});
+    program.add_tensor("y", {2, 4});
+    program.add_node("torch.ops.aten.mul.Tensor",
+                     base::Json::array({{{"name", "self"}, {"arg", tensor("x")}},
+                                        {{"name", "other"}, {"arg", tensor("p_0")}}}),
+                     base::Json::array({tensor("y")}), "L__self__layer,layer,pkg.Layer");
+    program.records.emplace_back("model/extra/padding", std::string(1 << 20, ' '));
+    return program;
+}
+
+}  // namespace
+
+TEST_CASE("a program that is written down by hand is converted") {
+    const Folder folder;
+    auto model = convert(Archive(folder.write("model.pt2", product().bytes("y"))), "");
+    const auto x = torch::rand({2, 4});
+    CHECK(model.forward({x}).toTensor().equal(x));
+    CHECK(model.attr("layer").toModule().find_method("forward"));
+}
+
+TEST_CASE("an archive that is cut short while it is read is refused") {
+    const Folder folder;
+    const auto file = folder.write("model.pt2", product().bytes("y"));
+    const Archive archive(file);
+    std::filesystem::resize_file(file, 10);
+    CHECK_THROWS_AS(convert(archive, ""), Error);
+    CHECK_THROWS_AS(archive.text("extra/padding", 2 << 20), Error);
+}
+
+TEST_CASE("a model stays as it is when its archive is cut short") {
+    const Folder folder;
+    const auto file = folder.write("model.pt2", product().bytes("y"));
+    auto model = runtime::open_model_file(file, "");
+    std::filesystem::resize_file(file, 0);
+    const auto x = torch::rand({2, 4});
+    CHECK(model.forward({x}).toTensor().equal(x));
+    std::ofstream(file, std::ios::binary) << "something else";
+    CHECK(model.forward({x}).toTensor().equal(x));
+}
+
+TEST_CASE("records are read as far as they are allowed to be large") {
+    const Folder folder;
+    const Archive archive(folder.write("model.pt2", product().bytes("y")));
+    CHECK(archive.size_of("extra/padding") == 1 << 20);
+    CHECK(archive.text("extra/padding", 1 << 20).size() == 1 << 20);
+    CHECK_THROWS_AS(archive.text("extra/padding", (1 << 20) - 1), Error);
+    CHECK_THROWS_AS(archive.text("extra/none", 1), Error);
+}
+
+TEST_CASE("calls of one key on two modules are two calls") {
+    ExportedProgram program;
+    program.add_sum("x", "y", "k,first,pkg.First");
+    program.add_sum("y", "z", "k,second,pkg.Second");
+    const Folder folder;
+    auto model = convert(Archive(folder.write("model.pt2", program.bytes("z"))), "");
+    REQUIRE(model.hasattr("first"));
+    REQUIRE(model.hasattr("second"));
+    CHECK(model.attr("second").toModule().find_method("forward"));
+    const auto x = torch::rand({2, 4});
+    CHECK(model.forward({x}).toTensor().equal(4 * x));
+}
+
+TEST_CASE("a module that is entered again, under the key of another, is part of its caller") {
+    ExportedProgram program;
+    program.add_sum("x", "a", "k,first,pkg.First");
+    program.add_sum("a", "b", "k,second,pkg.Second");
+    program.add_sum("b", "c", "k,first,pkg.First");
+    const Folder folder;
+    auto model = convert(Archive(folder.write("model.pt2", program.bytes("c"))), "");
+    CHECK(model.attr("second").toModule().find_method("forward"));
+    CHECK(model.forward({torch::ones({2, 4})}).toTensor().equal(torch::full({2, 4}, 8.0)));
+}
+
+TEST_CASE("calls that nest without end are refused before anything is made of them") {
+    ExportedProgram program;
+    std::string stack;
+    std::string path;
+    for (int i = 0; i < 1000; ++i) {
+        path += (i == 0 ? "" : ".") + std::string("a");
+        stack += (i == 0 ? "" : ";") + std::string("k") + std::to_string(i) + "," + path + ",C";
+    }
+    program.add_sum("x", "y", stack);
+    CHECK(contains(refusal(program, "y"), "deeply"));
+}
+
+TEST_CASE("keys of inputs have a length that somebody could have written") {
+    ExportedProgram program;
+    program.add_sum("x", "y");
+    const auto one_of = [&](const std::vector<std::string>& keys) {
+        base::Json nested = leaf();
+        for (const std::string& key : keys) {
+            nested = dict({key}, base::Json::array({nested}));
+        }
+        program.positional = tuple(base::Json::array({nested}));
+        return refusal(program, "y");
+    };
+    CHECK(one_of({std::string(1000, 'k')}).empty());
+    CHECK(contains(one_of({std::string(3000, 'k')}), "longer than any sane"));
+    CHECK(contains(one_of(std::vector<std::string>(20, std::string(1000, 'k'))),
+                   "longer than any sane"));
+}
+
+TEST_CASE("a scan carries tensors alone") {
+    const auto scan_over = [](const base::Json& carried) {
+        ExportedProgram program;
+        program.add_tensor("total", {4});
+        program.add_tensor("sums", {2, 4});
+        const base::Json body = {
+            {"inputs", base::Json::array({tensor("carry"), tensor("row")})},
+            {"outputs", base::Json::array({tensor("row"), tensor("row")})},
+            {"nodes", base::Json::array()},
+            {"tensor_values", {{"carry", meta_of({4})}, {"row", meta_of({4})}}}};
+        const auto argument = [](const base::Json& value) {
+            return base::Json{{"name", ""}, {"arg", value}};
+        };
+        program.add_node(
+            "torch.ops.higher_order.scan",
+            base::Json::array({argument({{"as_graph", {{"name", "g"}, {"graph", body}}}}),
+                               argument(carried), argument(tensors({"x"})),
+                               argument({{"as_ints", base::Json::array()}})}),
+            base::Json::array({tensor("total"), tensor("sums")}));
+        return refusal(program, "sums");
+    };
+    CHECK(contains(scan_over({{"as_ints", {3}}}), "something else than tensors"));
+    CHECK(scan_over(tensors({"x"})).empty());
+}
+
+TEST_CASE("many names of one tensor cost what they are many") {
+    std::vector<std::string> names;
+    for (int i = 0; i < 1000; ++i) {
+        names.push_back("a_weight_with_a_long_name_as_models_have." + std::to_string(i));
+    }
+    ExportedProgram program;
+    program.add_parameter(names);
+    program.add_sum("x", "y");
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(refusal(program, "y").empty());
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+    program.add_parameter({names.front() + ".below"});
+    CHECK(contains(refusal(program, "y"), "a module and a tensor"));
+}
