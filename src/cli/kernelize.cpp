@@ -10,6 +10,7 @@
 #include "cli/model_request.h"
 #include "cli/output_file.h"
 #include "cli/resolution.h"
+#include "cli/tuning_text.h"
 #include "cli/verification_options.h"
 #include "cli/written_file.h"
 
@@ -114,7 +115,10 @@ int run_kernelize(const Arguments& arguments, Console& console) {
         say_warnings(report, console);
         const auto columns = console.result_columns();
         console.result(kernelize_table(report, columns, console.result_color()) +
-                       (console.globals().verbosity > 0 ? candidates_text(report, columns) : "") +
+                       (console.globals().verbosity > 0
+                            ? candidates_text(report, columns) +
+                                  tuning_text(report, columns, console.result_color())
+                            : "") +
                        verification_text(request, report, columns));
     }
     if (!arguments.flag("dry-run")) {
@@ -143,7 +147,10 @@ Command kernelize_command() {
             "have several candidates: tables of the manifest with one name. The first one serves "
             "it, "
             "or the next where that is not right. With --tune each is measured beside the original "
-            "and the fastest is kept. With -v the report says why the others were not taken.",
+            "in several sizes of the inputs. Where the fastest differs by size, each call of the "
+            "written model chooses by the size of its own inputs. What was measured is remembered "
+            "(twinkle tune show). With -v the report says what was measured and why the others "
+            "were not taken.",
         .arguments = {{.name = "MODEL",
                        .help = "A model that torch.jit.save or torch.export.save wrote"}},
         .options =
@@ -168,6 +175,7 @@ Command kernelize_command() {
              tolerance_option(),
              tune_option(),
              budget_option(),
+             tune_sizes_option(),
              only_option(),
              exclude_option(),
              {.names = "--fallback",

@@ -13,6 +13,7 @@
 #include "worker/commands.h"
 #include "worker/mapping_of.h"
 #include "worker/opened_model.h"
+#include "worker/site_labels.h"
 #include "worker/unconfined.h"
 
 #include <torch/custom_class.h>
@@ -152,6 +153,7 @@ void Inspection::describe(torch::jit::Module& model) {
     if (request_.graph) {
         result_["graph"] = runtime::whole_graph(model, *request_.graph);
     }
+    result_["labels"] = read_labels(model);
     result_["classes"] = runtime::describe_classes(model);
     result_["functions"] = runtime::describe_functions(model);
     result_["traced_functions"] = runtime::describe_traced_functions(model);
@@ -189,6 +191,7 @@ void Inspection::describe_unloaded() {
         exported_ ? "exported" : kind_of(origin_, !code_.classes.empty() && !modules_train);
     result_["classes"] = classes;
     result_["functions"] = functions;
+    result_["labels"] = Json::array();
     result_["traced_functions"] = Json::array();
     result_["bindings"] = Json::array();
     if (request_.graph) {

@@ -5,7 +5,8 @@
 #include "runtime/trial/sandbox.h"
 #include "worker/commands.h"
 #include "worker/kernelizing.h"
-#include "worker/measured_choice.h"
+#include "worker/site_labels.h"
+#include "worker/tune_sites.h"
 #include "worker/written.h"
 
 namespace twinkle::worker {
@@ -14,8 +15,6 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t least_runs = 12;  // with fewer, quartiles say little
-
 Json with_verification(const Report& report, const Json& verified) {
     Json json = base::parse_json(report.to_json(), "report");
     json.update(verified);
@@ -23,7 +22,7 @@ Json with_verification(const Report& report, const Json& verified) {
 }
 
 // Writes the model's file, if one is asked for.
-Json save(const Request& request, const Channel& channel, const Kernelized& made,
+Json save(const Request& request, const Channel& channel, Kernelized& made, runtime::Plan& plan,
           const Json& verified) {
     Json file;
     if (request.output && !request.dry_run) {
@@ -31,6 +30,7 @@ Json save(const Request& request, const Channel& channel, const Kernelized& made
         if (request.strip_debug) {
             runtime::strip_debug_info(made.model);
         }
+        label_sites(made.model, made.report, plan);
         file = written(runtime::save_model(made.model, *request.output));
     }
     if (request.report) {
@@ -59,29 +59,6 @@ void refuse_unchanged(const Request& request, const Report& report) {
     }
 }
 
-// Verifies and measures each candidate of each site, and keeps the fastest.
-void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationContext& context,
-                double seconds) {
-    std::size_t candidates = 1;
-    for (const SiteReport& site : made.report.sites) {
-        candidates += site.candidates.size();
-    }
-    context.sampling = runtime::Sampling{
-        .least_runs = least_runs, .budget_ms = seconds * 1000 / static_cast<double>(candidates)};
-    MeasuredChoice choice;
-    bool changed = true;
-    while (changed) {
-        const auto verdicts = kernelizing.verify_sites(made, context);  // may make another plan
-        choice.note(made.report, verdicts, kernelizing.plan());
-        changed = choice.change(kernelizing.plan());
-        if (changed) {
-            kernelizing.make_again(made);
-        }
-    }
-    choice.enter(made.report, kernelizing.plan());
-    context.sampling.reset();
-}
-
 }  // namespace
 
 base::Json kernelize_command(const Request& request, const Channel& channel) {
@@ -92,14 +69,15 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     if (request.verify) {
         auto context = kernelizing.verification(made.report);
         kernelizing.verify_conversion(made, context);
-        request.tune ? tune_sites(kernelizing, made, context, request.duration.value_or(20))
+        request.tune ? tune_sites(kernelizing, made, context, request, channel)
                      : void(kernelizing.verify_sites(made, context));
+        kernelizing.say_if_nothing_is_left(made.report);
         kernelizing.verify_whole(made, context);
         verified = verified_on(context);
     }
     const auto unconfined = runtime::unconfined_so_far();
     made.report.warnings.insert(made.report.warnings.end(), unconfined.begin(), unconfined.end());
-    const Json file = save(request, channel, made, verified);
+    const Json file = save(request, channel, made, kernelizing.plan(), verified);
     Json result = with_verification(made.report, verified);
     if (!file.is_null()) {
         result["written"] = file;
