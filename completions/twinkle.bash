@@ -54,6 +54,7 @@ _twinkle() {
         kernelize:--verify) if [[ $attached ]]; then mapfile -t COMPREPLY < <(compgen -W "given" -- "$cur"); return; fi ;;
         kernelize:--tolerance) :; return ;;
         kernelize:--budget) :; return ;;
+        kernelize:--tune-sizes) :; return ;;
         kernelize:--only) :; return ;;
         kernelize:--exclude) :; return ;;
         kernelize:--fallback) mapfile -t COMPREPLY < <(compgen -W "true all false no-layer no-device no-compatible-properties no-compatible-mode cannot-compile cannot-load" -- "$cur"); return ;;
@@ -94,6 +95,15 @@ _twinkle() {
         outdated:--target) _twinkle_files -f "$cur"; return ;;
         outdated:--lockfile) _twinkle_files -f "$cur"; return ;;
         tune:-o | tune:--output) _twinkle_files -f "$cur"; return ;;
+        tune:--inputs) _twinkle_files -f "$cur"; return ;;
+        tune:--map) _twinkle_files -f "$cur"; return ;;
+        tune:--budget) :; return ;;
+        tune:--tune-sizes) :; return ;;
+        tune:--mode) mapfile -t COMPREPLY < <(compgen -W "inference training inference+compile training+compile" -- "$cur"); return ;;
+        tune:--device) mapfile -t COMPREPLY < <(compgen -W "cpu cuda" -- "$cur"); return ;;
+        tune:--only) :; return ;;
+        tune:--exclude) :; return ;;
+        tune:--model) :; return ;;
     esac
     case $command in
         "") mapfile -t COMPREPLY < <(compgen -W "init add remove lock fetch verify verify-blob resolve kernelize convert run bench inspect check versions info tree outdated cache tune env completions -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur") ;;
@@ -155,7 +165,7 @@ _twinkle() {
             ;;
         kernelize)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --tune --budget --no-measure --only --exclude --fallback --strict --model --allow-io --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --tune --budget --tune-sizes --only --exclude --fallback --strict --model --allow-io --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi
@@ -232,9 +242,9 @@ _twinkle() {
             ;;
         tune)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --inputs --map --budget --tune-sizes --mode --device --only --exclude --model --allow-io -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
-                mapfile -t COMPREPLY < <(compgen -W "show export import merge clear" -- "$cur")
+                _twinkle_files -f "$cur"
             fi
             ;;
         env)

@@ -28,7 +28,7 @@ complete -c twinkle -n __fish_use_subcommand -a info -d 'Show what a kernel is: 
 complete -c twinkle -n __fish_use_subcommand -a tree -d 'Show the kernels of a project and what they depend on'
 complete -c twinkle -n __fish_use_subcommand -a outdated -d 'Show which locked kernels have moved on, and whether the targets could follow'
 complete -c twinkle -n __fish_use_subcommand -a cache -d 'Look after the cache of kernels'
-complete -c twinkle -n __fish_use_subcommand -a tune -d 'Look after what was measured of kernels and their configurations'
+complete -c twinkle -n __fish_use_subcommand -a tune -d 'Measure the kernels of a model, and look after what was measured'
 complete -c twinkle -n __fish_use_subcommand -a env -d 'Show the facts of this machine that decisions depend on'
 complete -c twinkle -n __fish_use_subcommand -a completions -d 'Print the completion script of a shell'
 
@@ -85,9 +85,9 @@ complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l inputs -r -F -
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l verify -a 'given' -d 'Compare every replaced site, and the whole model, with the original: on the inputs, and with other batches and lengths (1, 2, 3, an odd one) where the original accepts them. What --inputs means anyway; --verify=given: on the inputs as they are alone'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l no-verify -d 'Compare nothing: inputs then only show how to replace what a trace has inlined'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l tolerance -r -x -d 'Allow so many times the error that may be (default: 1), for kernels that are known to be coarser than the original'
-complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l tune -d 'Measure every candidate of every site beside the original, on the inputs, and keep the fastest; the original where none is surely faster'
+complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l tune -d 'Measure every candidate of every site beside the original, on the inputs and in other sizes of them, and let each call get what is fastest for its size; the original where none is surely faster'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l budget -r -x -d 'How long --tune measures, about (default: 20): 60, 2.5, 60s'
-complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l no-measure -d 'Do not measure how much faster the whole model is: a second or two, or a few runs of a slow model'
+complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l tune-sizes -r -x -d 'Beside the given inputs, measure with these lengths, or batches where the model takes no other length (default: powers of four below the given one): 1,16,512'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l only -r -x -d 'Only the sites whose names match; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l exclude -r -x -d 'Not the sites whose names match; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l fallback -r -x -a 'true all false no-layer no-device no-compatible-properties no-compatible-mode cannot-compile cannot-load' -d 'When a site may keep its original: true (default), all (also cannot-load), false, or a list of no-layer, no-device, no-compatible-properties, no-compatible-mode, cannot-compile, cannot-load'
@@ -159,8 +159,18 @@ complete -c twinkle -n '__fish_seen_subcommand_from cache' -l dry-run -d 'Only s
 complete -c twinkle -n '__fish_seen_subcommand_from cache' -x -a 'dir list verify prune clean'
 complete -c twinkle -n '__fish_seen_subcommand_from cache' -x -a '(__fish_complete_directories)'
 
-complete -c twinkle -n '__fish_seen_subcommand_from tune' -s o -l output -r -F -d 'merge: the file to write'
-complete -c twinkle -n '__fish_seen_subcommand_from tune' -x -a 'show export import merge clear'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -s o -l output -r -F -d 'merge: the file to write; a model: where to write the tuned one'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l inputs -r -F -d 'Inputs of the model: a file that torch.save wrote, or "int64[1,128]:0..32000;float16[1,128,512]" to make them; may be repeated, for inputs of other sizes'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l map -r -F -d 'The mapping that twinkle resolve wrote (default: resolve now; without a manifest, the bundled kernels)'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l budget -r -x -d 'How long --tune measures, about (default: 20): 60, 2.5, 60s'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l tune-sizes -r -x -d 'Beside the given inputs, measure with these lengths, or batches where the model takes no other length (default: powers of four below the given one): 1,16,512'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l mode -r -x -a 'inference training inference+compile training+compile' -d 'inference, training, inference+compile or training+compile (default: what the model\'s own training says)'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l device -r -x -a 'cpu cuda' -d 'The device that the model is for (default: that of its weights)'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l only -r -x -d 'Only the sites whose names match; may be repeated'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l exclude -r -x -d 'Not the sites whose names match; may be repeated'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l model -r -x -d 'Which model of an archive of torch.export that holds several'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l allow-io -d 'Let the model\'s own code read and write files, speak to other processes and use the network (aten::save and the like); without it such a model is refused before anything of it runs'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -F
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -F
 
 

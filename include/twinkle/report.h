@@ -20,6 +20,22 @@ struct TWINKLE_API CandidateReport {
     std::string because;  // why it does not serve the site; empty for the one that was taken
 };
 
+// With --tune, where the best candidate differs by the size of the inputs: who serves calls of some
+// sizes. Rows are the elements of the input that decides, over its last dimension.
+struct TWINKLE_API SizeChoiceReport {
+    std::int64_t from = 0;
+    std::optional<std::int64_t> up_to;  // none: all that are larger
+    std::string kernel;                 // empty: the original
+};
+
+// With --tune: what was found of a candidate in calls with up to so many rows.
+struct TWINKLE_API SizeTimeReport {
+    std::int64_t rows = 0;
+    std::string kernel;        // empty: the original
+    std::optional<double> us;  // of one call, beside the original
+    std::string problem;       // why it must not serve them; empty: nothing is wrong
+};
+
 struct TWINKLE_API SiteReport {
     std::string site;  // "model.layers.0.mlp", the root module is ""
     std::string kind;  // layer, function, pattern
@@ -30,6 +46,8 @@ struct TWINKLE_API SiteReport {
     std::string because;  // why it was taken, kept or put back
     // In order of preference; empty for a site that the options leave out.
     std::vector<CandidateReport> candidates;
+    std::vector<SizeChoiceReport> by_size;  // empty: `kernel` serves every call
+    std::vector<SizeTimeReport> measured;
     // With --verify: the error against a double-precision run of the original, of the kernelized
     // site and of the original itself, and the bound that held. For a site the largest difference
     // over the largest magnitude of that run; for the whole model the same in the Euclidean norm.

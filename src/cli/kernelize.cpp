@@ -16,6 +16,7 @@
 #include "cli/report_parts.h"
 #include "cli/request_choices.h"
 #include "cli/resolution.h"
+#include "cli/tuning_text.h"
 #include "cli/verification_options.h"
 #include "cli/written_file.h"
 
@@ -142,7 +143,9 @@ void print_report(const protocol::Request& request, const base::Json& report, Co
     const auto columns = console.result_columns();
     say_warnings(report, console);
     console.result(kernelize_table(report, each, columns, console.result_color()) +
-                   (each ? candidates_text(report, columns) : "") +
+                   (each ? candidates_text(report, columns) +
+                               tuning_text(report, columns, console.result_color())
+                         : "") +
                    verification_text(request, report, columns));
 }
 
@@ -200,11 +203,12 @@ Command kernelize_command() {
             "have several candidates: tables of the manifest with one name. The first one serves "
             "it, "
             "or the next where that is not right. With --tune each is measured beside the original "
-            "and the fastest is kept.\n\nThe report has a line for sites that are alike, and with "
-            "-v "
-            "one for each, with its reason, and why other candidates were not taken. A verified "
-            "model is also measured: the original and the kernelized one in turns, for a second "
-            "or two. Times of sites are those of --tune, or of twinkle bench.",
+            "in several sizes of the inputs. Where the fastest differs by size, each call of the "
+            "written model chooses by the size of its own inputs. What was measured is remembered "
+            "(twinkle tune show).\n\nThe report has a line for sites that are alike, and with -v "
+            "one for each, with its reason, what was measured, and why other candidates were not "
+            "taken. A verified model is also measured: the original and the kernelized one in "
+            "turns, for a second or two. Times of sites are those of --tune, or of twinkle bench.",
         .arguments = {{.name = "MODEL",
                        .help = "A model that torch.jit.save or torch.export.save wrote"}},
         .options =
@@ -230,6 +234,7 @@ Command kernelize_command() {
              tune_option(),
              budget_option(),
              no_measure_option(),
+             tune_sizes_option(),
              only_option(),
              exclude_option(),
              {.names = "--fallback",

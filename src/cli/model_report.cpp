@@ -10,6 +10,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/json_fields.h"
+#include "cli/report_parts.h"
 #include "project/new_manifest.h"
 
 namespace twinkle::cli {
@@ -192,6 +193,23 @@ std::string need_sections(const Json& inspection, std::size_t columns, bool colo
            section("kernels that the model names", kernels, columns, color);
 }
 
+// What an earlier kernelize has said of the sites it replaced.
+std::string label_section(const Json& inspection, std::size_t columns, bool color) {
+    Table labels({{"site", Table::Align::left, Table::Fit::tail},
+                  {"kernel", Table::Align::left, Table::Fit::wrap},
+                  {"because", Table::Align::left, Table::Fit::wrap}});
+    for (const auto& one : list_of(inspection, "labels")) {
+        std::vector<std::string> kernels;
+        for (const auto& part : list_of(one, "serves")) {
+            const auto kernel = shown_text(part, "kernel");
+            kernels.push_back(kernel.empty() ? "the original" : kernel);
+        }
+        labels.add(
+            {{shown_site(one)}, {base::join(kernels, " or ")}, {shown_text(one, "because")}});
+    }
+    return section("labels of replaced sites", labels, columns, color);
+}
+
 std::string facts(const Json& inspection) {
     auto text = fmt::format("{}: {} TorchScript model", shown_text(inspection, "file"),
                             shown_text(inspection, "kind"));
@@ -243,8 +261,8 @@ std::string model_report(const Json& inspection, std::size_t columns, bool color
     if (details) {
         text += detail_section(inspection, columns, color);
     }
-    text +=
-        function_sections(inspection, columns, color) + need_sections(inspection, columns, color);
+    text += function_sections(inspection, columns, color) +
+            need_sections(inspection, columns, color) + label_section(inspection, columns, color);
     for (const auto& note : list_of(inspection, "binding_notes")) {
         if (!shown_text(inspection, "manifest").empty() && note.is_string()) {
             text += base::printable(note.get_ref<const std::string&>()) + "\n";

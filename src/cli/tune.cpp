@@ -1,11 +1,18 @@
-// twinkle tune: what was measured of kernels, to look at, to carry elsewhere, to forget.
+// twinkle tune: measures the kernels of a model; what was measured, to look at, to carry elsewhere,
+// to forget.
+
+#include <algorithm>
 
 #include "base/file.h"
 #include "base/quantity.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/kernelize_options.h"
 #include "cli/output_file.h"
+#include "cli/tune_model.h"
 #include "cli/tune_report.h"
+#include "cli/verification_options.h"
 #include "target/machine.h"
 #include "tuning/collection.h"
 #include "tuning/store.h"
@@ -119,8 +126,16 @@ int clear(const Store& store, Console& console) {
         {.what = what, .where = "", .why = "", .hint = "twinkle tune --help shows the actions"});
 }
 
+const std::vector<std::string> actions = {"show", "export", "import", "merge", "clear"};
+// Options of tuning a model that no action takes.
+constexpr const char* of_models[] = {"inputs",  "map",  "budget", "tune-sizes", "only",
+                                     "exclude", "mode", "device", "model",      "allow-io"};
+
 // How many files an action takes, and whether it writes where -o says.
-void check_usage(const std::string& action, std::size_t files, bool output) {
+void check_usage(const Arguments& arguments) {
+    const std::string action = *arguments.text("ACTION");
+    const std::size_t files = arguments.list("FILE").size();
+    const bool output = arguments.text("output").has_value();
     const bool one = action == "export" || action == "import";
     if (one && files != 1) {
         wrong_usage(action + " takes one file");
@@ -132,15 +147,39 @@ void check_usage(const std::string& action, std::size_t files, bool output) {
         wrong_usage(action + " takes no file");
     }
     if ((action == "merge") != output) {
-        wrong_usage(output ? "only merge takes -o" : "merge needs -o FILE");
+        wrong_usage(output ? "only merge and a model take -o" : "merge needs -o FILE");
+    }
+    for (const char* option : of_models) {
+        if (arguments.flag(option)) {
+            wrong_usage(action + " takes no --" + option + ", which is for a model");
+        }
     }
 }
 
+// What is no action is a model, if there is such a file.
+bool is_model(const Arguments& arguments) {
+    const std::string action = *arguments.text("ACTION");
+    if (std::ranges::find(actions, action) != actions.end()) {
+        return false;
+    }
+    const auto near = base::nearest(action, actions);
+    if (near && !std::filesystem::exists(action)) {
+        wrong_usage("there is no action or model '" + action + "'; did you mean " + *near + "?");
+    }
+    if (!arguments.list("FILE").empty()) {
+        wrong_usage("one model is tuned at a time");
+    }
+    return true;
+}
+
 int run_tune(const Arguments& arguments, Console& console) {
+    if (is_model(arguments)) {
+        return run_tune_model(arguments, console);
+    }
+    check_usage(arguments);
     const std::string action = *arguments.text("ACTION");
     const auto& files = arguments.list("FILE");
     const auto output = arguments.text("output");
-    check_usage(action, files.size(), output.has_value());
     const Store store(Store::usual_place(target::this_machine()));
     if (action == "show") {
         return show(store, console);
@@ -158,14 +197,25 @@ int run_tune(const Arguments& arguments, Console& console) {
     return clear(store, console);
 }
 
+Option inputs_of_sizes() {
+    Option option = inputs_option();
+    option.repeatable = true;
+    option.help += "; may be repeated, for inputs of other sizes";
+    return option;
+}
+
 }  // namespace
 
 Command tune_command() {
     return {
         .name = "tune",
-        .summary = "Look after what was measured of kernels and their configurations",
+        .summary = "Measure the kernels of a model, and look after what was measured",
         .description =
-            "Programs that tune (twinkle/operation.h) keep what they measure in the user's cache, "
+            "With a model: measures the candidates of its sites beside the original, in several "
+            "sizes of the inputs, as far as that is not known yet, and remembers it. With -o a "
+            "model is written in which each call gets what is fastest for its size, as kernelize "
+            "--tune does.\n\nPrograms that tune (twinkle/operation.h) keep what they measure in "
+            "the user's cache, "
             "a "
             "file for each measurement, in a folder for each device. The commands need no "
             "LibTorch.\n\n"
@@ -178,19 +228,30 @@ Command tune_command() {
             "Measurements of other devices and other builds of a kernel are kept beside each other "
             "and do not count for each other.",
         .arguments = {{.name = "ACTION",
-                       .help = "show, export, import, merge or clear",
-                       .kind = ValueKind::choice,
-                       .choices = {"show", "export", "import", "merge", "clear"},
-                       .restricted = true},
+                       .help = "A model to tune, or show, export, import, merge or clear",
+                       .kind = ValueKind::file,
+                       .choices = actions},
                       {.name = "FILE",
                        .help = "export: the file to write; import, merge: files to read",
                        .required = false,
                        .repeatable = true}},
         .options = {{.names = "-o,--output",
                      .value = "FILE",
-                     .help = "merge: the file to write",
-                     .kind = ValueKind::file}},
-        .examples = {{"What was measured on this machine", "twinkle tune show"},
+                     .help = "merge: the file to write; a model: where to write the tuned one",
+                     .kind = ValueKind::file},
+                    inputs_of_sizes(),
+                    map_option(),
+                    budget_option(),
+                    tune_sizes_option(),
+                    mode_option(),
+                    device_option(),
+                    only_option(),
+                    exclude_option(),
+                    model_name_option(),
+                    allow_io_option()},
+        .examples = {{"Measure for calls with 1, 16 and 512 tokens, and write the fastest model",
+                      "twinkle tune model.pt --inputs inputs.pt --tune-sizes 1,16,512 -o tuned.pt"},
+                     {"What was measured on this machine", "twinkle tune show"},
                      {"One file of what several machines have measured",
                       "twinkle tune merge node1.json node2.json -o tuned.json"},
                      {"On a machine that has not measured", "twinkle tune import tuned.json"}},

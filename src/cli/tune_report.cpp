@@ -14,12 +14,15 @@ using base::Json;
 using tuning::Entries;
 using tuning::Entry;
 
-// Those that are chosen: one for each device, invocation and build.
+// Those that are chosen: one for each device, invocation and build. Candidates of a model's site
+// are of different builds, and stand beside its original.
 std::set<Entry::Identity> chosen_of(const Entries& entries) {
     std::map<std::string, std::vector<const Entry*>> groups;
     for (const auto& [identity, entry] : entries) {
-        groups[std::get<0>(identity) + std::get<1>(identity) + entry.candidate.build].push_back(
-            &entry);
+        const bool of_site = entry.invocation.extras.contains("original");
+        groups[std::get<0>(identity) + std::get<1>(identity) +
+               (of_site ? "" : entry.candidate.build)]
+            .push_back(&entry);
     }
     std::set<Entry::Identity> chosen;
     for (const auto& [name, group] : groups) {
@@ -109,7 +112,8 @@ base::Table measurements_table(const Entries& entries) {
                    {inputs_text(entry.invocation)},
                    {std::string(run_mode_name(entry.invocation.mode)) +
                     (entry.invocation.captured ? ", captured" : "")},
-                   {cfg_text(entry.candidate.cfg)},
+                   {entry.candidate.role == tuning::Role::original ? "original"
+                                                                   : cfg_text(entry.candidate.cfg)},
                    {median_text(entry.times)},
                    {std::to_string(entry.times.runs)},
                    {taken    ? "chosen"

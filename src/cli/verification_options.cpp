@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/number.h"
 #include "base/quantity.h"
 #include "base/text.h"
@@ -52,6 +54,25 @@ double checked_budget(std::string text) {
                                            .hint = {}});
     }
     return seconds;
+}
+
+std::vector<std::int64_t> checked_sizes(const std::string& text) {
+    constexpr std::size_t most_sizes = 16;
+    constexpr std::int64_t largest = std::int64_t{1} << 24;
+    std::vector<std::int64_t> sizes;
+    for (const std::string& word : base::split(text, ',')) {
+        const auto size = base::parse_number<std::int64_t>(word);
+        sizes.push_back(size && *size <= largest ? *size : 0);
+    }
+    const bool wrong = std::ranges::any_of(sizes, [](std::int64_t size) { return size < 1; });
+    if (wrong || sizes.empty() || sizes.size() > most_sizes) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "--tune-sizes cannot be '" + text + "'",
+                     .where = {},
+                     .why = fmt::format("it is a list of up to {} sizes: 1,16,512", most_sizes),
+                     .hint = {}});
+    }
+    return sizes;
 }
 
 // "length 1, 2, 3, 7; batch 2, 3; batch 2 with length 3"
@@ -172,8 +193,9 @@ Option tune_option() {
     return {.names = "--tune",
             .value = "",
             .help =
-                "Measure every candidate of every site beside the original, on the inputs, and "
-                "keep the fastest; the original where none is surely faster"};
+                "Measure every candidate of every site beside the original, on the inputs and in "
+                "other sizes of them, and let each call get what is fastest for its size; the "
+                "original where none is surely faster"};
 }
 
 Option budget_option() {
@@ -190,6 +212,23 @@ Option no_measure_option() {
                 "runs of a slow model"};
 }
 
+Option tune_sizes_option() {
+    return {.names = "--tune-sizes",
+            .value = "SIZES",
+            .help =
+                "Beside the given inputs, measure with these lengths, or batches where the model "
+                "takes no other length (default: powers of four below the given one): 1,16,512"};
+}
+
+void add_tuning_limits(protocol::Request& request, const Arguments& arguments) {
+    if (const auto budget = arguments.text("budget")) {
+        request.duration = checked_budget(*budget);
+    }
+    if (const auto sizes = arguments.text("tune-sizes")) {
+        request.tune_sizes = checked_sizes(*sizes);
+    }
+}
+
 namespace {
 
 void add_tuning(protocol::Request& request, const Arguments& arguments) {
@@ -197,12 +236,12 @@ void add_tuning(protocol::Request& request, const Arguments& arguments) {
     demand(!request.tune || request.verify,
            "--tune measures what is right, and nothing is compared here",
            std::string("add ") + how_to_give + ", and leave out --no-verify and --target");
-    const auto budget = arguments.text("budget");
-    demand(!budget || request.tune, "--budget is of no use where nothing is measured",
-           "add --tune, or leave out --budget");
-    if (budget) {
-        request.duration = checked_budget(*budget);
+    for (const std::string option : {"budget", "tune-sizes"}) {
+        demand(!arguments.text(option) || request.tune,
+               "--" + option + " is of no use where nothing is measured",
+               "add --tune, or leave out --" + option);
     }
+    add_tuning_limits(request, arguments);
 }
 
 }  // namespace

@@ -14,6 +14,10 @@ Option tolerance_option();
 Option tune_option();
 Option budget_option();
 Option no_measure_option();
+Option tune_sizes_option();
+
+// What --budget and --tune-sizes say. Throws Error(malformed).
+void add_tuning_limits(protocol::Request& request, const Arguments& arguments);
 
 // Adds them to a request: inputs turn verification on, except for another machine. Throws
 // Error(malformed).

@@ -29,6 +29,29 @@ Json candidates_json(const SiteReport& site) {
     return list;
 }
 
+// Only where something was measured: reports without --tune stay as they are.
+void add_tuning(const SiteReport& site, Json& object) {
+    const auto name = [](const std::string& kernel) {
+        return kernel.empty() ? Json() : Json(kernel);
+    };
+    if (site.measured.empty()) {
+        return;
+    }
+    Json& choices = object["by_size"] = Json::array();
+    for (const SizeChoiceReport& one : site.by_size) {
+        choices.push_back({{"from", one.from},
+                           {"up_to", one.up_to ? Json(*one.up_to) : Json()},
+                           {"kernel", name(one.kernel)}});
+    }
+    Json& measured = object["measured"] = Json::array();
+    for (const SizeTimeReport& one : site.measured) {
+        measured.push_back({{"rows", one.rows},
+                            {"kernel", name(one.kernel)},
+                            {"us", optional_json(one.us)},
+                            {"problem", one.problem.empty() ? Json() : Json(one.problem)}});
+    }
+}
+
 Json site_json(const SiteReport& site) {
     Json object = measured_json(site);
     object.update({{"site", site.site},
@@ -39,6 +62,7 @@ Json site_json(const SiteReport& site) {
                    {"variant", site.variant.empty() ? Json() : Json(site.variant)},
                    {"because", site.because},
                    {"candidates", candidates_json(site)}});
+    add_tuning(site, object);
     return object;
 }
 

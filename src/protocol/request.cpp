@@ -26,6 +26,7 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("device", request.device);
     visit("dtype", request.dtype);
     visit("inputs", request.inputs);
+    visit("more_inputs", request.more_inputs);
     visit("graph", request.graph);
     visit("kernel", request.kernel);
     visit("build", request.build);
@@ -46,6 +47,7 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("tune", request.tune);
     visit("measure", request.measure);
     visit("modules", request.modules);
+    visit("tune_sizes", request.tune_sizes);
     visit("strict", request.strict);
     visit("dry_run", request.dry_run);
     visit("strip_debug", request.strip_debug);
@@ -96,6 +98,10 @@ void read(const Json& json, double& value) {
 
 void read(const Json& json, std::uint64_t& value) {
     value = json.is_number_unsigned() ? json.get<std::uint64_t>() : value;
+}
+
+void read(const Json& json, std::int64_t& value) {
+    value = json.is_number_integer() ? json.get<std::int64_t>() : value;
 }
 
 bool fits(const Json& json, const std::optional<std::string>&) {

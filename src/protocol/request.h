@@ -23,6 +23,7 @@ struct Request {
     std::optional<std::string> device;
     std::optional<std::string> dtype;
     std::optional<std::string> inputs;            // a file, or what to make
+    std::vector<std::string> more_inputs;         // kernelize with tune: of other sizes
     std::optional<std::string> graph;             // inspect: of this class, whole
     std::optional<std::filesystem::path> kernel;  // inspect-kernel, compile-kernel
     base::Json build;  // compile-kernel: {"op_namespace", "variant", "operators"}
@@ -41,6 +42,7 @@ struct Request {
     bool sizes = true;     // verify: in other sizes than those of the inputs, too
     double tolerance = 1;  // verify: how many times what may be an error is allowed
     bool tune = false;     // kernelize: candidates are measured, and the fastest is kept
+    std::vector<std::int64_t> tune_sizes;  // … in these sizes of the inputs; empty: in usual ones
     bool measure = false;  // kernelize: the whole model against its original
     bool modules = false;  // kernelize: the model's modules are to be in the result
     bool strict = false;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/sha256.h"
+#include "tuning/choice_by_size.h"
 #include "tuning/json_reading.h"
 #include "twinkle/error.h"
 
@@ -223,13 +224,11 @@ std::ptrdiff_t choose(const std::vector<const Entry*>& entries) {
     };
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
-    const auto fastest = *std::min_element(order.begin(), order.end(), [&](auto a, auto b) {
-        return entries[a]->times.median < entries[b]->times.median;
-    });
-    const auto taken = std::find_if(order.begin(), order.end(), [&](std::size_t i) {
-        return !surely_slower(entries[i]->times, entries[fastest]->times);
-    });
-    return static_cast<std::ptrdiff_t>(*taken);
+    std::vector<std::optional<Times>> times;
+    for (const std::size_t i : order) {
+        times.emplace_back(entries[i]->times);
+    }
+    return static_cast<std::ptrdiff_t>(order[static_cast<std::size_t>(first_not_slower(times))]);
 }
 
 }  // namespace twinkle::tuning

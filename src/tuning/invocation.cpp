@@ -1,5 +1,6 @@
 #include "twinkle/invocation.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <utility>
@@ -19,91 +20,114 @@ constexpr std::array mode_names{std::pair(RunMode::inference, std::string_view("
                                 std::pair(RunMode::forward, std::string_view("forward")),
                                 std::pair(RunMode::backward, std::string_view("backward"))};
 
-Json input_json(const AbstractInput& input) {
-    Json json = {{"dtype", input.dtype}};
-    if (!input.layout.empty()) {
-        json["layout"] = input.layout;
-        json["sizes"] = input.sizes;
+// Every field once, under its key, for what writes (Writer) and for what reads (Reader).
+template <typename Input, typename Fields>
+void visit_fields(Input& input, Fields& fields) {
+    fields.required("dtype", input.dtype);
+    fields.optional("layout", input.layout);
+    if (!input.layout.empty()) {  // a tensor
+        fields.required("sizes", input.sizes);
     }
-    if (input.alignment != 0) {
-        json["alignment"] = input.alignment;
-    }
-    if (!input.value.empty()) {
-        json["value"] = input.value;
-    }
-    return json;
+    fields.optional("alignment", input.alignment);
+    fields.optional("value", input.value);
 }
 
-AbstractInput read_input(const Node& node, std::string_view origin) {
-    TableReader reader(node, origin, "an input");
-    AbstractInput input;
-    input.dtype = reader.required_string("dtype");
-    input.layout = reader.string("layout").value_or("");
-    if (const Node* sizes = reader.find("sizes")) {
-        for (const Node& size : reader.as_array(*sizes, "sizes").items) {
+template <typename Call, typename Fields>
+void visit_call(Call& invocation, Fields& fields) {
+    fields.required("operation", invocation.operation);
+    fields.required("inputs", invocation.inputs);
+    fields.required("device", invocation.device);
+    fields.required("mode", invocation.mode);
+    fields.optional("captured", invocation.captured);
+    fields.optional("extras", invocation.extras);
+}
+
+// Leaves out what is empty, where it may.
+struct Writer {
+    Json json = Json::object();
+
+    template <typename Value>
+    void required(const char* key, const Value& value) {
+        json[key] = value;
+    }
+    void required(const char* key, RunMode mode) { json[key] = run_mode_name(mode); }
+    void required(const char* key, const std::vector<AbstractInput>& inputs) {
+        Json& list = json[key] = Json::array();
+        for (const AbstractInput& input : inputs) {
+            Writer writer;
+            visit_fields(input, writer);
+            list.push_back(std::move(writer.json));
+        }
+    }
+    template <typename Value>
+    void optional(const char* key, const Value& value) {
+        if (value != Value()) {
+            json[key] = value;
+        }
+    }
+};
+
+struct Reader {
+    TableReader& reader;
+    std::string_view origin;
+
+    void required(const char* key, std::string& value) { value = reader.required_string(key); }
+    void required(const char* key, RunMode& mode) {
+        const Node& node = reader.require(key);
+        const std::string text = reader.as_string(node, key);
+        const auto known = std::find_if(mode_names.begin(), mode_names.end(),
+                                        [&](const auto& one) { return one.second == text; });
+        if (known == mode_names.end()) {
+            reader.fail(node, "a mode is inference, forward or backward");
+        }
+        mode = known->first;
+    }
+    void required(const char* key, std::vector<std::int64_t>& sizes) {
+        for (const Node& size : reader.as_array(reader.require(key), key).items) {
             if (size.kind != Node::Kind::integer || size.integer < 0) {
                 reader.fail(size, "a size is an integer of 0 or more");
             }
-            input.sizes.push_back(size.integer);
+            sizes.push_back(size.integer);
         }
     }
-    if (input.layout.empty() && !input.sizes.empty()) {
-        reader.fail(node, "what has sizes has a layout");
-    }
-    input.alignment = reader.integer("alignment", 1, 1 << 20).value_or(0);
-    input.value = reader.string("value").value_or("");
-    reader.finish();
-    return input;
-}
-
-RunMode read_mode(TableReader& reader) {
-    const Node& node = reader.require("mode");
-    const std::string text = reader.as_string(node, "mode");
-    for (const auto& [mode, name] : mode_names) {
-        if (text == name) {
-            return mode;
+    void required(const char* key, std::vector<AbstractInput>& inputs) {
+        for (const Node& node : reader.as_array(reader.require(key), key).items) {
+            TableReader input(node, origin, "an input");
+            Reader fields{input, origin};
+            visit_fields(inputs.emplace_back(), fields);
+            input.finish();
         }
     }
-    reader.fail(node, "a mode is inference, forward or backward");
-}
+    void optional(const char* key, std::string& value) { value = reader.string(key).value_or(""); }
+    void optional(const char* key, bool& value) { value = reader.boolean(key).value_or(false); }
+    void optional(const char* key, std::int64_t& value) {
+        constexpr std::int64_t largest = 1 << 20;
+        value = reader.integer(key, 1, largest).value_or(0);
+    }
+    void optional(const char* key, std::map<std::string, std::string>& values) {
+        if (const Node* table = reader.find(key)) {
+            for (const base::Member& one : reader.as_table(*table, key).members) {
+                values[one.key] = reader.as_string(one.value, one.key);
+            }
+        }
+    }
+};
 
 }  // namespace
 
 namespace tuning {
 
 Json invocation_json(const Invocation& invocation) {
-    Json inputs = Json::array();
-    for (const AbstractInput& input : invocation.inputs) {
-        inputs.push_back(input_json(input));
-    }
-    Json json = {{"operation", invocation.operation},
-                 {"inputs", inputs},
-                 {"device", invocation.device},
-                 {"mode", run_mode_name(invocation.mode)}};
-    if (invocation.captured) {
-        json["captured"] = true;
-    }
-    if (!invocation.extras.empty()) {
-        json["extras"] = invocation.extras;
-    }
-    return json;
+    Writer writer;
+    visit_call(invocation, writer);
+    return std::move(writer.json);
 }
 
 Invocation read_invocation(const Node& node, std::string_view origin) {
     TableReader reader(node, origin, "an invocation");
     Invocation invocation;
-    invocation.operation = reader.required_string("operation");
-    for (const Node& input : reader.as_array(reader.require("inputs"), "inputs").items) {
-        invocation.inputs.push_back(read_input(input, origin));
-    }
-    invocation.device = reader.required_string("device");
-    invocation.mode = read_mode(reader);
-    invocation.captured = reader.boolean("captured").value_or(false);
-    if (const Node* extras = reader.find("extras")) {
-        for (const base::Member& extra : reader.as_table(*extras, "extras").members) {
-            invocation.extras[extra.key] = reader.as_string(extra.value, extra.key);
-        }
-    }
+    Reader fields{reader, origin};
+    visit_call(invocation, fields);
     reader.finish();
     return invocation;
 }

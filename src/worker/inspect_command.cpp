@@ -15,6 +15,7 @@
 #include "worker/inspect_package.h"
 #include "worker/mapping_of.h"
 #include "worker/opened_model.h"
+#include "worker/site_labels.h"
 #include "worker/unconfined.h"
 
 #include <torch/custom_class.h>
@@ -154,6 +155,7 @@ void Inspection::describe(torch::jit::Module& model) {
     if (request_.graph) {
         result_["graph"] = runtime::whole_graph(model, *request_.graph);
     }
+    result_["labels"] = read_labels(model);
     result_["classes"] = runtime::describe_classes(model);
     result_["functions"] = runtime::describe_functions(model);
     result_["traced_functions"] = runtime::describe_traced_functions(model);
@@ -191,6 +193,7 @@ void Inspection::describe_unloaded() {
         exported_ ? "exported" : kind_of(origin_, !code_.classes.empty() && !modules_train);
     result_["classes"] = classes;
     result_["functions"] = functions;
+    result_["labels"] = Json::array();
     result_["traced_functions"] = Json::array();
     result_["bindings"] = Json::array();
     if (request_.graph) {

@@ -6,9 +6,10 @@
 #include "runtime/trial/sandbox.h"
 #include "worker/commands.h"
 #include "worker/kernelizing.h"
-#include "worker/measured_choice.h"
 #include "worker/modules_json.h"
+#include "worker/site_labels.h"
 #include "worker/times_json.h"
+#include "worker/tune_sites.h"
 #include "worker/whole_speed.h"
 #include "worker/written.h"
 
@@ -17,8 +18,6 @@ namespace twinkle::worker {
 namespace {
 
 using base::Json;
-
-constexpr std::size_t least_runs = 12;  // with fewer, quartiles say little
 
 // The report, with what was found out of the model while it was verified.
 Json with_findings(const Report& report, const Json& verified, const Json& speed) {
@@ -39,7 +38,7 @@ Json weights_dtype(const torch::jit::Module& model) {
 }
 
 // Writes the model's file, if one is asked for.
-Json save(const Request& request, const Channel& channel, const Kernelized& made) {
+Json save(const Request& request, const Channel& channel, Kernelized& made, runtime::Plan& plan) {
     if (!request.output || request.dry_run) {
         return {};
     }
@@ -47,6 +46,7 @@ Json save(const Request& request, const Channel& channel, const Kernelized& made
     if (request.strip_debug) {
         runtime::strip_debug_info(made.model);
     }
+    label_sites(made.model, made.report, plan);
     return written(runtime::save_model(made.model, *request.output));
 }
 
@@ -75,33 +75,6 @@ void refuse_unchanged(const Request& request, const Report& report) {
     }
 }
 
-// Verifies and measures each candidate of each site, and keeps the fastest. Returns what was found
-// out of each site as it is then.
-std::map<std::string, runtime::Verdict> tune_sites(Kernelizing& kernelizing, Kernelized& made,
-                                                   runtime::VerificationContext& context,
-                                                   double seconds) {
-    std::size_t candidates = 1;
-    for (const SiteReport& site : made.report.sites) {
-        candidates += site.candidates.size();
-    }
-    context.sampling = runtime::Sampling{
-        .least_runs = least_runs, .budget_ms = seconds * 1000 / static_cast<double>(candidates)};
-    MeasuredChoice choice;
-    std::map<std::string, runtime::Verdict> verdicts;
-    bool changed = true;
-    while (changed) {
-        verdicts = kernelizing.verify_sites(made, context);  // may make another plan
-        choice.note(made.report, verdicts, kernelizing.plan());
-        changed = choice.change(kernelizing.plan());
-        if (changed) {
-            kernelizing.make_again(made);
-        }
-    }
-    choice.enter(made.report, kernelizing.plan());
-    context.sampling.reset();
-    return verdicts;
-}
-
 }  // namespace
 
 base::Json kernelize_command(const Request& request, const Channel& channel) {
@@ -111,15 +84,12 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     refuse_unchanged(request, made.report);
     Json verified = {{"shapes", Json::array()}, {"tolerance", 1.0}};
     Json speed = Json::object();
-    std::map<std::string, runtime::Verdict> measured;
     if (request.verify) {
         auto context = kernelizing.verification(made.report);
         kernelizing.verify_conversion(made, context);
-        if (request.tune) {
-            measured = tune_sites(kernelizing, made, context, request.duration.value_or(20));
-        } else {
-            kernelizing.verify_sites(made, context);
-        }
+        request.tune ? tune_sites(kernelizing, made, context, request, channel)
+                     : void(kernelizing.verify_sites(made, context));
+        kernelizing.say_if_nothing_is_left(made.report);
         kernelizing.verify_whole(made, context);
         verified = verified_on(context);
         if (request.measure) {
@@ -129,13 +99,8 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     const auto unconfined = runtime::unconfined_so_far();
     made.report.warnings.insert(made.report.warnings.end(), unconfined.begin(), unconfined.end());
     Json result = with_findings(made.report, verified, speed);
-    for (Json& site : result["sites"]) {
-        if (request.tune) {
-            add_times(site, measured);
-        }
-    }
     result["weights_dtype"] = weights_dtype(made.model);
-    const Json file = save(request, channel, made);
+    const Json file = save(request, channel, made, kernelizing.plan());
     write_report(request, result);
     if (!file.is_null()) {
         result["written"] = file;

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "runtime/convert/dtype_conversion.h"
 #include "runtime/convert/portability.h"
+#include "runtime/graph/format.h"
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/no_kernel_loading.h"
@@ -98,6 +99,7 @@ Kernelized Kernelizing::kernelize() {
     if (refuse_unfit(made.report)) {
         make_again(made);
     }
+    replaced_any_ = made.report.count(SiteStatus::replaced) != 0;
     runtime::report_nothing_replaced(made.report, mapping_);
     return made;
 }
@@ -147,6 +149,31 @@ runtime::VerificationContext Kernelizing::verification(const Report& report) con
     return context;
 }
 
+std::map<std::string, Verdict> Kernelizing::judge(const Kernelized& made,
+                                                  runtime::VerificationContext& context,
+                                                  const std::vector<std::string>& sites) {
+    auto [judged, sizes] = runtime::verify_sites(context, made.model, sites);
+    context.sizes = std::move(sizes);
+    for (const SiteReport& site : made.report.sites) {
+        if (const auto verdict = judged.find(site.site); verdict != judged.end()) {
+            verdicts_.insert_or_assign({site.site, candidate_of(site)}, verdict->second);
+        }
+    }
+    return judged;
+}
+
+void Kernelizing::drop_wrong(Kernelized& made, const std::map<std::string, Verdict>& verdicts) {
+    if (refuse_failed(made, verdicts)) {
+        make_again(made);
+    }
+}
+
+void Kernelizing::say_if_nothing_is_left(Report& report) const {
+    if (replaced_any_) {
+        runtime::report_nothing_replaced(report, mapping_);
+    }
+}
+
 std::map<std::string, Verdict> Kernelizing::verify_sites(Kernelized& made,
                                                          runtime::VerificationContext& context) {
     auto sites = unverified(made.report);
@@ -155,16 +182,7 @@ std::map<std::string, Verdict> Kernelizing::verify_sites(Kernelized& made,
     }
     while (!sites.empty()) {
         channel_.stage("verify", std::to_string(sites.size()) + " sites");
-        auto [judged, sizes] = runtime::verify_sites(context, made.model, sites);
-        context.sizes = std::move(sizes);
-        for (const SiteReport& site : made.report.sites) {
-            if (const auto verdict = judged.find(site.site); verdict != judged.end()) {
-                verdicts_.insert_or_assign({site.site, candidate_of(site)}, verdict->second);
-            }
-        }
-        if (refuse_failed(made, judged)) {
-            make_again(made);
-        }
+        drop_wrong(made, judge(made, context, sites));
         sites = unverified(made.report);  // parts of a layer put back, other candidates
     }
     std::map<std::string, Verdict> verdicts;
@@ -256,7 +274,7 @@ bool Kernelizing::refuse_failed(Kernelized& made, const std::map<std::string, Ve
         if (request_.strict) {
             throw_failed(entry.site, verdict->second);
         }
-        verdicts_.insert_or_assign({entry.site, nullptr}, verdict->second);
+        verdicts_.insert_or_assign({entry.site, ""}, verdict->second);
         runtime::put_back(planned_->plan(), *site, entry);
     }
     return any;
@@ -272,9 +290,17 @@ void Kernelizing::make_again(Kernelized& made) {
     } while (refuse_unfit(made.report));
 }
 
-const void* Kernelizing::candidate_of(const SiteReport& entry) const {
+std::string Kernelizing::candidate_of(const SiteReport& entry) const {
     const runtime::Site* site = runtime::reported_site(planned_->plan(), entry.site);
-    return site != nullptr && site->choice ? site->choice->id() : nullptr;
+    std::string text;
+    if (site != nullptr && site->choice) {
+        text = fmt::format("{}", site->choice->id());
+        for (const auto& part :
+             site->by_size ? site->by_size->parts : std::vector<runtime::ChoiceBySize::Part>()) {
+            text += fmt::format(" {}:{}", part.up_to, part.choice ? part.choice->id() : nullptr);
+        }
+    }
+    return text;
 }
 
 std::vector<std::string> Kernelizing::unverified(const Report& report) const {

@@ -34,6 +34,14 @@ public:
     // found out of each site as it is now. The sizes that the original accepts stay in the context.
     std::map<std::string, runtime::Verdict> verify_sites(Kernelized& made,
                                                          runtime::VerificationContext& context);
+    // Judges these sites as the context says, whatever was judged before.
+    std::map<std::string, runtime::Verdict> judge(const Kernelized& made,
+                                                  runtime::VerificationContext& context,
+                                                  const std::vector<std::string>& sites);
+    // What was judged not to be right gives way; the model is made again then.
+    void drop_wrong(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
+    // Warns if nothing is replaced any more of what was.
+    void say_if_nothing_is_left(Report& report) const;
     // The plan that the model was made by; what is changed of it counts when it is made again.
     runtime::Plan& plan() { return planned_->plan(); }
     // The same model from the untouched file, by the plan as it is now.
@@ -48,7 +56,7 @@ private:
     runtime::Job job_for(torch::jit::Module& model) const;
     torch::jit::Module open_model() const;
     bool refuse_unfit(const Report& report);
-    const void* candidate_of(const SiteReport& entry) const;
+    std::string candidate_of(const SiteReport& entry) const;
     std::vector<std::string> unverified(const Report& report) const;
     bool refuse_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
     [[noreturn]] void throw_failed(const std::string& site, const runtime::Verdict& verdict) const;
@@ -58,9 +66,10 @@ private:
     Mapping mapping_;
     KernelizeOptions options_;
     runtime::Inputs inputs_;
+    bool replaced_any_ = false;                       // before anything was judged
     std::unique_ptr<runtime::PlannedModel> planned_;  // how the model was made
-    // By site and candidate (Choice::id); null: the last one of a site that was put back.
-    std::map<std::pair<std::string, const void*>, runtime::Verdict> verdicts_;
+    // By site and what was chosen for it; empty: the last one of a site that was put back.
+    std::map<std::pair<std::string, std::string>, runtime::Verdict> verdicts_;
 };
 
 // A verification in a report: "shapes", the given ones and others that the original accepts, and

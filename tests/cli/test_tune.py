@@ -50,6 +50,7 @@ class Model(nn.Module):
 @pytest.fixture(name="project")
 def model_and_packages(twinkle):
     twinkle.env["OMP_NUM_THREADS"] = "1"
+    twinkle.env["XDG_CACHE_HOME"] = twinkle.folder / "cache"
     model = torch.jit.script(Model().eval())
     model.save(twinkle.folder / "model.pt")
     name = model.first.original_name
@@ -159,6 +160,9 @@ def test_one_kernel_twice_is_two_candidates(project):
     (["--tune", "--budget", "nan", *INPUTS], "--budget cannot be"),
     (["--tune", "--budget", "1e9", *INPUTS], "up to a day"),
     (["--tune", "--budget", "2m", *INPUTS], "a number of seconds"),
+    (["--tune-sizes", "1,2", *INPUTS], "--tune-sizes is of no use"),
+    (["--tune", "--tune-sizes", "1,0", *INPUTS], "--tune-sizes cannot be '1,0'"),
+    (["--tune", "--tune-sizes", "1,x", *INPUTS], "--tune-sizes cannot be '1,x'"),
 ])
 def test_wrong_usage(project, arguments, words):
     done = project("kernelize", "model.pt", *arguments)

@@ -125,7 +125,7 @@ def test_importing_again_changes_nothing(tune):
 @pytest.mark.parametrize("arguments, says", [
     (("show", "a.json"), "show takes no file"), (("export",), "export takes one file"), (("import", "a", "b"), "import takes one"),
     (("merge", "-o", "x.json"), "merge takes the files"), (("merge", "a.json"), "merge needs -o"),
-    (("clear", "-o", "x.json"), "only merge takes -o"), (("shwo",), "show")])
+    (("clear", "-o", "x.json"), "only merge and a model take -o"), (("shwo",), "show")])
 def test_wrong_usage(tune, arguments, says):
     done = tune(*arguments)
     assert done.code == 2 and says in done.err, done.err

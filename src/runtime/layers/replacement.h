@@ -1,5 +1,5 @@
 #pragma once
-// Replaces the forward of one class by a layer: every forward method of it, or none.
+// Replaces the forward of one class by layers: every forward method of it, or none.
 
 #include "runtime/graph/keep_reason.h"
 #include "runtime/layers/operator_check.h"
@@ -9,20 +9,38 @@
 
 #include <tl/expected.hpp>
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace twinkle::runtime {
 
-struct ReplacementRequest {
+// A kernel's layer, and what it may use at the site.
+struct HostedLayer {
+    Compilation* compilation = nullptr;
     std::string layer;
     HostAttributes host;
+};
+
+struct ReplacementRequest {
+    std::vector<HostedLayer> layers;             // at least one
     std::map<std::string, PassedInputs> passed;  // by method
     OperatorUse use;
+
+    // Which of the layers serves calls with up to so many elements in one input of the forward
+    // (without self); none: the original. Ordered by `up_to`, the last part serves all others.
+    // Empty: the first layer serves every call.
+    struct Part {
+        std::optional<std::size_t> layer;
+        std::int64_t up_to = 0;
+    };
+    std::vector<Part> parts{};
+    std::size_t input = 0;
 };
 
 // On an error the class is as it was.
 tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
-                                               Compilation& compilation,
                                                const ReplacementRequest& request);
 
 }  // namespace twinkle::runtime

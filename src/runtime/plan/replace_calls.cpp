@@ -148,14 +148,13 @@ private:
         // Instances of a class share the call.
         auto result = done_.find(call->second.node);
         if (result == done_.end()) {
-            result =
-                done_.emplace(call->second.node, replace_call(*site.choice, call->second)).first;
+            result = done_.emplace(call->second.node, replace_call(site, call->second)).first;
         }
         enter(job_, site, result->second);
     }
 
-    tl::expected<void, KeepReason> replace_call(const Choice& choice, const FunctionCall& call) {
-        const auto function = stand_ins_.of_call(choice, call);
+    tl::expected<void, KeepReason> replace_call(const Site& site, const FunctionCall& call) {
+        const auto function = stand_ins_.of_call(site, call);
         if (!function) {
             return tl::make_unexpected(function.error());
         }

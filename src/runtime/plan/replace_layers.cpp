@@ -46,21 +46,34 @@ public:
 
 private:
     tl::expected<void, KeepReason> replace_class(const Site& site) {
-        const Choice& choice = *site.choice;
-        const auto compilation = code_.of(choice, site.instance.module);
-        if (!compilation) {
-            return tl::make_unexpected(compilation.error());
-        }
-        job_.observe("compile", site.report.of);
-        const auto& layer = *choice.as<LayerChoice>();
         const auto& found = *site.as<LayerSite>();
-        auto host = supplied_attributes(found.lost, layer.binding->attributes);
-        if (!host) {
-            return tl::make_unexpected(KeepReason{Fallback::cannot_compile, host.error()});
+        ReplacementRequest request{{}, found.passed, operator_use(job_)};
+        const std::vector<Choice> choices = site.choices();
+        for (const Choice& choice : choices) {
+            const auto compilation = code_.of(choice, site.instance.module);
+            if (!compilation) {
+                return tl::make_unexpected(compilation.error());
+            }
+            job_.observe("compile", site.report.of);
+            const auto& layer = *choice.as<LayerChoice>();
+            auto host = supplied_attributes(found.lost, layer.binding->attributes);
+            if (!host) {
+                return tl::make_unexpected(KeepReason{Fallback::cannot_compile, host.error()});
+            }
+            request.layers.push_back({*compilation, layer.candidate->layer, std::move(*host)});
         }
-        const ReplacementRequest request{layer.candidate->layer, std::move(*host), found.passed,
-                                         operator_use(job_)};
-        return replace_forward(site.instance.module.type(), **compilation, request);
+        if (site.by_size) {
+            request.input = site.by_size->input;
+            for (const auto& [choice, up_to] : site.by_size->parts) {
+                const auto layer =
+                    choice ? std::find(choices.begin(), choices.end(), *choice) : choices.end();
+                request.parts.push_back({layer != choices.end()
+                                             ? std::optional<std::size_t>(layer - choices.begin())
+                                             : std::nullopt,
+                                         up_to});
+            }
+        }
+        return replace_forward(site.instance.module.type(), request);
     }
 
     const Job& job_;

@@ -56,7 +56,7 @@ void PlaceReplacer::put_stand_ins(const Found& found) {
     for (const auto& [site, place] : found) {
         const auto [result, first] = done_.try_emplace(place->key);
         if (first) {
-            const auto function = stand_ins_.of_place(*site->choice, plan_.places->graph, *place);
+            const auto function = stand_ins_.of_place(*site, plan_.places->graph, *place);
             if (function) {
                 calls.push_back({place, *function});
             } else {

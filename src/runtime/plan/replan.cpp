@@ -16,12 +16,9 @@ Site* reported_site(Plan& plan, const std::string& name) {
 }
 
 bool refuse_chosen(Plan& plan, Site& site, const std::string& because) {
-    for (Candidate& one : site.candidates) {
-        one.refused = site.choice && one.choice == *site.choice ? because : one.refused;
-    }
+    refuse(site, because);
     std::stable_partition(site.candidates.begin(), site.candidates.end(),
                           [](const Candidate& one) { return one.serves(); });
-    site.choice.reset();
     if (site.may_be_replaced()) {
         site.choice = site.candidates.front().choice;
     }
@@ -33,7 +30,15 @@ void choose_candidate(Plan& plan, Site& site, const Choice& choice) {
     std::stable_partition(site.candidates.begin(), site.candidates.end(),
                           [&](const Candidate& one) { return one.choice == choice; });
     site.choice = choice;
+    site.by_size.reset();
     settle_overlaps(plan);
+}
+
+void choose_by_size(Plan& plan, Site& site, const ChoiceBySize& choices) {
+    const auto first = std::find_if(choices.parts.begin(), choices.parts.end(),
+                                    [](const auto& part) { return part.choice.has_value(); });
+    choose_candidate(plan, site, *first->choice);
+    site.by_size = choices;
 }
 
 void keep_original(Plan& plan, Site& site, const std::string& because) {
@@ -41,6 +46,7 @@ void keep_original(Plan& plan, Site& site, const std::string& because) {
         one.refused = one.serves() ? because : one.refused;
     }
     site.choice.reset();
+    site.by_size.reset();
     site.report.because = because;
     settle_overlaps(plan);
 }
@@ -48,6 +54,7 @@ void keep_original(Plan& plan, Site& site, const std::string& because) {
 void put_back(Plan& plan, Site& site, const SiteReport& entry) {
     site.put_back = entry;
     site.choice.reset();
+    site.by_size.reset();
     settle_overlaps(plan);
 }
 

@@ -17,6 +17,8 @@ bool refuse_chosen(Plan& plan, Site& site, const std::string& because);
 
 // This one of the site's candidates serves it.
 void choose_candidate(Plan& plan, Site& site, const Choice& choice);
+// Calls choose by the size of an input; one of the choices at least is no original.
+void choose_by_size(Plan& plan, Site& site, const ChoiceBySize& choices);
 
 // No candidate serves the site: the original is kept for this reason.
 void keep_original(Plan& plan, Site& site, const std::string& because);

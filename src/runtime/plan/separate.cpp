@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace twinkle::runtime {
@@ -13,7 +14,7 @@ namespace twinkle::runtime {
 namespace {
 
 // The choices for an instance itself, and for the calls in its methods.
-using Treatment = std::vector<std::pair<std::string, Choice>>;
+using Treatment = std::vector<std::tuple<std::string, Choice, std::optional<ChoiceBySize>>>;
 
 // The site's place in the instance: empty for the instance itself.
 std::string place_of(const Site& site) {
@@ -29,8 +30,8 @@ Treatments treatments_of(const Plan& plan) {
     std::map<const void*, Treatment> of_instances;
     for (const Site& site : plan.sites) {
         if (site.choice && site.function() == nullptr) {
-            of_instances[site.instance.module._ivalue().get()].emplace_back(place_of(site),
-                                                                            *site.choice);
+            of_instances[site.instance.module._ivalue().get()].emplace_back(
+                place_of(site), *site.choice, site.by_size);
         }
     }
     Treatments treatments;

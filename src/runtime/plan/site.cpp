@@ -3,6 +3,7 @@
 #include "runtime/graph/format.h"
 #include "twinkle/error.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace twinkle::runtime {
@@ -23,6 +24,19 @@ const torch::jit::Function* Site::function() const {
     return call != nullptr ? call->in_function : nullptr;
 }
 
+std::vector<Choice> Site::choices() const {
+    std::vector<Choice> all;
+    if (!by_size && choice) {
+        all.push_back(*choice);
+    }
+    for (const ChoiceBySize::Part& part : by_size ? by_size->parts : decltype(by_size->parts)()) {
+        if (part.choice && std::find(all.begin(), all.end(), *part.choice) == all.end()) {
+            all.push_back(*part.choice);
+        }
+    }
+    return all;
+}
+
 void Site::add_part(const std::string& name) {
     constexpr std::size_t most_named = 32;
     if (parts < most_named) {
@@ -41,16 +55,21 @@ SiteReport reported(std::string site, std::string kind, std::string of) {
     return report;
 }
 
+void refuse(Site& site, const std::string& because) {
+    for (const Choice& choice : site.choices()) {
+        for (Candidate& one : site.candidates) {
+            one.refused = one.choice == choice ? because : one.refused;
+        }
+    }
+    site.choice.reset();
+    site.by_size.reset();
+}
+
 void keep(const Job& job, Site& site, const KeepReason& reason) {
     if (reason.fallback && !job.options.fallback.contains(*reason.fallback)) {
         site.forbidden = reason.fallback;
     }
-    if (site.choice) {
-        for (Candidate& one : site.candidates) {
-            one.refused = one.choice == *site.choice ? reason.because : one.refused;
-        }
-    }
-    site.choice.reset();
+    refuse(site, reason.because);
     site.report.status = SiteStatus::kept;
     site.report.because = reason.because;
 }
@@ -94,10 +113,13 @@ SiteReport report_of(const Site& site) {
     SiteReport report = site.put_back ? *site.put_back : site.report;
     report.candidates.clear();
     bool first = true;
+    const std::vector<Choice> taken = site.choices();
     for (const Candidate& one : site.candidates) {
+        const bool waiting = std::find(taken.begin(), taken.end(), one.choice) == taken.end();
         const std::string waits =
-            first ? (report.status == SiteStatus::reverted ? report.because : "")
-                  : "it comes after " + site.candidates.front().choice.describe();
+            first     ? (report.status == SiteStatus::reverted ? report.because : "")
+            : waiting ? "it comes after " + site.candidates.front().choice.describe()
+                      : "";
         report.candidates.push_back({one.choice.describe(),
                                      one.choice.kernel != nullptr ? one.choice.kernel->variant : "",
                                      one.serves() ? waits : one.refused});

@@ -54,12 +54,29 @@ struct PlaceSite {
     std::vector<std::int32_t> claimed;  // nodes it would take, in numbers that all places share
 };
 
+// The choices for calls of different sizes, where no candidate is the best of all: by the elements
+// of one tensor among the inputs.
+struct ChoiceBySize {
+    struct Part {
+        std::optional<Choice> choice;  // none: the original
+        std::int64_t up_to = 0;        // elements; the last part serves all others
+
+        bool operator==(const Part&) const = default;
+    };
+    std::size_t input = 0;    // of the forward without self, or of the function
+    std::vector<Part> parts;  // neighbours differ
+
+    bool operator==(const ChoiceBySize&) const = default;
+};
+
 struct Site {
     Instance instance;
     SiteReport report;
     std::variant<LayerSite, CallSite, InlinedCallSite, PlaceSite> what;
-    std::vector<Candidate> candidates{};   // in the order of preference
-    std::optional<Choice> choice{};        // one of them; none: the original is kept
+    std::vector<Candidate> candidates{};  // in the order of preference
+    std::optional<Choice> choice{};       // one of them; none: the original is kept
+    // With a choice, which is one of it: calls choose for themselves.
+    std::optional<ChoiceBySize> by_size{};
     bool left_out = false;                 // by the options
     bool failed = false;                   // what was chosen could not take its place
     bool outdone = false;                  // a place that overlaps it is to be replaced
@@ -84,6 +101,8 @@ struct Site {
     bool is_in_forward() const;
     // A call in a function, not in a method of an instance.
     const torch::jit::Function* function() const;
+    // Everything that a call may get but the original, each once.
+    std::vector<Choice> choices() const;
     bool is_replaced() const { return report.status == SiteStatus::replaced; }
     // Whether a candidate can serve it, and the user does not want the original.
     bool may_be_replaced() const {
@@ -98,6 +117,9 @@ struct Site {
 
 // `kind`: "layer", "function" or "pattern"; `of`: its name in the report.
 SiteReport reported(std::string site, std::string kind, std::string of);
+
+// Records why what was chosen cannot serve the site, which has no choice then.
+void refuse(Site& site, const std::string& because);
 
 void keep(const Job& job, Site& site, const KeepReason& reason);
 

@@ -3,6 +3,7 @@
 #include "runtime/graph/format.h"
 #include "runtime/patterns/original_function.h"
 #include "runtime/patterns/pattern_calls.h"
+#include "runtime/plan/sized_functions.h"
 #include "runtime/proof/bound_call.h"
 #include "runtime/proof/call_schema.h"
 
@@ -12,11 +13,70 @@ namespace jit = torch::jit;
 
 namespace {
 
+constexpr std::string_view originals_prefix = "__torch__.twinkle_originals.";
+
 tl::unexpected<KeepReason> cannot_compile(std::string because) {
     return tl::make_unexpected(KeepReason{Fallback::cannot_compile, std::move(because)});
 }
 
 }  // namespace
+
+StandIns::Made StandIns::of_call(const Site& site, const FunctionCall& call) {
+    return choosing(
+        site, *call.instance.type()->compilation_unit(), name_in_place_of(call.callee()),
+        [&](const Choice& choice) { return of_call(choice, call); },
+        [&] { return Made(&call.callee()); });
+}
+
+StandIns::Made StandIns::of_region(const Site& site, const Region& region) {
+    const auto unit = site.instance.module.type()->compilation_unit();
+    const auto& inlined = *site.as<InlinedCallSite>();
+    return choosing(
+        site, *unit, name_in_place_of(site.report.of, inlined.place),
+        [&](const Choice& choice) { return of_region(site, choice, region); },
+        [&]() -> Made {
+            const c10::QualifiedName name(std::string(originals_prefix) + site.report.of);
+            return unit->create_function(unit->mangle(name),
+                                         graph_of(bound_part(region, inlined.binding)));
+        });
+}
+
+StandIns::Made StandIns::of_place(const Site& site, const FlatGraph& graph,
+                                  const PatternSite& place) {
+    const auto unit = place.instance.module.type()->compilation_unit();
+    return choosing(
+        site, *unit, numbered("twinkle_functions.", place),
+        [&](const Choice& choice) { return of_place(choice, graph, place); },
+        [&]() -> Made {
+            const auto made = original_of(graph, place, *unit,
+                                          unit->mangle(numbered("twinkle_originals.", place)));
+            return made ? Made(*made) : cannot_compile(made.error());
+        });
+}
+
+StandIns::Made StandIns::choosing(const Site& site, jit::CompilationUnit& unit,
+                                  const c10::QualifiedName& name,
+                                  const std::function<Made(const Choice&)>& make,
+                                  const std::function<Made()>& original) {
+    if (!site.by_size) {
+        return make(*site.choice);
+    }
+    SizedFunctions functions{site.by_size->input, {}};
+    std::optional<Made> kept;
+    for (const auto& [choice, up_to] : site.by_size->parts) {
+        if (!choice && !kept) {
+            kept = original();
+        }
+        const Made one = choice ? make(*choice) : *kept;
+        if (!one) {
+            return one;
+        }
+        functions.parts.emplace_back(*one, up_to);
+    }
+    const auto graph = graph_of(functions);
+    return graph ? Made(unit.create_function(unit.mangle(name), *graph))
+                 : cannot_compile(graph.error());
+}
 
 StandIns::Made StandIns::of_call(const Choice& choice, const FunctionCall& call) {
     const auto unit = call.instance.type()->compilation_unit();
@@ -31,10 +91,10 @@ StandIns::Made StandIns::of_call(const Choice& choice, const FunctionCall& call)
     return known_.emplace(key, std::move(made)).first->second;
 }
 
-StandIns::Made StandIns::of_region(const Site& site, const Region& region) {
+StandIns::Made StandIns::of_region(const Site& site, const Choice& choice, const Region& region) {
     const auto& call = *site.as<InlinedCallSite>();
     const auto& substitutes =
-        substitution_.of(*site.choice, site.instance.module, call_schema(region), site.report.of);
+        substitution_.of(choice, site.instance.module, call_schema(region), site.report.of);
     if (!substitutes) {
         return tl::make_unexpected(substitutes.error());
     }
@@ -50,7 +110,7 @@ StandIns::Made StandIns::of_region(const Site& site, const Region& region) {
     if (function == nullptr) {
         function = unit->create_function(unit->mangle(name), *graph);
     }
-    if (auto reason = substitution_.unfit(*site.choice, *function)) {
+    if (auto reason = substitution_.unfit(choice, *function)) {
         return tl::make_unexpected(*std::move(reason));
     }
     return function;

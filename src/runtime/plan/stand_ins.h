@@ -7,6 +7,7 @@
 #include "runtime/plan/substitution.h"
 #include "runtime/trace/region.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,13 +23,21 @@ public:
 
     Substitution& substitutes() { return substitution_; }
 
-    Made of_call(const Choice& choice, const FunctionCall& call);
+    Made of_call(const Site& site, const FunctionCall& call);
     // For an InlinedCallSite, whose call is this region now.
     Made of_region(const Site& site, const Region& region);
     // For a place in this graph.
-    Made of_place(const Choice& choice, const FlatGraph& graph, const PatternSite& place);
+    Made of_place(const Site& site, const FlatGraph& graph, const PatternSite& place);
 
 private:
+    Made of_call(const Choice& choice, const FunctionCall& call);
+    Made of_region(const Site& site, const Choice& choice, const Region& region);
+    Made of_place(const Choice& choice, const FlatGraph& graph, const PatternSite& place);
+    // What the site's calls go to: what is made of its choice, or a function that chooses between
+    // what is made of several and the original, by the size of an argument.
+    Made choosing(const Site& site, torch::jit::CompilationUnit& unit,
+                  const c10::QualifiedName& name, const std::function<Made(const Choice&)>& make,
+                  const std::function<Made()>& original);
     Made make(const Choice& choice, const torch::jit::Module& instance, const CallShape& shape,
               const c10::QualifiedName& name, const std::string& what);
 

@@ -34,14 +34,15 @@ void mark_used_kernels(const Job& job, const Plan& plan, const KernelCode& code,
         if (!site.is_replaced()) {
             continue;
         }
-        const Choice& choice = *site.choice;
-        const FunctionCandidate* implementation = choice.implementation();
-        if (choice.kernel != nullptr) {
-            mark_used_kernel(job, code, *choice.kernel, used);
-        } else if (implementation != nullptr && job.natives.contains(implementation->op)) {
-            const auto* function = choice.as<FunctionChoice>();
-            functions.insert(function != nullptr ? function->binding->full_name()
-                                                 : choice.bound_name());
+        for (const Choice& choice : site.choices()) {
+            const FunctionCandidate* implementation = choice.implementation();
+            if (choice.kernel != nullptr) {
+                mark_used_kernel(job, code, *choice.kernel, used);
+            } else if (implementation != nullptr && job.natives.contains(implementation->op)) {
+                const auto* function = choice.as<FunctionChoice>();
+                functions.insert(function != nullptr ? function->binding->full_name()
+                                                     : choice.bound_name());
+            }
         }
     }
     for (const std::string& function : functions) {

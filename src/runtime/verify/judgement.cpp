@@ -9,6 +9,7 @@
 #include <exception>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace twinkle::runtime {
 
@@ -106,11 +107,41 @@ public:
 
     void measure(const Calls& calls) {
         contest_.size("");
+        verdict.times = times_of(calls);
+    }
+
+    // Empty, or why one call is not right; then nothing else of the verdict changes.
+    std::string problem_of(const SizedCalls& one) {
+        const Comparison before = verdict.comparison;
+        verdict.right = true;
+        try {
+            sized(one);
+        } catch (const std::exception& error) {
+            verdict.right = false;
+            verdict.because = "it cannot be run: " + run_error(error.what());
+        }
+        if (verdict.right) {
+            return "";
+        }
+        verdict.comparison = before;
+        return at_size(one.size) + std::exchange(verdict.because, "");
+    }
+
+    void measure_group(const Calls& calls, SizeVerdict& group) const {
+        contest_.size("");
+        try {
+            group.times = times_of(calls);
+        } catch (const std::exception& error) {
+            group.problem = "it cannot be run: " + run_error(error.what());
+        }
+    }
+
+    Samples times_of(const Calls& calls) const {
         share_parameters(contest_.original, contest_.kernelized);
         const bool steps = contest_.context.steps;
-        verdict.times = time_in_turns({contestant(contest_.original, calls, steps),
-                                       contestant(contest_.kernelized, calls, steps)},
-                                      *contest_.context.sampling, contest_.alive);
+        return time_in_turns({contestant(contest_.original, calls, steps),
+                              contestant(contest_.kernelized, calls, steps)},
+                             *contest_.context.sampling, contest_.alive);
     }
 
     Verdict verdict;
@@ -225,6 +256,67 @@ Verdict judge(const Contest& contest, const std::vector<SizedCalls>& sized) {
     }
     if (contest.context.sampling && !sized.front().calls.empty()) {
         step("", [&] { judge.measure(sized.front().calls); });
+    }
+    return verdict;
+}
+
+std::optional<std::size_t> group_of(const SizeGroups& groups, const Inputs& inputs) {
+    if (groups.bounds.size() == 1) {
+        return 0;
+    }
+    const auto* value =
+        groups.input < inputs.positional.size() ? &inputs.positional[groups.input] : nullptr;
+    if (value == nullptr || !value->isTensor() || !value->toTensor().defined()) {
+        return std::nullopt;
+    }
+    const auto bound =
+        std::lower_bound(groups.bounds.begin(), groups.bounds.end(), value->toTensor().numel());
+    return bound != groups.bounds.end() ? std::optional<std::size_t>(bound - groups.bounds.begin())
+                                        : std::nullopt;
+}
+
+Verdict judge_by_size(const Contest& contest, const std::vector<SizedCalls>& sized,
+                      const SizeGroups& groups) {
+    Judge judge(contest);
+    Verdict& verdict = judge.verdict;
+    verdict.calls = sized.front().calls.size();
+    verdict.reached = std::any_of(sized.begin(), sized.end(),
+                                  [](const SizedCalls& one) { return !one.calls.empty(); });
+    verdict.by_size.resize(groups.bounds.size());
+    std::vector<Calls> first(groups.bounds.size());
+    std::vector<std::size_t> order;  // of first calls: the given inputs come before other sizes
+    for (const SizedCalls& one : sized) {
+        for (const auto& call : one.calls) {
+            const auto group = group_of(groups, call.second);
+            if (!group || !verdict.by_size[*group].problem.empty()) {
+                continue;  // what is wrong once is compared no more
+            }
+            SizeVerdict& here = verdict.by_size[*group];
+            here.problem = judge.problem_of({one.size, one.tuned, {call}});
+            here.compared = true;
+            if (one.tuned && first[*group].empty()) {
+                first[*group] = {call};
+                order.push_back(*group);
+            }
+        }
+    }
+    const auto wrong = std::find_if(verdict.by_size.begin(), verdict.by_size.end(),
+                                    [](const SizeVerdict& one) { return !one.problem.empty(); });
+    verdict.right =
+        std::any_of(verdict.by_size.begin(), verdict.by_size.end(),
+                    [](const SizeVerdict& one) { return one.compared && one.problem.empty(); });
+    if (!verdict.right && wrong != verdict.by_size.end()) {
+        verdict.because = wrong->problem;
+    }
+    if (verdict.right && contest.context.gradients) {
+        // A backward pass is right for every size, or the candidate is not.
+        judge.gradients(sized.front());
+    }
+    for (const std::size_t group : order) {
+        if (verdict.right && contest.context.sampling && groups.timed.contains(group) &&
+            verdict.by_size[group].problem.empty() && contest.may_time()) {
+            judge.measure_group(first[group], verdict.by_size[group]);
+        }
     }
     return verdict;
 }

@@ -110,6 +110,13 @@ VerificationContext in_place(const VerificationContext& context) {
     VerificationContext here = context;
     if (context.device) {
         move_to(here.inputs, *context.device);
+        for (SizeVariant& size : here.sizes) {
+            if (size.own != nullptr) {
+                Inputs own = deep_copy(*size.own);
+                move_to(own, *context.device);
+                size.own = std::make_shared<const Inputs>(std::move(own));
+            }
+        }
         if (here.sampling) {
             here.sampling->wait = [device = *context.device] { wait_for(device); };
         }

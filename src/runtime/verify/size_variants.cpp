@@ -3,6 +3,7 @@
 #include "runtime/verify/packed_sequences.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -126,8 +127,10 @@ std::int64_t odd_length(std::int64_t length) {
                       : (length == 5 ? 7 : 5);
 }
 
-std::vector<std::pair<std::int64_t, std::int64_t>> sizes_beside(const Sizes& given) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> wanted;
+using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+Pairs sizes_beside(const Sizes& given) {
+    Pairs wanted;
     const bool lengths = given.length > 0;
     for (const std::int64_t length :
          {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, odd_length(given.length)}) {
@@ -146,9 +149,68 @@ std::vector<std::pair<std::int64_t, std::int64_t>> sizes_beside(const Sizes& giv
     return wanted;
 }
 
+// Sizes, and whether candidates are measured in them.
+using Tuned = std::map<std::int64_t, bool>;
+
+// In one dimension, which has `own` in the given inputs.
+Tuned sizes_to_tune(std::int64_t own, const std::vector<std::int64_t>& wanted) {
+    constexpr std::int64_t least_with_neighbour = 4;
+    std::set<std::int64_t> measured(wanted.begin(), wanted.end());
+    for (std::int64_t size = 1; wanted.empty() && size < own; size *= 4) {
+        measured.insert(size);
+    }
+    Tuned sizes;
+    for (const std::int64_t size : measured) {
+        sizes[size] = true;
+    }
+    measured.insert(own);
+    for (const std::int64_t size : measured) {
+        if (size >= least_with_neighbour) {
+            sizes.try_emplace(size - 1, false);
+        }
+    }
+    sizes.erase(own);
+    return sizes;
+}
+
+Sizes recognized_sizes(const Inputs& given) {
+    const auto packed = PackedSequences::find(given);
+    return packed ? Sizes{packed->count(), packed->longest()} : sizes_of(given);
+}
+
+// Those that make sense, each once; the variants of one size have one number.
+class VariantList {
+public:
+    explicit VariantList(const Inputs& given, std::size_t first_number = 0)
+        : given_(given), number_(first_number) {}
+
+    void add(SizeVariant variant) {
+        variant.number = number_;
+        variant.from_end = hides_more(variant.of(given_), given_);
+        const Inputs inputs = variant.of(given_);
+        if (!hides_more(inputs, given_) && made_.insert(shapes_text(inputs)).second) {
+            variants.push_back(variant);
+        }
+    }
+    void next() {
+        made_.clear();
+        ++number_;
+    }
+
+    std::vector<SizeVariant> variants;
+
+private:
+    const Inputs& given_;
+    std::size_t number_;
+    std::set<std::string> made_;  // strict variants often equal the others
+};
+
 }  // namespace
 
 std::string SizeVariant::name() const {
+    if (own != nullptr) {
+        return "other inputs";
+    }
     std::string text = batch > 0 ? fmt::format("batch {}", batch) : "";
     if (length > 0) {
         text += fmt::format("{}length {}", text.empty() ? "" : ", ", length);
@@ -157,6 +219,9 @@ std::string SizeVariant::name() const {
 }
 
 Inputs SizeVariant::of(const Inputs& given) const {
+    if (own != nullptr) {
+        return deep_copy(*own);
+    }
     if (const auto packed = PackedSequences::find(given)) {
         return packed->resized(given, batch, length, strict_batch);
     }
@@ -182,33 +247,44 @@ Inputs SizeVariant::of(const Inputs& given) const {
 }
 
 std::vector<SizeVariant> size_variants(const Inputs& given) {
-    const auto packed = PackedSequences::find(given);
-    const Sizes sizes = packed ? Sizes{packed->count(), packed->longest()} : sizes_of(given);
-    std::vector<SizeVariant> variants;
-    if (sizes.batch == 0) {
-        return variants;
-    }
-    std::size_t number = 0;
-    for (const auto& [batch, length] : sizes_beside(sizes)) {
-        std::set<std::string> made;  // strict variants often equal the others
-        const auto add = [&](SizeVariant variant) {
-            variant.from_end = hides_more(variant.of(given), given);
-            const Inputs inputs = variant.of(given);
-            if (!hides_more(inputs, given) && made.insert(shapes_text(inputs)).second) {
-                variants.push_back(variant);
-            }
-        };
+    const Sizes sizes = recognized_sizes(given);
+    VariantList list(given);
+    for (const auto& [batch, length] : sizes.batch > 0 ? sizes_beside(sizes) : Pairs()) {
         for (const bool strict_length : {false, true}) {
             for (const bool strict_batch : {false, true}) {
                 if (batch > 0 && length == 0 && sizes.length > short_length) {
-                    add({batch, 3, number, strict_batch, strict_length, false});
+                    list.add({batch, 3, 0, strict_batch, strict_length, false});
                 }
-                add({batch, length, number, strict_batch, strict_length, false});
+                list.add({batch, length, 0, strict_batch, strict_length, false});
             }
         }
-        ++number;
+        list.next();
     }
-    return variants;
+    return list.variants;
+}
+
+std::vector<SizeVariant> tuned_sizes(const Inputs& given, const std::vector<std::int64_t>& wanted,
+                                     std::size_t first_number) {
+    const Sizes sizes = recognized_sizes(given);
+    VariantList list(given, first_number);
+    const Tuned lengths = sizes.length > 0 ? sizes_to_tune(sizes.length, wanted) : Tuned();
+    const Tuned batches = sizes.batch > 0 ? sizes_to_tune(sizes.batch, wanted) : Tuned();
+    Tuned all = lengths;
+    all.insert(batches.begin(), batches.end());
+    for (const auto& [size, any] : all) {
+        for (const bool strict : {false, true}) {
+            if (const auto one = lengths.find(size); one != lengths.end()) {
+                list.add({0, size, 0, strict, strict, false, one->second});
+            }
+        }
+        for (const bool strict : {false, true}) {
+            if (const auto one = batches.find(size); one != batches.end()) {
+                list.add({size, 0, 0, strict, strict, false, one->second, sizes.length > 0});
+            }
+        }
+        list.next();
+    }
+    return list.variants;
 }
 
 std::string shapes_text(const Inputs& inputs) {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,14 +27,26 @@ struct SizeVariant {
     bool strict_batch = false;
     bool strict_length = false;
     bool from_end = false;  // shorter tensors take the last values, not the first
+    bool tuned = false;     // candidates are measured in it, too
+    bool instead = false;   // only where the original accepts no other length
 
-    std::string name() const;  // "batch 2, length 3"
+    // Inputs that the user has given for another size, instead of any made of the first.
+    std::shared_ptr<const Inputs> own{};
+
+    std::string name() const;  // "batch 2, length 3"; "other inputs"
     Inputs of(const Inputs& given) const;
 };
 
 // Batches and lengths of 1, 2, 3 and an odd length that differ from the given ones. Few and small,
 // whatever the size of the given inputs.
 std::vector<SizeVariant> size_variants(const Inputs& given);
+
+// Sizes to measure in: the length of the inputs or, where the original accepts no other length,
+// the batch. None wanted: powers of four below the given one. Beside each comes one that is one
+// less and serves to compare values: a kernel may be right for even sizes alone. The numbers of
+// these variants go on from `first_number`.
+std::vector<SizeVariant> tuned_sizes(const Inputs& given, const std::vector<std::int64_t>& wanted,
+                                     std::size_t first_number);
 
 // "int64[2,8];float32[2,8,64]": the format of --inputs.
 std::string shapes_text(const Inputs& inputs);

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "runtime/trial/gpu_state.h"
 
+#include <algorithm>
 #include <exception>
 #include <set>
 
@@ -35,15 +36,18 @@ bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
     const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
     std::vector<std::size_t> accepted;
     std::set<std::size_t> numbers;
+    bool lengths = false;
     for (std::size_t i = 0; i < context.sizes.size(); ++i) {
         const SizeVariant& variant = context.sizes[i];
-        if (numbers.contains(variant.number)) {
+        if (numbers.contains(variant.number) || (variant.instead && lengths)) {
             continue;
         }
         send(base::json_line({{"trying", i}}));
         try {
             const Inputs inputs = variant.of(context.inputs);
-            recordings.push_back({size_text(variant, inputs), record_size(recorder, inputs)});
+            recordings.push_back(
+                {size_text(variant, inputs), variant.tuned, record_size(recorder, inputs)});
+            lengths = lengths || (variant.length > 0 && variant.batch == 0);
             numbers.insert(variant.number);
             accepted.push_back(i);
         } catch (const std::exception&) {
@@ -57,11 +61,22 @@ bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
     return true;
 }
 
+std::vector<SizeVariant> sizes_chosen(const std::vector<SizeVariant>& from,
+                                      const std::vector<std::size_t>& which) {
+    std::vector<SizeVariant> sizes;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        if (std::find(which.begin(), which.end(), i) != which.end()) {
+            sizes.push_back(from[i]);
+        }
+    }
+    return sizes;
+}
+
 std::vector<SizedCalls> calls_of(const std::string& site,
                                  const std::vector<SizedRecording>& recordings) {
     std::vector<SizedCalls> sized;
     for (const SizedRecording& recording : recordings) {
-        sized.push_back({recording.size, {}});
+        sized.push_back({recording.size, recording.tuned, {}});
         if (const auto found = recording.calls.find(site); found != recording.calls.end()) {
             for (const RecordedCall& call : found->second) {
                 sized.back().calls.push_back({call.method, Inputs{call.inputs, {}}});

@@ -18,12 +18,14 @@ using SiteCalls = std::map<std::string, std::vector<RecordedCall>>;
 
 struct SizedRecording {
     std::string size;  // "batch 2 (int64[2,8])"; empty: as given
+    bool tuned = false;
     SiteCalls calls;
 };
 
 // The calls of one site in one size.
 struct SizedCalls {
     std::string size;
+    bool tuned = false;
     Calls calls;
 };
 
@@ -40,6 +42,10 @@ SiteCalls record_size(CallRecorder& recorder, const Inputs& inputs);
 bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
                   const std::function<void(std::string_view)>& send,
                   std::vector<SizedRecording>& recordings);
+
+// The numbers come from a child that runs foreign code: each variant can be taken only once.
+std::vector<SizeVariant> sizes_chosen(const std::vector<SizeVariant>& from,
+                                      const std::vector<std::size_t>& which);
 
 std::vector<SizedCalls> calls_of(const std::string& site,
                                  const std::vector<SizedRecording>& recordings);

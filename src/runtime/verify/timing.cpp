@@ -41,6 +41,15 @@ std::size_t repeats_for(const std::vector<std::function<void()>>& contestants,
         std::clamp(std::ceil(shortest / std::max(fastest, 1e-3)), 1.0, max_repeats));
 }
 
+// Every sample of another one is slower by far than each of the first.
+bool has_lost(const Samples& samples) {
+    constexpr double by_far = 1.5;
+    const double slowest = *std::max_element(samples[0].begin(), samples[0].end());
+    return std::any_of(samples.begin() + 1, samples.end(), [&](const std::vector<double>& one) {
+        return *std::min_element(one.begin(), one.end()) > by_far * slowest;
+    });
+}
+
 // Interpolates if the quantile falls between two values.
 double quantile(const std::vector<double>& sorted, double share) {
     const double place = share * static_cast<double>(sorted.size() - 1);
@@ -74,7 +83,10 @@ Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
     const std::size_t count = contestants.size();
     Samples samples(count);
     double spent_us = 0;
-    for (std::size_t turn = 0; !enough(turn, spent_us); ++turn) {
+    const auto lost = [&](std::size_t turns) {
+        return sampling.runs_if_lost > 0 && turns >= sampling.runs_if_lost && has_lost(samples);
+    };
+    for (std::size_t turn = 0; !enough(turn, spent_us) && !lost(turn); ++turn) {
         for (std::size_t i = 0; i < count; ++i) {
             // Alternates direction, so that no contestant always runs after the same one.
             const std::size_t next = (turn + (turn / count % 2 == 0 ? i : count - i)) % count;

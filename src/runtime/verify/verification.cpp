@@ -29,6 +29,11 @@ using base::Json;
 using Send = std::function<void(std::string_view)>;
 
 Json to_json(const Verdict& verdict) {
+    Json by_size = Json::array();
+    for (const SizeVerdict& one : verdict.by_size) {
+        by_size.push_back(
+            {{"compared", one.compared}, {"problem", one.problem}, {"times", one.times}});
+    }
     return {{"right", verdict.right},
             {"because", verdict.because},
             {"reached", verdict.reached},
@@ -38,7 +43,8 @@ Json to_json(const Verdict& verdict) {
             {"original", std::min(verdict.comparison.original_error, 1e300)},
             {"allowed", std::min(verdict.comparison.allowed, 1e300)},
             {"calls", verdict.calls},
-            {"times", verdict.times}};
+            {"times", verdict.times},
+            {"by_size", by_size}};
 }
 
 Verdict from_json(const Json& json) {
@@ -52,6 +58,11 @@ Verdict from_json(const Json& json) {
     verdict.comparison.allowed = json.at("allowed").get<double>();
     verdict.calls = json.at("calls").get<std::size_t>();
     verdict.times = json.at("times").get<Samples>();
+    for (const Json& one : json.at("by_size")) {
+        verdict.by_size.push_back({one.at("compared").get<bool>(),
+                                   base::printable(one.at("problem").get<std::string>()),
+                                   one.at("times").get<Samples>()});
+    }
     return verdict;
 }
 
@@ -59,6 +70,17 @@ void limit_threads(const VerificationContext& context) {
     if (context.threads) {
         at::set_num_threads(*context.threads);
     }
+}
+
+// Whether there is time left, counted from the first time that it is asked.
+std::function<bool()> stopwatch(std::optional<std::chrono::duration<double>> limit) {
+    using Clock = std::chrono::steady_clock;
+    const auto begun = std::make_shared<std::optional<Clock::time_point>>();
+    return [limit, begun] {
+        const bool first = !*begun;
+        *begun = begun->value_or(Clock::now());
+        return first || !limit || Clock::now() - **begun < *limit;
+    };
 }
 
 std::function<void(const std::string&)> sender_of_sizes(const Send& send) {
@@ -77,7 +99,7 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
     CallRecorder recorder(recorded_model, sites, inlined_sites(kernelized, recorded_model, sites));
     std::vector<SizedRecording> recordings;
     try {
-        recordings.push_back({"", record_size(recorder, context.inputs)});
+        recordings.push_back({"", true, record_size(recorder, context.inputs)});
     } catch (const std::exception& error) {
         send(base::json_line({{"fatal", run_error(error.what())}}));
         return;
@@ -90,6 +112,7 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
     const InlinedSites inlined = inlined_sites(kernelized, original, sites);
     const InlinedSites inlined_reference = inlined_sites(kernelized, reference, sites);
     compute_in_double(reference);
+    const auto may_time = stopwatch(context.measuring);
     for (const std::string& site : sites) {
         send(base::json_line({{"begin", site}}));
         const auto replaced = module_at(kernelized, site);
@@ -101,8 +124,13 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
                               Norm::largest,
                               sign_of_life(send),
                               sender_of_sizes(send),
-                              context};
-        const Verdict verdict = judge(contest, calls);
+                              context,
+                              std::nullopt,
+                              may_time};
+        const auto sizes = context.by_size.find(site);
+        const Verdict verdict = sizes != context.by_size.end()
+                                    ? judge_by_size(contest, calls, sizes->second)
+                                    : judge(contest, calls);
         send(base::json_line({{"verdict", to_json(verdict)}}));
         if (!verdict.right && !still_works(context.device)) {
             return;  // the other sites are for another child
@@ -119,10 +147,10 @@ void judge_whole(const VerificationContext& given, const torch::jit::Module& mad
     const torch::jit::Module original = open_original(context);
     const torch::jit::Module reference = open_exact(context);
     const auto measure = context.dtype ? std::optional(open_rounded(context)) : std::nullopt;
-    std::vector<SizedCalls> calls = {{"", {{"forward", context.inputs}}}};
+    std::vector<SizedCalls> calls = {{"", true, {{"forward", context.inputs}}}};
     for (const SizeVariant& variant : context.sizes) {
         const Inputs inputs = variant.of(context.inputs);
-        calls.push_back({size_text(variant, inputs), {{"forward", inputs}}});
+        calls.push_back({size_text(variant, inputs), variant.tuned, {{"forward", inputs}}});
     }
     send(base::json_line({{"begin", ""}}));
     send(base::json_line(
@@ -190,18 +218,6 @@ Verdict without_verdict(const SandboxOutcome& outcome, const std::string& where)
     return verdict;
 }
 
-// The numbers come from a child that runs foreign code: each variant can be taken only once.
-std::vector<SizeVariant> chosen(const std::vector<SizeVariant>& from,
-                                const std::vector<std::size_t>& which) {
-    std::vector<SizeVariant> sizes;
-    for (std::size_t i = 0; i < from.size(); ++i) {
-        if (std::find(which.begin(), which.end(), i) != which.end()) {
-            sizes.push_back(from[i]);
-        }
-    }
-    return sizes;
-}
-
 }  // namespace
 
 std::function<void()> sign_of_life(const Send& send) {
@@ -252,7 +268,7 @@ SitesVerified verify_sites(const VerificationContext& given, const torch::jit::M
             Verdict& died = collector.verdicts[*collector.current];
             died.because = at_size(collector.size) + outcome.why;
         }
-        context.sizes = chosen(context.sizes, collector.accepted);
+        context.sizes = sizes_chosen(context.sizes, collector.accepted);
         std::erase_if(
             collector.verdicts, [&](const auto& one) {  // drops sites that were not pending
                 return std::find(pending.begin(), pending.end(), one.first) == pending.end();

@@ -16,6 +16,13 @@
 
 namespace twinkle::runtime {
 
+// A replaced site in calls of about one size.
+struct SizeVerdict {
+    bool compared = false;
+    std::string problem;  // why it is not right; empty: nothing is wrong
+    Samples times;        // of the original and of the kernelized; empty: not measured
+};
+
 struct Verdict {
     bool right = false;
     std::string because;  // why not, or what limits the verdict
@@ -24,6 +31,9 @@ struct Verdict {
     Comparison comparison;
     std::size_t calls = 0;  // that were compared, and make up one run of what was measured
     Samples times;          // of the original and of the kernelized; empty: not measured
+    // Where sizes are judged apart (VerificationContext::by_size), by bound; it is right if it is
+    // right in any of them.
+    std::vector<SizeVerdict> by_size{};
 };
 
 struct SitesVerified {

@@ -8,13 +8,25 @@
 
 #include <torch/script.h>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace twinkle::runtime {
+
+// The calls of a site in groups, by the elements of one of their inputs: each group is judged and
+// measured by itself.
+struct SizeGroups {
+    std::size_t input = 0;
+    std::vector<std::int64_t> bounds;  // ascending; a call belongs to the first that is not less
+    std::set<std::size_t> timed;       // groups to measure, by their first call
+};
 
 struct VerificationContext {
     std::filesystem::path original;
@@ -30,6 +42,10 @@ struct VerificationContext {
     SandboxLimits limits;
     bool gradients = false;  // compare them too: the model is to be trained
     std::optional<Sampling> sampling = std::nullopt;  // none: nothing is measured
+    // Sites whose sizes are judged apart. All of them together are measured for so long, about: the
+    // first of them always.
+    std::map<std::string, SizeGroups> by_size = {};
+    std::optional<std::chrono::duration<double>> measuring = std::nullopt;
     bool steps = false;  // measures training steps (forward and backward), not only forward
     std::optional<int> threads = std::nullopt;  // LibTorch's, in the child; none: its own choice
     // Turns what these sites compute into calls, in a copy of the original that has no calls there

@@ -1,0 +1,67 @@
+#include "cli/tune_model.h"
+
+#include "base/file.h"
+#include "cli/kernelize_options.h"
+#include "cli/kernelize_report.h"
+#include "cli/model_mapping.h"
+#include "cli/model_request.h"
+#include "cli/output_file.h"
+#include "cli/tuning_text.h"
+#include "cli/verification_options.h"
+#include "cli/written_file.h"
+
+namespace twinkle::cli {
+
+int run_tune_model(const Arguments& arguments, Console& console) {
+    protocol::Request request;
+    request.command = "kernelize";
+    request.model = existing_file(*arguments.text("ACTION"), "model");
+    std::vector<std::filesystem::path> sources = {request.model};
+    const auto& inputs = arguments.list("inputs");
+    if (inputs.empty()) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "tuning a model needs inputs",
+                     .where = base::display_path(request.model),
+                     .why = "",
+                     .hint = "add --inputs FILE, or --inputs \"int64[1,128]:0..32000\""});
+    }
+    request.inputs = inputs_argument(inputs.front());
+    sources.emplace_back(*request.inputs);
+    for (const std::string& more : std::vector(inputs.begin() + 1, inputs.end())) {
+        request.more_inputs.push_back(inputs_argument(more));
+        sources.emplace_back(request.more_inputs.back());
+    }
+    if (const auto map = arguments.text("map")) {
+        sources.push_back(existing_file(*map, "mapping"));
+    }
+    if (const auto output = arguments.text("output")) {
+        request.output = output_file(*output, OutputKind::tensors, sources);
+    }
+    request.fallback = checked_fallbacks("true");
+    request.dry_run = !request.output;
+    request.verify = true;
+    request.tune = true;
+    add_tuning_limits(request, arguments);
+    add_choice_of_sites(request, arguments);
+    request.model_name = arguments.text("model").value_or("");
+    const auto worker = find_worker(console);
+    add_mapping(request, arguments, console);
+
+    auto report = run_worker(worker, request, console);
+    require_written(report, request);
+    if (console.json()) {
+        console.result("tune", std::move(report));
+    } else {
+        say_warnings(report, console);
+        const auto columns = console.result_columns();
+        console.result(kernelize_table(report, columns, console.result_color()) +
+                       tuning_text(report, columns, console.result_color()) +
+                       verification_text(request, report, columns));
+    }
+    if (request.output) {
+        console.note("wrote " + base::display_path(*request.output));
+    }
+    return 0;
+}
+
+}  // namespace twinkle::cli

@@ -1,0 +1,20 @@
+#pragma once
+// Labels: what serves the sites of a kernelized model, and why, as a text in the model. It is an
+// attribute of the root, which no call reads: it costs nothing, and survives saving and loading
+// wherever (freezing keeps it only if it is asked to, as any attribute).
+
+#include <torch/script.h>
+
+#include <optional>
+#include <string>
+
+namespace twinkle::runtime {
+
+// The model must be about to be saved: a copy of it in memory that shares its class would lack the
+// attribute.
+void set_labels(torch::jit::Module& root, const std::string& text);
+
+// None: it has no labels, or what it has is no text. From outside: to be parsed with care.
+std::optional<std::string> labels_of(const torch::jit::Module& root);
+
+}  // namespace twinkle::runtime

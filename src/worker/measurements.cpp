@@ -1,0 +1,104 @@
+#include "worker/measurements.h"
+
+#include "base/file.h"
+#include "base/sha256.h"
+#include "runtime/layers/host_attributes.h"
+#include "runtime/tuning/own_environment.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace twinkle::worker {
+
+using tuning::Entry;
+
+namespace {
+
+tuning::ProcessFacts with_threads(int threads) {
+    tuning::ProcessFacts facts = runtime::process_facts();
+    facts.threads = threads;
+    return facts;
+}
+
+tuning::Times nanoseconds(const runtime::Spread& us, double scale, std::size_t runs) {
+    const auto ns = [&](double value) {
+        return std::max<std::int64_t>(1, std::llround(value * scale * 1000));
+    };
+    return {ns(us.lower), ns(us.median), ns(us.upper), static_cast<std::int64_t>(runs)};
+}
+
+}  // namespace
+
+Measurements::Measurements(const std::string& platform, int threads)
+    : store_(tuning::Store::usual_place(target::this_machine())),
+      environment_(
+          tuning::environment_of(platform, target::this_machine(), with_threads(threads))) {}
+
+void Measurements::look_up(const Invocation& invocation) {
+    if (!looked_up_.insert(invocation.hash()).second) {
+        return;
+    }
+    auto found = store_.find(environment_, invocation);
+    for (Entry& entry : found.entries) {
+        tuning::join(known_, std::move(entry));
+    }
+    for (const auto& [file, rejected] : found.rejected) {
+        warnings_.insert(base::display_path(file) + ": " + rejected.why);
+    }
+}
+
+const Entry* Measurements::find(const Invocation& invocation,
+                                const tuning::Candidate& candidate) const {
+    const auto found = known_.find({environment_.id(), invocation.hash(), candidate.id()});
+    return found != known_.end() ? &found->second : nullptr;
+}
+
+void Measurements::measured(const Invocation& invocation, const tuning::Candidate& original,
+                            const tuning::Candidate& candidate, const runtime::Samples& times) {
+    const runtime::Spread beside = runtime::spread_of(times[0]);
+    const Entry* before = find(invocation, original);
+    if (before == nullptr || before->times.runs == 0) {
+        put({environment_, invocation, original, nanoseconds(beside, 1, times[0].size())}, true);
+        before = find(invocation, original);
+    }
+    const double scale = static_cast<double>(before->times.median) / 1000 / beside.median;
+    put({environment_, invocation, candidate,
+         nanoseconds(runtime::spread_of(times[1]), scale, times[1].size())},
+        true);
+}
+
+void Measurements::banned(const Invocation& invocation, const tuning::Candidate& candidate,
+                          const std::string& why, bool remember) {
+    put({environment_, invocation, candidate, {}, why}, remember);
+}
+
+void Measurements::put(Entry entry, bool remember) {
+    const std::string problem = remember ? store_.put(entry) : "";
+    if (!problem.empty()) {
+        warnings_.insert("what was measured is not remembered: " + problem);
+    }
+    tuning::join(known_, std::move(entry));
+}
+
+tuning::Candidate candidate_of(const runtime::Choice& choice) {
+    tuning::Candidate candidate;
+    if (const auto* layer = choice.as<runtime::LayerChoice>()) {
+        candidate.cfg["layer"] = layer->candidate->layer;
+        for (const auto& [name, value] : layer->binding->attributes) {
+            candidate.cfg["attribute " + name] = runtime::to_text(value);
+        }
+    }
+    const FunctionCandidate* function = choice.implementation();
+    if (function != nullptr) {
+        candidate.cfg[function->op.empty() ? "function" : "operator"] =
+            function->op.empty() ? function->function : function->op;
+        candidate.build = base::sha256_hex(function->source);
+    }
+    if (choice.kernel != nullptr) {
+        candidate.cfg["kernel"] = choice.kernel->name.substr(0, choice.kernel->name.find('@'));
+        candidate.build = choice.kernel->build_id();
+    }
+    return candidate;
+}
+
+}  // namespace twinkle::worker

@@ -1,0 +1,50 @@
+#pragma once
+// What candidates take in calls of one kind: of this run and, before it, of the user's store.
+
+#include "runtime/selection/selection.h"
+#include "runtime/verify/timing.h"
+#include "tuning/store.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace twinkle::worker {
+
+class Measurements {
+public:
+    // For this machine and what its children compute with.
+    Measurements(const std::string& platform, int threads);
+
+    // Reads what the store knows of an invocation, once.
+    void look_up(const Invocation& invocation);
+    // What is known of a candidate; null: nothing.
+    const tuning::Entry* find(const Invocation& invocation,
+                              const tuning::Candidate& candidate) const;
+
+    // A candidate was measured beside the original. Its times are kept as ratios to the first
+    // times of the original: what slows the machine down for a while slows both.
+    void measured(const Invocation& invocation, const tuning::Candidate& original,
+                  const tuning::Candidate& candidate, const runtime::Samples& times);
+    // It must not be chosen. What ended a process is forgotten with this run: a child may die of
+    // something else.
+    void banned(const Invocation& invocation, const tuning::Candidate& candidate,
+                const std::string& why, bool remember);
+
+    // Why something could not be read or written, each once.
+    const std::set<std::string>& warnings() const { return warnings_; }
+
+private:
+    void put(tuning::Entry entry, bool remember);
+
+    tuning::Store store_;
+    tuning::Environment environment_;
+    std::set<std::string> looked_up_;  // hashes of invocations
+    tuning::Entries known_;
+    std::set<std::string> warnings_;
+};
+
+// A candidate of a mapping by its content: the hash of its build, and what is taken of it.
+tuning::Candidate candidate_of(const runtime::Choice& choice);
+
+}  // namespace twinkle::worker

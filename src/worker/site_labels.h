@@ -1,0 +1,20 @@
+#pragma once
+// The labels of a kernelized model (runtime/model/labels.h): written from its report and plan, read
+// for inspect.
+
+#include "base/json.h"
+#include "runtime/plan/plan.h"
+#include "twinkle/report.h"
+
+#include <torch/script.h>
+
+namespace twinkle::worker {
+
+// One for each replaced site, beside those that the model has of an earlier kernelize.
+void label_sites(torch::jit::Module& root, const Report& report, runtime::Plan& plan);
+
+// [{"site", "kind", "of", "because", "serves": [{"from", "up_to", "kernel", "build", "cfg"}]}], as
+// far as the text can be read.
+base::Json read_labels(const torch::jit::Module& root);
+
+}  // namespace twinkle::worker

@@ -1,0 +1,224 @@
+#include "worker/site_tuning.h"
+
+#include "runtime/graph/format.h"
+#include "runtime/plan/replan.h"
+#include "worker/tuning_report.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace twinkle::worker {
+
+using runtime::Choice;
+using runtime::Site;
+
+namespace {
+
+// The times come from a child process that has run foreign code.
+bool was_measured(const runtime::SizeVerdict& verdict) {
+    return verdict.times.size() == 2 && !verdict.times[0].empty() && !verdict.times[1].empty();
+}
+
+bool may_change(const Site& site) {
+    return site.is_reported() && !site.put_back && !site.left_out;
+}
+
+}  // namespace
+
+std::vector<std::string> SiteTuning::unknown(const Report& report) const {
+    std::vector<std::string> sites;
+    for (const SiteReport& entry : report.sites) {
+        if (entry.status == SiteStatus::replaced && !sites_.contains(entry.site) &&
+            !unreached_.contains(entry.site)) {
+            sites.push_back(entry.site);
+        }
+    }
+    return sites;
+}
+
+void SiteTuning::add(const std::vector<std::string>& asked, const runtime::Survey& survey,
+                     runtime::Plan& plan) {
+    if (!known_) {
+        known_.emplace(facts_.platform, survey.threads);
+    }
+    for (const std::string& name : asked) {
+        const auto surveyed = survey.sites.find(name);
+        const Site* site = runtime::reported_site(plan, name);
+        if (surveyed == survey.sites.end() || site == nullptr) {
+            unreached_.insert(name);
+            continue;
+        }
+        const SizedSite sized(*site, surveyed->second, facts_);
+        if (!sized.is_reached()) {  // keeps its first candidate
+            unreached_.insert(name);
+            continue;
+        }
+        sized.look_up(*known_);
+        sites_.emplace(name, sized);
+    }
+}
+
+const Choice* SiteTuning::next(const SizedSite& sized, const Site& site) const {
+    for (const Choice& choice : sized.candidates()) {
+        const bool serves =
+            std::any_of(site.candidates.begin(), site.candidates.end(),
+                        [&](const auto& one) { return one.serves() && one.choice == choice; });
+        if (serves && !tried_.contains({sized.original().build, candidate_of(choice).id()}) &&
+            !sized.missing(*known_, choice).empty()) {
+            return &choice;
+        }
+    }
+    return nullptr;
+}
+
+bool SiteTuning::change(runtime::Plan& plan) {
+    bool changed = false;
+    for (Site& site : plan.sites) {
+        const auto sized = sites_.find(site.report.site);
+        if (sized == sites_.end() || !may_change(site) || decided_.contains(site.report.site)) {
+            continue;
+        }
+        const Choice* wanted = next(sized->second, site);
+        if (wanted == nullptr) {
+            changed = decide(plan, site, sized->second) || changed;
+        } else if (site.choice != *wanted) {
+            runtime::choose_candidate(plan, site, Choice(*wanted));
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+bool SiteTuning::decide(runtime::Plan& plan, Site& site, const SizedSite& sized) {
+    Decided& decided = decided_[site.report.site];
+    decided.sizes = sized.measured(*known_, site);
+    decided.parts = tuning::choose_by_size(decided.sizes);
+    const std::optional<Choice> before = site.choice;
+    std::set<std::size_t> taken;
+    for (const tuning::SizePart& part : decided.parts) {
+        taken.insert(part.candidate);
+    }
+    std::vector<std::string> reasons;
+    for (std::size_t i = 0; i < sized.candidates().size(); ++i) {
+        const auto here =
+            std::find_if(site.candidates.begin(), site.candidates.end(),
+                         [&](const auto& one) { return one.choice == sized.candidates()[i]; });
+        if (!taken.contains(i + 1) && here->serves()) {
+            here->refused = why_not(sized, decided, i + 1);
+            const bool slow = here->refused == speed_text(decided.sizes, i + 1);
+            reasons.push_back(here->choice.describe() + (slow ? " is " : ": ") + here->refused);
+        }
+    }
+    if (decided.parts.size() > 1) {
+        runtime::choose_by_size(plan, site, sized.choice_of(decided.parts));
+        return true;
+    }
+    if (decided.parts.front().candidate == 0) {
+        runtime::keep_original(
+            plan, site, "no kernel is faster here: " + fmt::format("{}", fmt::join(reasons, ", ")));
+    } else {
+        runtime::choose_candidate(plan, site,
+                                  sized.candidates()[decided.parts.front().candidate - 1]);
+    }
+    return site.choice != before;
+}
+
+std::string SiteTuning::why_not(const SizedSite& sized, const Decided& decided,
+                                std::size_t candidate) const {
+    for (const SizedSite::Size& size : sized.sizes()) {
+        const auto* entry =
+            known_->find(size.invocation, candidate_of(sized.candidates()[candidate - 1]));
+        if (entry != nullptr && !entry->problem.empty()) {
+            return entry->problem;
+        }
+    }
+    const std::string speed = speed_text(decided.sizes, candidate);
+    return speed.empty() ? "not measured: the time was up" : speed;
+}
+
+std::map<std::string, runtime::SizeGroups> SiteTuning::to_measure(const Report& report,
+                                                                  runtime::Plan& plan) {
+    std::map<std::string, runtime::SizeGroups> groups;
+    for (const SiteReport& entry : report.sites) {
+        const auto sized = sites_.find(entry.site);
+        const Site* site = runtime::reported_site(plan, entry.site);
+        if (entry.status != SiteStatus::replaced || sized == sites_.end() || site == nullptr ||
+            decided_.contains(entry.site) || !site->choice) {
+            continue;
+        }
+        auto missing = sized->second.missing(*known_, *site->choice);
+        if (!missing.empty() &&
+            tried_.emplace(sized->second.original().build, candidate_of(*site->choice).id())
+                .second) {
+            groups.emplace(entry.site, sized->second.groups(std::move(missing)));
+        }
+    }
+    return groups;
+}
+
+std::size_t SiteTuning::remaining(runtime::Plan& plan) const {
+    std::set<std::tuple<std::string, std::string, std::size_t>> all;
+    for (const Site& site : plan.sites) {
+        const auto sized = sites_.find(site.report.site);
+        if (sized == sites_.end() || !may_change(site) || decided_.contains(site.report.site)) {
+            continue;
+        }
+        for (const Choice& choice : sized->second.candidates()) {
+            for (const std::size_t size : sized->second.missing(*known_, choice)) {
+                all.emplace(sized->second.original().build, candidate_of(choice).id(), size);
+            }
+        }
+    }
+    return all.size();
+}
+
+void SiteTuning::note(const std::map<std::string, runtime::Verdict>& verdicts,
+                      runtime::Plan& plan) {
+    for (const auto& [name, verdict] : verdicts) {
+        const Site* site = runtime::reported_site(plan, name);
+        const auto sized = sites_.find(name);
+        if (site == nullptr || !site->choice || sized == sites_.end()) {
+            continue;
+        }
+        const tuning::Candidate candidate = candidate_of(*site->choice);
+        const auto& sizes = sized->second.sizes();
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            const bool judged = verdict.by_size.size() == sizes.size();
+            if (!judged) {  // it has ended its process
+                known_->banned(sizes[i].invocation, candidate, verdict.because, false);
+            } else if (!verdict.by_size[i].problem.empty()) {
+                known_->banned(sizes[i].invocation, candidate, verdict.by_size[i].problem, true);
+            } else if (was_measured(verdict.by_size[i])) {
+                known_->measured(sizes[i].invocation, sized->second.original(), candidate,
+                                 verdict.by_size[i].times);
+            }
+        }
+    }
+}
+
+void SiteTuning::enter(Report& report, runtime::Plan& plan) const {
+    for (SiteReport& entry : report.sites) {
+        const Site* site = runtime::reported_site(plan, entry.site);
+        const auto decided = decided_.find(entry.site);
+        if (site == nullptr || decided == decided_.end()) {
+            continue;
+        }
+        const SizedSite& sized = sites_.at(entry.site);
+        entry.measured = measured_report(decided->second.sizes, sized, *known_);
+        if (site->choice && entry.status != SiteStatus::replaced) {
+            continue;  // what was chosen could not take its place, as the entry says
+        }
+        entry.candidates = runtime::report_of(*site).candidates;
+        if (site->choice) {
+            entry.by_size = site->by_size ? parts_report(decided->second.parts, sized)
+                                          : std::vector<SizeChoiceReport>();
+            entry.because += because_of(decided->second.parts, decided->second.sizes, sized);
+        }
+    }
+    if (known_) {
+        report.warnings.insert(report.warnings.end(), known_->warnings().begin(),
+                               known_->warnings().end());
+    }
+}
+
+}  // namespace twinkle::worker

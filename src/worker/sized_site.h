@@ -1,0 +1,60 @@
+#pragma once
+// A site's calls by their size, as what the store of measurements is asked for.
+
+#include "runtime/plan/site.h"
+#include "runtime/tuning/site_survey.h"
+#include "tuning/choice_by_size.h"
+#include "worker/measurements.h"
+
+#include <string>
+#include <vector>
+
+namespace twinkle::worker {
+
+// What holds for all sites of a run.
+struct CallFacts {
+    std::string platform;
+    RunMode mode = RunMode::inference;
+    double tolerance = 1;
+};
+
+class SizedSite {
+public:
+    SizedSite(const runtime::Site& site, const runtime::SurveyedSite& surveyed,
+              const CallFacts& facts);
+
+    struct Size {
+        std::int64_t rows = 1;  // calls with up to so many rows, and more than half as many
+        Invocation invocation;  // of the first of them
+        bool tuned = false;     // to be measured
+    };
+    // Ascending. Where no input tells sizes apart there is one, for all calls.
+    const std::vector<Size>& sizes() const { return sizes_; }
+    // In the order of the mapping.
+    const std::vector<runtime::Choice>& candidates() const { return candidates_; }
+    const tuning::Candidate& original() const { return original_; }
+    bool is_reached() const;
+
+    void look_up(Measurements& known) const;
+    // Sizes to be measured of which nothing is known for a candidate.
+    std::set<std::size_t> missing(const Measurements& known, const runtime::Choice& choice) const;
+    runtime::SizeGroups groups(std::set<std::size_t> timed) const;
+    // By size: what is known of the original and then of each candidate.
+    std::vector<tuning::MeasuredSize> measured(const Measurements& known,
+                                               const runtime::Site& site) const;
+    // Parts by rows as parts by elements, with their candidates.
+    runtime::ChoiceBySize choice_of(const std::vector<tuning::SizePart>& parts) const;
+
+private:
+    void find_input(const std::vector<runtime::SurveyedCall>& calls);
+    std::int64_t rows_of(const runtime::SurveyedCall& call) const;
+
+    std::size_t input_ = 0;
+    std::int64_t width_ = 1;  // elements in a row
+    bool varies_ = false;     // with the input's size
+    std::vector<Size> sizes_;
+    std::vector<runtime::Choice> candidates_;
+    tuning::Candidate original_;
+};
+
+}  // namespace twinkle::worker

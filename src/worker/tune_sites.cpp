@@ -1,0 +1,103 @@
+#include "worker/tune_sites.h"
+
+#include "runtime/tuning/site_survey.h"
+#include "twinkle/device.h"
+#include "worker/site_tuning.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace twinkle::worker {
+
+namespace {
+
+constexpr std::size_t least_runs = 12;  // with fewer, quartiles say little
+constexpr std::size_t runs_if_lost = 5;
+constexpr double usual_seconds = 20;
+
+CallFacts facts_of(const Request& request, const runtime::VerificationContext& context) {
+    return {get_device_platform(context.device.value_or(at::kCPU)),
+            context.gradients ? RunMode::forward : RunMode::inference, request.tolerance};
+}
+
+std::size_t next_number(const std::vector<runtime::SizeVariant>& sizes) {
+    return sizes.empty() ? 0 : sizes.back().number + 1;
+}
+
+void add_sizes(const Request& request, runtime::VerificationContext& context) {
+    if (request.sizes || !request.tune_sizes.empty()) {
+        const auto sizes =
+            runtime::tuned_sizes(context.inputs, request.tune_sizes, next_number(context.sizes));
+        context.sizes.insert(context.sizes.end(), sizes.begin(), sizes.end());
+    }
+    for (const std::string& file : request.more_inputs) {
+        runtime::Inputs inputs = runtime::read_inputs(file);
+        if (context.dtype) {
+            inputs = runtime::with_dtype(inputs, *context.dtype);
+        }
+        runtime::SizeVariant size{.number = next_number(context.sizes), .tuned = true};
+        size.own = std::make_shared<const runtime::Inputs>(std::move(inputs));
+        context.sizes.push_back(std::move(size));
+    }
+}
+
+std::size_t count_of(const std::map<std::string, runtime::SizeGroups>& groups) {
+    std::size_t count = 0;
+    for (const auto& [name, group] : groups) {
+        count += group.timed.size();
+    }
+    return count;
+}
+
+std::vector<std::string> names_of(const std::map<std::string, runtime::SizeGroups>& groups) {
+    std::vector<std::string> names;
+    for (const auto& [name, group] : groups) {
+        names.push_back(name);
+    }
+    return names;
+}
+
+}  // namespace
+
+void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationContext& context,
+                const Request& request, const Channel& channel) {
+    SiteTuning tuning(facts_of(request, context));
+    add_sizes(request, context);
+    double left = request.duration.value_or(usual_seconds);
+    context.steps = context.gradients;
+    while (true) {
+        if (const auto unknown = tuning.unknown(made.report); !unknown.empty()) {
+            channel.stage("survey", std::to_string(unknown.size()) + " sites");
+            const auto survey = runtime::survey_sites(context, made.model, unknown);
+            context.sizes = survey.sizes;
+            tuning.add(unknown, survey, kernelizing.plan());
+        }
+        if (tuning.change(kernelizing.plan())) {
+            kernelizing.make_again(made);
+            continue;
+        }
+        const auto remaining = static_cast<double>(tuning.remaining(kernelizing.plan()));
+        context.by_size = tuning.to_measure(made.report, kernelizing.plan());
+        if (context.by_size.empty()) {
+            break;
+        }
+        // The time left is shared by all that remains; half of each share is for warming up.
+        const double seconds = left * static_cast<double>(count_of(context.by_size)) / remaining;
+        context.measuring = std::chrono::duration<double>(seconds);
+        context.sampling = runtime::Sampling{.least_runs = least_runs,
+                                             .runs_if_lost = runs_if_lost,
+                                             .budget_ms = 500 * left / remaining};
+        left = std::max(left - seconds, 0.0);
+        channel.stage("tune", std::to_string(context.by_size.size()) + " sites");
+        const auto verdicts = kernelizing.judge(made, context, names_of(context.by_size));
+        tuning.note(verdicts, kernelizing.plan());
+        kernelizing.drop_wrong(made, verdicts);
+    }
+    context.by_size.clear();
+    context.sampling.reset();
+    context.steps = false;
+    kernelizing.verify_sites(made, context);
+    tuning.enter(made.report, kernelizing.plan());
+}
+
+}  // namespace twinkle::worker

@@ -1,0 +1,321 @@
+"""The choice per shape: each call of a tuned model gets the candidate that was measured to be the fastest for its size, by
+plain TorchScript in the one file. What is slow here is so by far, whatever the machine does."""
+
+import concurrent.futures
+import json
+import time
+
+import pytest
+from kernels_for_tests import needs_runtime
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+WORK = """import torch
+from torch import nn
+
+
+def work(x, times: int):
+    z = torch.full([256, 256], 1e-3, dtype=x.dtype)
+    for i in range(times):
+        z = torch.mm(z, z)
+    return 0.0 * z[0, 0]
+
+"""
+LAYER = WORK + """
+class Layer(nn.Module):
+    def forward(self, x):
+        rows = x.numel() // 64
+        return {result} + work(x, {few} if rows <= 32 else {many})
+"""
+FUNCTION = WORK + """
+def doubled(x):
+    rows = x.numel() // 64
+    return {result} + work(x, {few} if rows <= 32 else {many})
+"""
+CANDIDATE = '[[layers.Layer]]\nrepo_path = "{}"\nlayer_name = "Layer"\nclasses = ["{}"]\n'
+IMPLEMENTATION = '[[functions.doubled]]\ntarget_module = "my_pkg.ops"\nfunc_impl = "{}.py:doubled"\n'
+PACKAGES = {
+    "small": {"few": 0, "many": 24, "result": "x * 2"},
+    "large": {"few": 24, "many": 0, "result": "x + x"},
+    "best": {"few": 0, "many": 0, "result": "2 * x"},
+    "slow": {"few": 24, "many": 24, "result": "2 * x"},
+    "odd": {"few": 0, "many": 0, "result": "x * (2.1 if rows == 16 else 2.0)"},
+    "picky": {"few": 0, "many": 0, "result": "x.view(128 if rows > 32 else rows, 64) * 2"},
+}
+SIZES = ["--tune", "--budget", "8", "--tune-sizes", "1,16", "--inputs", "float32[128,64]"]
+
+
+class Doubling(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        z = torch.full([256, 256], 1e-3, dtype=x.dtype) + 0 * x.sum()  # a trace is no constant then
+        for _ in range(4):
+            z = torch.mm(z, z)
+        return x * 2 + 0.0 * z[0, 0]
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.line = Doubling(), Doubling(), nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.line(self.first(x)))
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    z = torch.full([256, 256], 1e-3, dtype=x.dtype) + 0 * x.sum()
+    for _ in range(4):
+        z = torch.mm(z, z)
+    return x * 2 + 0.0 * z[0, 0]
+
+
+doubled.__module__ = "my_pkg.ops"
+
+
+class Calling(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return doubled(self.line(doubled(x)))
+
+
+@pytest.fixture(name="project")
+def model_and_packages(twinkle):
+    twinkle.env["OMP_NUM_THREADS"] = "1"
+    twinkle.env["XDG_CACHE_HOME"] = twinkle.folder / "cache"
+    model = torch.jit.script(Model().eval())
+    model.save(twinkle.folder / "model.pt")
+    torch.jit.trace(Model().eval(), torch.ones(3, 64)).save(twinkle.folder / "traced.pt")
+    torch.jit.script(Calling().eval()).save(twinkle.folder / "calling.pt")
+    classes = f"{Doubling.__module__}.{model.first.original_name}"
+    for package, values in PACKAGES.items():
+        (twinkle.folder / package).mkdir()
+        (twinkle.folder / package / "__init__.py").write_text("")
+        (twinkle.folder / package / "layers.py").write_text(LAYER.format(**values))
+        (twinkle.folder / f"{package}.py").write_text(FUNCTION.format(**values))
+
+    def bind(packages):
+        (twinkle.folder / "twinkle.toml").write_text(
+            "presets = []\n" + "".join(CANDIDATE.format(one, classes) + IMPLEMENTATION.format(one) for one in packages))
+
+    def kernelized(packages, *more, model="model.pt", output="tuned.pt"):
+        bind(packages)
+        done = twinkle("kernelize", model, "-o", output, "--json", *(more or SIZES))
+        assert done.code == 0, done.err
+        return done.json
+
+    twinkle.bind, twinkle.kernelized = bind, kernelized
+    return twinkle
+
+
+def parts(site):
+    """Who serves which rows: [(up to, kernel)]."""
+    return [(one["up_to"], one["kernel"] and one["kernel"].split(":")[0].removesuffix(".py")) for one in site["by_size"]]
+
+
+def milliseconds(models, x):
+    """The least of each model, by turns: what else runs on the machine only makes it slower."""
+    times = [[] for _ in models]
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        for _ in range(10):
+            for model, mine in zip(models, times):
+                start = time.perf_counter()
+                model(x)
+                mine.append(time.perf_counter() - start)
+    return [1000 * min(mine[3:]) for mine in times]
+
+
+@pytest.mark.parametrize("model", ["model.pt", "traced.pt", "calling.pt"])
+def test_each_call_gets_what_is_the_fastest_for_its_size(project, model):
+    report = project.kernelized(["small", "large"], model=model)
+    assert report["replaced"] == 2 and report["reverted"] == 0
+    for site in report["sites"]:
+        assert parts(site) == [(32, "small"), (None, "large")], site
+        assert "0 to 32 rows: small" in site["because"] and "from 33 rows on: large" in site["because"]
+        assert all(one["because"] is None for one in site["candidates"])
+        rows = {(one["rows"], (one["kernel"] or "original").split(":")[0].removesuffix(".py")) for one in site["measured"]}
+        assert rows >= {(rows, who) for rows in (1, 16, 128) for who in ("original", "small", "large")}
+    for name in ("small", "large"):
+        project.kernelized([name], "--inputs", "float32[128,64]", model=model, output=f"{name}.pt")
+    # Any LibTorch runs it: no operator and no class of twinkle is in it.
+    tuned = torch.jit.load(project.folder / "tuned.pt")
+    graph = str(tuned.inlined_graph)
+    assert "aten::numel" in graph and "twinkle::" not in graph
+    original, small, large = (torch.jit.load(project.folder / name) for name in (model, "small.pt", "large.pt"))
+    for rows in (1, 16, 128):
+        x = torch.randn(rows, 64)
+        torch.testing.assert_close(tuned(x), original(x))
+        mine, *alone = milliseconds([tuned, small, large, original], x)
+        assert mine < 1.5 * min(alone) + 0.2, (rows, mine, alone)
+
+
+def test_the_choice_survives_whatever_is_done_with_the_model(project):
+    project.kernelized(["small", "large"])
+    original, tuned = (torch.jit.load(project.folder / name) for name in ("model.pt", "tuned.pt"))
+    tuned.save(project.folder / "again.pt")
+    again = torch.jit.load(project.folder / "again.pt")
+    frozen = torch.jit.freeze(again.eval())
+    frozen.save(project.folder / "frozen.pt")
+    frozen = torch.jit.load(project.folder / "frozen.pt")
+    inputs = [torch.randn(rows, 64) for rows in (1, 2, 3, 16, 31, 32, 33, 64, 128, 1000)] + [torch.zeros(0, 64)]
+    for model in (tuned, again, frozen):
+        assert "aten::numel" in str(model.inlined_graph)
+        for x in inputs:
+            torch.testing.assert_close(model(x), original(x))
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            for x, y in zip(inputs * 4, pool.map(model, inputs * 4)):
+                torch.testing.assert_close(y, original(x))
+    assert project("run", "again.pt", "--inputs", "float32[7,64]").code == 0
+
+
+def test_the_original_serves_the_sizes_in_which_it_is_the_fastest(project):
+    report = project.kernelized(["large"])
+    for site in report["sites"]:
+        assert parts(site) == [(32, None), (None, "large")]
+    tuned = torch.jit.load(project.folder / "tuned.pt")
+    for rows in (1, 128):
+        x = torch.randn(rows, 64)
+        torch.testing.assert_close(tuned(x), torch.jit.load(project.folder / "model.pt")(x))
+
+
+def test_nothing_is_chosen_where_one_candidate_wins_everywhere(project):
+    report = project.kernelized(["small", "best", "large"])
+    for site in report["sites"]:
+        assert site["by_size"] == [] and site["kernel"] == "best: Layer"
+        reasons = {one["kernel"]: one["because"] for one in site["candidates"]}
+        assert reasons["best: Layer"] is None and "times as fast as the original here, with 1 to 128 rows" in reasons["small: Layer"]
+    assert "aten::numel" not in str(torch.jit.load(project.folder / "tuned.pt").first.graph)
+
+
+@pytest.mark.parametrize("model", ["model.pt", "traced.pt", "calling.pt"])
+def test_what_is_wrong_in_one_size_is_banned_there_alone(project, model):
+    report = project.kernelized(["odd"], model=model)
+    for site in report["sites"]:
+        assert parts(site) == [(4, "odd"), (32, None), (None, "odd")], site
+        problems = {(one["rows"], one["problem"] is not None) for one in site["measured"] if one["kernel"]}
+        assert problems >= {(1, False), (16, True), (128, False)}
+        assert all("its error is" in one["problem"] for one in site["measured"] if one["problem"])
+    original, tuned = (torch.jit.load(project.folder / name) for name in (model, "tuned.pt"))
+    for rows in (1, 4, 15, 16, 17, 128, 200):
+        x = torch.randn(rows, 64)
+        torch.testing.assert_close(tuned(x), original(x))
+
+
+def test_what_raises_in_one_size_is_banned_there_alone(project):
+    """127 rows are compared because 128 are measured: right for even sizes is not right."""
+    report = project.kernelized(["picky"])
+    for site in report["sites"]:
+        assert parts(site) == [(32, "picky"), (None, None)]
+        assert any("it cannot be run" in (one["problem"] or "") and one["rows"] == 128 for one in site["measured"])
+
+
+def test_nothing_is_asked_twice(project):
+    def store():
+        return {path: path.read_bytes() for path in (project.folder / "cache").rglob("*.json")}
+
+    first = project.kernelized(["small", "odd", "large"])
+    known = store()
+    assert known
+    # Where nothing is measured, no time is needed.
+    again = project.kernelized(["small", "odd", "large"], "--budget", "0.001", *[one for one in SIZES if one not in ("--budget", "8")])
+    assert store() == known
+    for one, other in zip(first["sites"], again["sites"]):
+        assert parts(one) == parts(other) and one["measured"] == other["measured"]
+    # Another candidate is measured alone, also where its name has been another's.
+    (project.folder / "small/layers.py").write_text(LAYER.format(**PACKAGES["slow"]))
+    report = project.kernelized(["small"])
+    assert all(site["status"] == "kept" for site in report["sites"]) and store().items() > known.items()
+    # Looser values are another question.
+    project.kernelized(["odd"], *SIZES, "--tolerance", "3")
+    assert len(store()) > len(known) + 3
+
+
+def test_the_time_is_shared_and_the_given_inputs_come_first(project):
+    report = project.kernelized(["small", "large"], *["0.001" if one == "8" else one for one in SIZES])
+    for site in report["sites"]:
+        assert {one["rows"] for one in site["measured"]} == {128}
+        assert site["by_size"] == [] and site["kernel"] == "large: Layer"
+
+
+def test_a_report_says_when_nothing_is_left(project):
+    report = project.kernelized(["slow"])
+    assert [warning for warning in report["warnings"] if "nothing was replaced" in warning] == [
+        "nothing was replaced: the model computes as before"]
+
+
+def test_tune_fills_the_store_and_writes_a_model(project):
+    project.bind(["small", "large"])
+    arguments = ["tune", "model.pt", *SIZES[1:]]
+    done = project(*arguments)
+    assert done.code == 0, done.err
+    assert not (project.folder / "tuned.pt").exists()
+    lines = [line.split() for line in done.out.splitlines()]
+    assert ["Doubling", "(2", "sites)", "128", "large:", "Layer"] in [line[:6] for line in lines if line[-1:] == ["chosen"]]
+    shown = project("tune", "show", "--json").json["measurements"]
+    chosen = [one for one in shown if one["chosen"]]
+    assert {one["candidate"]["cfg"].get("kernel") for one in chosen} == {"small", "large"}
+    assert {one["candidate"]["role"] for one in shown} == {"original", "other"}
+    arguments[arguments.index("8")] = "0.001"  # nothing is left to be measured
+    done = project(*arguments, "-o", "tuned.pt", "--json")
+    assert done.code == 0 and all(parts(site) == [(32, "small"), (None, "large")] for site in done.json["sites"])
+    assert "aten::numel" in str(torch.jit.load(project.folder / "tuned.pt").inlined_graph)
+    assert "original" in project("tune", "show").out
+
+
+def test_inputs_of_several_sizes(project):
+    project.bind(["small", "large"])
+    done = project("tune", "model.pt", "--inputs", "float32[128,64]", "--inputs", "float32[32,64]", "--budget", "8", "--json")
+    assert done.code == 0, done.err
+    assert {one["rows"] for one in done.json["sites"][0]["measured"]} >= {32, 128}
+    assert any(shape["size"] == "other inputs" and "[32,64]" in shape["inputs"] for shape in done.json["shapes"])
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["model.pt"], "tuning a model needs inputs"),
+    (["model.pt", "more.pt", "--inputs", "float32[3,64]"], "one model is tuned at a time"),
+    (["none.pt", "--inputs", "float32[3,64]"], "none.pt"),
+    (["shwo"], "did you mean show"),
+    (["show", "--inputs", "float32[3,64]"], "show takes no --inputs"),
+    (["model.pt", "--inputs", "float32[3,64]", "-o", "model.pt"], "model.pt"),
+])
+def test_wrong_usage_of_tune(project, arguments, words):
+    done = project("tune", *arguments)
+    assert done.code in (2, 3) and words in done.err, done.err
+
+
+def test_labels_are_in_the_model(project):
+    project.kernelized(["small", "large"])
+    inspected = project("inspect", "tuned.pt", "--json").json
+    assert [label["site"] for label in inspected["labels"]] == ["first", "second"]
+    for label in inspected["labels"]:
+        assert [(one["from"], one["up_to"], one["kernel"]) for one in label["serves"]] == [
+            (0, 32, "small: Layer"), (33, None, "large: Layer")]
+        assert all(len(one["build"]) == 64 and one["cfg"]["layer"] == "Layer" for one in label["serves"])
+        assert "0 to 32 rows" in label["because"]
+    torch.jit.load(project.folder / "tuned.pt").save(project.folder / "again.pt")
+    assert project("inspect", "again.pt", "--json").json["labels"] == inspected["labels"]
+    shown = project("inspect", "again.pt").out
+    assert "labels of replaced sites" in shown and "small: Layer or large: Layer" in shown
+    assert project("inspect", "model.pt", "--json").json["labels"] == []
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[" * 1000, json.dumps({"schema": "twinkle.labels/1", "sites": 3}),
+                                  json.dumps({"schema": "twinkle.labels/1", "sites": [1, {"site": 2}, {"site": "\x1b[31m", "serves": 3}]})])
+def test_labels_from_outside_are_read_with_care(project, text):
+    class Labelled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.twinkle_labels = text
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x if self.twinkle_labels != "?" else x + 1
+
+    torch.jit.script(Labelled()).save(project.folder / "labelled.pt")
+    done = project("inspect", "labelled.pt")
+    assert done.code == 0 and "\x1b" not in done.out
