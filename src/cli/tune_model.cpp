@@ -54,7 +54,8 @@ int run_tune_model(const Arguments& arguments, Console& console) {
     } else {
         say_warnings(report, console);
         const auto columns = console.result_columns();
-        console.result(kernelize_table(report, columns, console.result_color()) +
+        console.result(kernelize_table(report, console.globals().verbosity > 0, columns,
+                                       console.result_color()) +
                        tuning_text(report, columns, console.result_color()) +
                        verification_text(request, report, columns));
     }
