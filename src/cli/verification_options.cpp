@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/number.h"
 #include "base/quantity.h"
@@ -79,10 +80,11 @@ std::vector<std::int64_t> checked_sizes(const std::string& text) {
 std::string sizes_text(const base::Json& shapes) {
     std::string text;
     std::string last;  // "length", until there is another
+    std::set<std::string> said;
     for (const auto& one : shapes) {
         const auto size = shown_text(one, "size");
         const auto words = base::split(size, ' ');
-        if (size.empty() || size == "given") {
+        if (size.empty() || size == "given" || !said.insert(size).second) {
             continue;
         }
         const bool single = words.size() == 2;
