@@ -9,6 +9,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/json_fields.h"
+#include "cli/measured_text.h"
 #include "cli/report_parts.h"
 
 namespace twinkle::cli {
