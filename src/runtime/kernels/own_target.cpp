@@ -1,35 +1,35 @@
 #include "runtime/kernels/own_target.h"
 
-#include <c10/core/DeviceType.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <dlfcn.h>
 #include <torch/version.h>
-
-#include <filesystem>
-
-#include "target/torch_place.h"
 
 namespace twinkle::runtime {
 
 namespace {
 
-// The LibTorch in this process: libtwinkle serves the CPU and the CUDA builds of its version.
-std::optional<target::LibTorch> libtorch_here() {
-    Dl_info info{};
-    if (::dladdr(reinterpret_cast<const void*>(&c10::isValidDeviceType), &info) == 0) {
-        return std::nullopt;
+// That of the LibTorch in this process, asked of itself: its files may be out of reach here.
+// libtwinkle serves the CPU and the CUDA builds of its version.
+target::Backend backend_here() {
+    const auto built = target::parse_backend(TWINKLE_TORCH_BACKEND).value_or(target::Backend{});
+    if (built.kind == target::BackendKind::rocm) {
+        return built;
     }
-    std::error_code ignored;
-    return target::read_libtorch(std::filesystem::canonical(info.dli_fname, ignored).parent_path());
+    void* cuda = ::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+    if (cuda == nullptr || !at::CUDAHooksRegistry()->Has("CUDAHooks")) {
+        return {};
+    }
+    ::dlclose(cuda);
+    const long version = at::detail::getCUDAHooks().versionCUDART();  // 13000; starts no driver
+    return {target::BackendKind::cuda, target::Version{static_cast<int>(version / 1000),
+                                                       static_cast<int>(version % 1000 / 10)}};
 }
 
 target::Target find_target() {
     target::Runtime here;
     here.torch_version = TORCH_VERSION;
     here.torch = {TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR};
-    here.backend = target::parse_backend(TWINKLE_TORCH_BACKEND).value_or(target::Backend{});
-    if (const auto torch = libtorch_here()) {
-        here = target::with_libtorch(here, *torch);
-    }
+    here.backend = backend_here();
     here.cxx11 = _GLIBCXX_USE_CXX11_ABI != 0;
     return target::complete_target({}, target::this_machine(), here);
 }
