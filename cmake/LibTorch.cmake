@@ -88,9 +88,14 @@ if(NOT TWINKLE_TORCH_CXX11)
     # For everything: what sees LibTorch and what does not pass each other strings.
     add_compile_definitions($<$<COMPILE_LANGUAGE:CXX>:_GLIBCXX_USE_CXX11_ABI=0>)
 endif()
+# The folder that is linked from.
+set(TWINKLE_TORCH_LINK ${TWINKLE_TORCH_LIB})
+if(TWINKLE_PORTABLE)
+    twinkle_stub_torch(TWINKLE_TORCH_LINK)
+endif()
 target_link_libraries(twinkle_torch INTERFACE
-    ${TWINKLE_TORCH_LIB}/libtorch_cpu.so ${TWINKLE_TORCH_LIB}/libc10.so)
+    ${TWINKLE_TORCH_LINK}/libtorch_cpu.so ${TWINKLE_TORCH_LINK}/libc10.so)
 # libtorch.so pulls in the CUDA half, where there is one; nothing refers to it by symbol. That is for programs: a library
 # is loaded into a process that has what it has, which may be libtorch_cpu.so alone.
 target_link_options(twinkle_torch INTERFACE
-    "$<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:LINKER:--push-state,--no-as-needed;${TWINKLE_TORCH_LIB}/libtorch.so;LINKER:--pop-state>")
+    "$<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:LINKER:--push-state,--no-as-needed;${TWINKLE_TORCH_LINK}/libtorch.so;LINKER:--pop-state>")

@@ -51,7 +51,7 @@ set_target_properties(twinkle_torch_cuda_stub PROPERTIES
 add_library(twinkle_pack_cuda MODULE ${pack}/src/register_stable.cpp)
 # CUDA's runtime is linked statically: an unpacked LibTorch brings its own under another name.
 target_link_libraries(twinkle_pack_cuda PRIVATE twinkle_options twinkle_pack_core twinkle_pack_cuda_kernels
-                      CUDA::cudart_static twinkle_torch_cuda_stub ${TWINKLE_TORCH_LIB}/libtorch_cpu.so)
+                      CUDA::cudart_static twinkle_torch_cuda_stub ${TWINKLE_TORCH_LINK}/libtorch_cpu.so)
 target_include_directories(twinkle_pack_cuda SYSTEM PRIVATE ${TWINKLE_TORCH}/include)
 target_compile_definitions(twinkle_pack_cuda PRIVATE TORCH_TARGET_VERSION=0x020a000000000000
                            TWINKLE_PACK_ID="${cuda_id}" TWINKLE_PACK_CUDA)

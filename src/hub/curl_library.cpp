@@ -1,6 +1,8 @@
 // libcurl is opened at its first use instead of being linked: it brings thirty libraries with it,
 // and loading them would take longer than most commands run. The functions of libcurl that twinkle
-// calls are defined here, under their own names, and forward every call.
+// calls are defined here, under their own names, and forward every call. Portable packages link it
+// instead (cmake/TwinklePortable.cmake).
+#ifndef TWINKLE_CURL_IS_LINKED
 
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
@@ -118,3 +120,5 @@ FORWARD_VARIADIC(CURLMcode, curl_multi_setopt, CURLM, CURLMoption)
 // NOLINTEND(bugprone-macro-parentheses)
 
 }  // extern "C"
+
+#endif

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "hub/authorities.h"
 #include "twinkle/error.h"
 
 namespace fs = std::filesystem;
@@ -218,7 +219,8 @@ std::string user_agent_of(const target::Machine& machine, const Environment& env
     return base::join(entries, "; ");
 }
 
-void read_authorities(const Environment& environment, Settings& settings) {
+void read_authorities(const Environment& environment,
+                      [[maybe_unused]] const target::Machine& machine, Settings& settings) {
     for (const char* name : {"CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"}) {
         const auto given = environment.get(name);
         if (!given) {
@@ -239,6 +241,11 @@ void read_authorities(const Environment& environment, Settings& settings) {
     if (const auto given = environment.get("SSL_CERT_DIR"); given && settings.ca_folder.empty()) {
         settings.ca_folder = environment.path(*given);
     }
+#ifdef TWINKLE_CURL_IS_LINKED
+    if (settings.ca_file.empty() && settings.ca_folder.empty()) {
+        settings.ca_file = find_authorities("/", machine.executable().parent_path().parent_path());
+    }
+#endif
 }
 
 // The rules of curl: http_proxy in lower case only (HTTP_PROXY may be a header of a CGI request).
@@ -275,7 +282,7 @@ Settings settings_from(const target::Machine& machine, std::string_view program_
                      "the least rate is a whole number of bytes a second")
             .value_or(static_cast<std::int64_t>(settings.low_speed_limit)));
     settings.token_over_http = environment.any_true({"TWINKLE_TOKEN_OVER_HTTP"});
-    read_authorities(environment, settings);
+    read_authorities(environment, machine, settings);
     settings.proxies = proxies_of(environment);
     return settings;
 }

@@ -93,8 +93,8 @@ static int is_for_cuda(const char* lib) {
     return access(path, F_OK) == 0;
 }
 
-// How well a runtime fits: 3 named by the user, 2 built for this very LibTorch, 1 for its version
-// and backend, 0 not.
+// How well a runtime fits: 4 named by the user, 3 built for this very LibTorch, 2 for its version
+// and backend, 1 for its version, 0 not.
 static int rank(const char* name, const char* folder) {
     char json[4096], value[PATH_MAX], version[32], here[PATH_MAX];
     if (!read_text(folder, "runtime.json", json, sizeof json)) {
@@ -102,7 +102,7 @@ static int rank(const char* name, const char* folder) {
     }
     const char* wanted = getenv("TWINKLE_RUNTIME");
     if (wanted != NULL && *wanted != '\0') {
-        return strcmp(wanted, name) == 0 ? 3 : 0;
+        return strcmp(wanted, name) == 0 ? 4 : 0;
     }
     char resolved[PATH_MAX];
     if (!folder_of(inside_libtorch, here)) {
@@ -110,13 +110,15 @@ static int rank(const char* name, const char* folder) {
     }
     if (field(json, "torch_lib", value, sizeof value) && realpath(value, resolved) != NULL &&
         strcmp(resolved, here) == 0) {
-        return 2;
+        return 3;
     }
     version_here(here, version, sizeof version);
-    return version[0] != '\0' && field(json, "torch", value, sizeof value) &&
-           strncmp(value, version, strlen(version)) == 0 &&
-           field(json, "backend", value, sizeof value) &&
-           (strncmp(value, "cu", 2) == 0) == is_for_cuda(here);
+    if (version[0] == '\0' || !field(json, "torch", value, sizeof value) ||
+        strncmp(value, version, strlen(version)) != 0 ||
+        !field(json, "backend", value, sizeof value)) {
+        return 0;
+    }
+    return (strncmp(value, "cu", 2) == 0) == is_for_cuda(here) ? 2 : 1;
 }
 
 static void find_runtime(void) {

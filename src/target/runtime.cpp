@@ -6,6 +6,7 @@
 #include "base/document.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "target/torch_place.h"
 #include "twinkle/error.h"
 
 namespace fs = std::filesystem;
@@ -48,6 +49,35 @@ Runtime read_runtime(const fs::path& file) {
 
 fs::path relative_to_executable(const Machine& machine, const char* path) {
     return (machine.executable().parent_path().parent_path() / path).lexically_normal();
+}
+
+// The best of `runtimes` for a LibTorch; none serves it: none.
+std::optional<Runtime> best_for(const std::vector<Runtime>& runtimes, const LibTorch& torch) {
+    const auto best = std::max_element(
+        runtimes.begin(), runtimes.end(),
+        [&](const Runtime& a, const Runtime& b) { return fit(a, torch) < fit(b, torch); });
+    return best == runtimes.end() || fit(*best, torch) == 0
+               ? std::nullopt
+               : std::optional(with_libtorch(*best, torch));
+}
+
+// The best of `runtimes`, of which there are some, for the LibTorch that is here.
+Runtime choose_of(const std::vector<Runtime>& runtimes, const Machine& machine) {
+    if (machine.environment("TWINKLE_TORCH").value_or("").empty()) {
+        for (const Runtime& runtime : runtimes) {
+            const auto built_with =
+                runtime.torch_lib.empty() ? std::nullopt : read_libtorch(runtime.torch_lib);
+            if (built_with && fit(runtime, *built_with) > 0) {
+                return with_libtorch(runtime, *built_with);
+            }
+        }
+    }
+    for (const LibTorch& torch : libtorches(machine)) {
+        if (const auto best = best_for(runtimes, torch)) {
+            return *best;
+        }
+    }
+    return runtimes.front();
 }
 
 }  // namespace
@@ -95,12 +125,12 @@ std::optional<Runtime> choose_runtime(const Machine& machine) {
     const auto runtimes = find_runtimes(libexec, machine);
     const auto wanted = machine.environment("TWINKLE_RUNTIME");
     if (!wanted || wanted->empty()) {
-        return runtimes.empty() ? std::nullopt : std::optional(runtimes.front());
+        return runtimes.empty() ? std::nullopt : std::optional(choose_of(runtimes, machine));
     }
     std::vector<std::string> names;
     for (const Runtime& runtime : runtimes) {
         if (runtime.name == *wanted) {
-            return runtime;
+            return choose_of({runtime}, machine);
         }
         names.push_back(runtime.name);
     }
@@ -109,7 +139,7 @@ std::optional<Runtime> choose_runtime(const Machine& machine) {
         {.what = "TWINKLE_RUNTIME names a runtime that is not there: " + base::printable(*wanted),
          .where = base::display_path(libexec),
          .why = names.empty() ? "there is none" : "there are: " + base::join(names, ", "),
-         .hint = "unset TWINKLE_RUNTIME to use the newest"});
+         .hint = "unset TWINKLE_RUNTIME to use the one that fits LibTorch"});
 }
 
 }  // namespace twinkle::target

@@ -19,7 +19,7 @@ struct Runtime {
     Version torch;
     Backend backend;
     bool cxx11 = true;
-    // The folder of libtorch.so at build time; empty in packages. torch_place.h finds it.
+    // The folder of libtorch.so at build time; empty in packages. choose_runtime() finds it.
     std::filesystem::path torch_lib;
     std::filesystem::path worker;
     std::filesystem::path library;  // libtwinkle.so
@@ -37,8 +37,11 @@ Installation installation(const Machine& machine);
 // has hardware for. Throws Error(malformed) for a runtime.json that cannot be read.
 std::vector<Runtime> find_runtimes(const std::filesystem::path& libexec, const Machine& machine);
 
-// The runtime to use: the one that TWINKLE_RUNTIME names, else the first. None: there are none.
-// Throws Error(not_found) if TWINKLE_RUNTIME names one that does not exist.
+// The runtime to use: the one that TWINKLE_RUNTIME names; else one whose LibTorch is where it was
+// at build time; else the best for the first LibTorch on this machine that any serves; else the
+// first of all. Its backend and torch_lib are those of the LibTorch that it will run with, where
+// that is found. None: there are none. Throws Error(not_found) if TWINKLE_RUNTIME names one that
+// does not exist.
 std::optional<Runtime> choose_runtime(const Machine& machine);
 
 }  // namespace twinkle::target

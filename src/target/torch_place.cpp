@@ -17,39 +17,18 @@ bool is_there(const fs::path& path) {
     return fs::exists(path, error);
 }
 
-// "2.13.0+cpu" from a file of unpacked archives (build-version) or wheels (version.py); empty:
-// neither exists.
-std::string version_in(const fs::path& torch) {
-    constexpr std::uint64_t small = 64u << 10;
-    if (is_there(torch / "build-version")) {
-        const std::string text = base::read_file(torch / "build-version", "version", small);
-        return text.substr(0, text.find_first_of(" \r\n"));
-    }
-    if (!is_there(torch / "version.py")) {
-        return "";
-    }
-    const std::string text = base::read_file(torch / "version.py", "version", small);
-    const auto line = text.find("__version__ = '");
-    const auto begin = line == std::string::npos ? line : text.find('\'', line) + 1;
-    return begin == std::string::npos ? "" : text.substr(begin, text.find('\'', begin) - begin);
-}
-
-// Why the LibTorch in `lib` is not the one that the runtime was built for; empty: it
-// is.
+// Why the runtime does not serve the LibTorch in `lib`; empty: it does.
 std::string mismatch(const fs::path& lib, const Runtime& runtime) {
-    if (!is_there(lib / "libtorch.so")) {
+    const auto found = read_libtorch(lib);
+    if (!found) {
         return "there is no libtorch.so";
     }
-    const bool cuda = is_there(lib / "libtorch_cuda.so");
-    if (cuda != (runtime.backend.kind == BackendKind::cuda)) {
-        return cuda ? "it is a build for CUDA" : "it is no build for " + runtime.backend.text();
+    if (fit(runtime, *found) > 0) {
+        return "";
     }
-    const std::string text = version_in(lib.parent_path());
-    const auto version = parse_version(text);
-    if (version && *version != runtime.torch) {
-        return "it is LibTorch " + base::printable(text);
-    }
-    return "";
+    return found->backend.kind == BackendKind::cuda && runtime.backend.kind == BackendKind::rocm
+               ? "it is a build for CUDA"
+               : "it is LibTorch " + base::printable(found->version_text);
 }
 
 void add_python_packages(std::vector<fs::path>& places, const fs::path& prefix) {
@@ -67,10 +46,16 @@ void add_python_packages(std::vector<fs::path>& places, const fs::path& prefix) 
     places.insert(places.end(), found.begin(), found.end());
 }
 
-std::vector<fs::path> usual_places(const Runtime& runtime, const Machine& machine) {
+bool is_environment(const fs::path& prefix) {
+    return is_there(prefix / "pyvenv.cfg") || is_there(prefix / "conda-meta");
+}
+
+std::vector<fs::path> usual_places(const Machine& machine) {
     std::vector<fs::path> places;
-    if (!runtime.torch_lib.empty()) {
-        places.push_back(runtime.torch_lib);
+    // An environment that has twinkle has its LibTorch, whether it is active or not.
+    if (const fs::path own = machine.executable().parent_path().parent_path();
+        is_environment(own)) {
+        add_python_packages(places, own);
     }
     for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
         const auto prefix = machine.environment(variable);
@@ -91,17 +76,25 @@ std::vector<fs::path> usual_places(const Runtime& runtime, const Machine& machin
 }
 
 std::string name_of(const Runtime& runtime) {
-    return "LibTorch " + runtime.torch.text() + " (" + runtime.backend.text() + ")";
+    return "LibTorch " + runtime.torch.text();
 }
 
-fs::path named_place(const std::string& text, const Runtime& runtime) {
-    const fs::path folder = base::absolute_path(text);
-    const fs::path lib = is_there(folder / "libtorch.so") ? folder : folder / "lib";
+// TWINKLE_TORCH may name the LibTorch, or the folder of its libraries.
+std::optional<fs::path> named_lib(const Machine& machine) {
+    const auto named = machine.environment("TWINKLE_TORCH");
+    if (!named || named->empty()) {
+        return std::nullopt;
+    }
+    const fs::path folder = base::absolute_path(*named);
+    return is_there(folder / "libtorch.so") ? folder : folder / "lib";
+}
+
+fs::path require_named(const fs::path& lib, const Runtime& runtime) {
     const std::string why = mismatch(lib, runtime);
     if (!why.empty()) {
         throw Error(is_there(lib / "libtorch.so") ? ErrorCode::refused : ErrorCode::not_found,
                     {.what = "TWINKLE_TORCH is not the LibTorch of this runtime",
-                     .where = base::display_path(folder),
+                     .where = base::display_path(lib.parent_path()),
                      .why = why + "; the runtime " + runtime.name + " needs " + name_of(runtime),
                      .hint = "name another LibTorch, or another runtime with TWINKLE_RUNTIME"});
     }
@@ -110,13 +103,47 @@ fs::path named_place(const std::string& text, const Runtime& runtime) {
 
 }  // namespace
 
+int fit(const Runtime& runtime, const LibTorch& torch) {
+    const bool cuda = torch.backend.kind == BackendKind::cuda;
+    if ((torch.version && *torch.version != runtime.torch) ||
+        (cuda && runtime.backend.kind == BackendKind::rocm)) {
+        return 0;
+    }
+    return runtime.backend == torch.backend                      ? 3
+           : cuda == (runtime.backend.kind == BackendKind::cuda) ? 2
+                                                                 : 1;
+}
+
+Runtime with_libtorch(Runtime runtime, const LibTorch& torch) {
+    const bool unsaid = torch.backend.kind == runtime.backend.kind && !torch.backend.version;
+    if (runtime.backend.kind != BackendKind::rocm && !unsaid) {
+        runtime.backend = torch.backend;
+    }
+    runtime.torch_lib = torch.lib;
+    return runtime;
+}
+
+std::vector<LibTorch> libtorches(const Machine& machine) {
+    std::vector<LibTorch> found;
+    const auto named = named_lib(machine);
+    for (const fs::path& place : named ? std::vector{*named} : usual_places(machine)) {
+        if (auto torch = read_libtorch(place)) {
+            found.push_back(std::move(*torch));
+        }
+    }
+    return found;
+}
+
 fs::path find_torch_lib(const Runtime& runtime, const Machine& machine) {
-    const auto named = machine.environment("TWINKLE_TORCH");
-    if (named && !named->empty()) {
-        return named_place(*named, runtime);
+    if (const auto named = named_lib(machine)) {
+        return require_named(*named, runtime);
+    }
+    std::vector<fs::path> places = usual_places(machine);
+    if (!runtime.torch_lib.empty()) {
+        places.insert(places.begin(), runtime.torch_lib);
     }
     std::vector<std::string> attempts;
-    for (const fs::path& place : usual_places(runtime, machine)) {
+    for (const fs::path& place : places) {
         const std::string why = mismatch(place, runtime);
         if (why.empty()) {
             return place;

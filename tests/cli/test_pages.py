@@ -75,3 +75,16 @@ def test_every_command_that_is_named_is_one():
             if language in ("sh", "console", "yaml"):
                 named = re.findall(r"^\W*(?:run: )?(?:[A-Z_]+=\S+ )*twinkle (?:--json )?([a-z-]+)", content, re.M)
                 assert set(named) <= set(COMMANDS), f"{page}: {named}"
+
+
+def test_messages_of_the_page_of_troubles_are_in_the_sources():
+    files = [file for folder in ("src", "script/wheel") for file in (ROOT / folder).rglob("*") if file.suffix in {".cpp", ".h", ".c", ".py"}]
+    sources = "\n".join(re.sub(r'"\s*"', "", file.read_text().replace('\\"', "''")) for file in files)
+    # What is put together: ends of literals, names of variables, places in format strings.
+    sources = re.sub(r"\{[^{}\"\n]{0,60}\}", "{}", sources)
+    rows = re.findall(r"^\| (.*?) \|", (ROOT / "docs/troubleshooting.md").read_text(), re.M)
+    messages = [message for row in rows if "LibTorch's" not in row for message in re.findall(r"`([^`]*)`", row)
+                if not message.startswith("--")]
+    assert len(messages) > 50
+    parts = [part.replace('"', "''").strip(" ,:") for message in messages for part in re.split(r"…|\[|\]|twinkle: ", message)]
+    assert not [part for part in parts if part not in sources]

@@ -3,9 +3,11 @@
 #
 #   use.sh without-torch PREFIX EXAMPLES     what works without LibTorch, and what the rest says
 #   use.sh with-torch PREFIX EXAMPLES        TWINKLE_TORCH or VIRTUAL_ENV names a LibTorch
-#   use.sh programs PREFIX EXAMPLES TORCH    C and C++ programs, built with find_package(twinkle); needs cmake and g++
+#   use.sh python PREFIX EXAMPLES            the Python module of the wheel, in the environment PREFIX
+#   use.sh server PREFIX EXAMPLES TORCH      a C++ server that knows nothing of twinkle; needs g++
+#   use.sh programs PREFIX EXAMPLES TORCH    that, and C and C++ programs built with find_package(twinkle); needs cmake too
 #
-# Prints a line for everything that was tried; the first that fails ends it.
+# Prints a line for everything that was tried, and how long it took; the first that fails ends it.
 set -euo pipefail
 
 what=$1 prefix=$2 examples=$3
@@ -16,6 +18,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 ok() { printf 'ok      %s\n' "$*"; }
+now() { date +%s%N; }
 fail() {
     printf 'FAILED  %s\n' "$*"
     [ ! -e said ] || cat said
@@ -23,12 +26,14 @@ fail() {
 }
 # expect STATUS TEXT COMMAND…: the exit status, and a text in what it says.
 expect() {
-    local status=$1 text=$2 code=0
+    local status=$1 text=$2 code=0 start
     shift 2
+    start=$(now)
     "$@" >said 2>&1 || code=$?
+    start=$((($(now) - start) / 1000000))
     [ $code = "$status" ] || fail "exit $code, not $status: $*"
     grep -qF -e "$text" said || fail "'$text' is not said by: $*"
-    ok "$(printf "%s " "${@/#$prefix/PREFIX}" | sed "s,$examples/,,g; s/ $//")"
+    ok "$(printf "%s " "${@/#$prefix/PREFIX}" | sed "s,$examples/,,g; s/ $//") ($((start / 1000)).$(printf %03d $((start % 1000))) s)"
 }
 
 without_torch() {
@@ -59,6 +64,27 @@ with_torch() {
     expect 0 "twinkle-pack" "$twinkle" inspect fast.pt
 }
 
+python_module() {
+    "$twinkle" -q kernelize "$llama/traced.pt" -o fast.pt
+    local script='import sys, torch, twinkle_kernels as t
+model, inputs = torch.jit.load(sys.argv[1]), torch.load(sys.argv[2])
+print(t.runtime, tuple(model(*(inputs if isinstance(inputs, (list, tuple)) else [inputs])).shape))'
+    expect 0 "(2, 128, 256)" "$prefix/bin/python" -c "$script" fast.pt "$llama/inputs.pt"
+}
+
+server() {
+    local torch=$1
+    "$twinkle" -q kernelize "$llama/traced.pt" -o fast.pt
+    g++ -std=c++20 -O0 -w -I"$torch/include" -I"$torch/include/torch/csrc/api/include" "$examples/cpp/plain.cpp" -o plain \
+        -L"$torch/lib" -Wl,-rpath,"$torch/lib" -ltorch -ltorch_cpu -lc10
+    expect 0 "[2, 64, 256]" ./plain "$llama/traced.pt"
+    # The loader takes a space for the end of a name.
+    ln -s "$prefix/lib/libtwinkle_preload.so" preload.so
+    expect 0 "$(cut -d ' ' -f 1-3 said)" env LD_PRELOAD="$work/preload.so" ./plain fast.pt
+    bash -c './plain fast.pt; exit' >said 2>&1 && fail "a kernelized model runs without its kernels"
+    ok "without the preload library it is refused"
+}
+
 programs() {
     local torch=$1
     cp -r "$examples" source
@@ -69,20 +95,14 @@ programs() {
     expect 0 '"replaced"' made/kernelize_c "$llama/traced.pt" twinkle.map.json fast.pt
     expect 2 "usage" made/fetch_kernel
     expect 2 "usage" made/call_kernel
-    # A server that knows nothing of twinkle.
-    g++ -std=c++20 -O0 -w -I"$torch/include" -I"$torch/include/torch/csrc/api/include" source/cpp/plain.cpp -o plain \
-        -L"$torch/lib" -Wl,-rpath,"$torch/lib" -ltorch -ltorch_cpu -lc10
-    expect 0 "[2, 64, 256]" ./plain "$llama/traced.pt"
-    # The loader takes a space for the end of a name.
-    ln -s "$prefix/lib/libtwinkle_preload.so" preload.so
-    expect 0 "$(cut -d ' ' -f 1-3 said)" env LD_PRELOAD="$work/preload.so" ./plain fast.pt
-    bash -c './plain fast.pt; exit' >said 2>&1 && fail "a kernelized model runs without its kernels"
-    ok "without the preload library it is refused"
+    server "$torch"
 }
 
 case $what in
     without-torch) without_torch ;;
     with-torch) with_torch ;;
+    python) python_module ;;
+    server) server "$4" ;;
     programs) programs "$4" ;;
     *) fail "unknown: $what" ;;
 esac

@@ -61,9 +61,49 @@ TEST_CASE("a LibTorch that is named must be there, and be the right one") {
     CHECK(named("none")->code() == ErrorCode::not_found);
     CHECK(named("old")->code() == ErrorCode::refused);
     CHECK(named("old")->details().why.find("2.11.0+cpu") != std::string::npos);
+    on.runtime.backend = *parse_backend("rocm63");
     CHECK(named("gpu")->details().why.find("CUDA") != std::string::npos);
+}
+
+TEST_CASE("a runtime serves the CPU and the CUDA builds of its version") {
+    Machines on;
+    on.wheel("gpu", "98.13.0+cu130", true);
+    on.folder.write("plain/lib/libtorch.so", "");
+    on.folder.write("plain/lib/libtorch_cuda.so", "");
+    on.folder.write("plain/version.py",
+                    "__version__ = '98.13.0'\ncuda: Optional[str] = '12.6'\nhip = None\n");
+    on.unpacked("cpu", "98.13.1+cpu");
+    on.unpacked("unknown", "");
+    on.runtime.torch = {98, 13};
+    const auto at = [&](const char* place) { return *read_libtorch(on.folder / place / "lib"); };
+    CHECK(at("gpu").backend.text() == "cu130");
+    CHECK(at("plain").backend.text() == "cu126");
+    CHECK(at("cpu").backend.text() == "cpu");
+    CHECK_FALSE(at("unknown").version);
+    CHECK_FALSE(read_libtorch(on.folder / "gpu"));
+
+    CHECK(fit(on.runtime, at("gpu")) == 1);
+    CHECK(fit(on.runtime, at("cpu")) == 3);
+    CHECK(with_libtorch(on.runtime, at("gpu")).backend.text() == "cu130");
     on.runtime.backend = *parse_backend("cu130");
-    CHECK(on.found() == on.folder / "gpu/lib");
+    CHECK(fit(on.runtime, at("gpu")) == 3);
+    CHECK(fit(on.runtime, at("plain")) == 2);
+    CHECK(with_libtorch(on.runtime, at("cpu")).backend.text() == "cpu");
+    CHECK(fit(on.runtime, at("unknown")) == 1);
+    on.runtime.torch = {98, 14};
+    CHECK(fit(on.runtime, at("gpu")) == 0);
+}
+
+TEST_CASE("the environment that twinkle is installed in comes before the active one") {
+    Machines on;
+    on.runtime.torch = {98, 1};
+    on.wheel("own" + packages, "98.1.0");
+    on.wheel("active" + packages, "98.1.2");
+    on.machine.program = on.folder / "own/bin/twinkle";
+    on.machine.variables["VIRTUAL_ENV"] = (on.folder / "active").string();
+    CHECK(on.found() == on.folder / ("active" + packages + "/lib"));
+    on.folder.write("own/pyvenv.cfg", "");
+    CHECK(on.found() == on.folder / ("own" + packages + "/lib"));
 }
 
 TEST_CASE("the place it was built with, else the active environment") {
@@ -86,7 +126,7 @@ TEST_CASE("where there is none, every place is named with what is wrong there") 
     on.machine.variables["VIRTUAL_ENV"] = (on.folder / "venv").string();
     const auto error = error_of([&] { on.found(); });
     CHECK(error->code() == ErrorCode::not_found);
-    CHECK(error->details().what.find("LibTorch 99.1 (cpu)") != std::string::npos);
+    CHECK(error->details().what.find("LibTorch 99.1") != std::string::npos);
     CHECK(error->details().why.find("it is LibTorch 2.13.1+cpu") != std::string::npos);
     CHECK(error->details().hint.find("TWINKLE_TORCH") != std::string::npos);
 }

@@ -1,17 +1,35 @@
 #include "runtime/kernels/own_target.h"
 
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <dlfcn.h>
 #include <torch/version.h>
 
 namespace twinkle::runtime {
 
 namespace {
 
+// That of the LibTorch in this process, asked of itself: its files may be out of reach here.
+// libtwinkle serves the CPU and the CUDA builds of its version.
+target::Backend backend_here() {
+    const auto built = target::parse_backend(TWINKLE_TORCH_BACKEND).value_or(target::Backend{});
+    if (built.kind == target::BackendKind::rocm) {
+        return built;
+    }
+    void* cuda = ::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+    if (cuda == nullptr || !at::CUDAHooksRegistry()->Has("CUDAHooks")) {
+        return {};
+    }
+    ::dlclose(cuda);
+    const long version = at::detail::getCUDAHooks().versionCUDART();  // 13000; starts no driver
+    return {target::BackendKind::cuda, target::Version{static_cast<int>(version / 1000),
+                                                       static_cast<int>(version % 1000 / 10)}};
+}
+
 target::Target find_target() {
     target::Runtime here;
     here.torch_version = TORCH_VERSION;
     here.torch = {TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR};
-    // Set by the build, as in runtime.json: libtwinkle serves the one LibTorch it was built for.
-    here.backend = target::parse_backend(TWINKLE_TORCH_BACKEND).value_or(target::Backend{});
+    here.backend = backend_here();
     here.cxx11 = _GLIBCXX_USE_CXX11_ABI != 0;
     return target::complete_target({}, target::this_machine(), here);
 }
