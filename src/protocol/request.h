@@ -43,8 +43,8 @@ struct Request {
     double tolerance = 1;  // verify: how many times what may be an error is allowed
     bool tune = false;     // kernelize: candidates are measured, and the fastest is kept
     std::vector<std::int64_t> tune_sizes;  // … in these sizes of the inputs; empty: in usual ones
-    bool measure = false;  // kernelize: the whole model against its original
-    bool modules = false;  // kernelize: the model's modules are to be in the result
+    bool measure = false;                  // kernelize: the whole model against its original
+    bool modules = false;                  // kernelize: the model's modules are to be in the result
     bool strict = false;
     bool dry_run = false;
     bool strip_debug = false;

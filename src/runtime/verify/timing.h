@@ -16,7 +16,7 @@ struct Sampling {
     std::size_t runs_if_lost = 0;  // enough where one was slower than the first by far in each of
                                    // them; 0: however slow it is
     std::size_t most_runs = 1000;
-    double budget_ms = 150;        // of all contestants together
+    double budget_ms = 150;  // of all contestants together
     // Waits for asynchronous work (a GPU's) at the end of a sample. Samples are longer then: runs
     // follow each other as they would in a server.
     std::function<void()> wait{};

@@ -127,8 +127,8 @@ struct Avx2 {
     }
 };
 
-// Linear layers of few rows (loops/linear_few.h): float32, and half precisions that are widened while
-// they are loaded.
+// Linear layers of few rows (loops/linear_few.h): float32, and half precisions that are widened
+// while they are loaded.
 template <class Element>
 struct Dot256 {
     using T = Element;
