@@ -13,7 +13,7 @@ using runtime::ModelTimes;
 namespace {
 
 constexpr double budget_ms = 1500;
-constexpr std::size_t least_runs = 6;   // with fewer, no difference would be believed
+constexpr std::size_t least_turns = 6;   // with fewer, no difference would be believed
 constexpr double most_load = 2;         // a core: a run would take long, and say nothing
 constexpr std::size_t most_runs = 200;  // more tell no more of a small model
 
@@ -54,7 +54,7 @@ Json whole_speed(const Request& request, const Channel& channel, const Kernelizi
     channel.stage("measure", "how much faster it is");
     context.steps = context.gradients;
     context.sampling = runtime::Sampling{
-        .warm_up = 1, .least_runs = least_runs, .most_runs = most_runs, .budget_ms = budget_ms};
+        .warm_up = 1, .least_runs = least_turns, .most_runs = most_runs, .budget_ms = budget_ms};
     try {
         const auto times = runtime::measure_models(
             context, made.model, runtime::Contest::as_they_are, [](const std::string&) {});
