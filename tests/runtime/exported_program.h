@@ -93,10 +93,11 @@ public:
     }
     // A parameter of ones, float32[4], under all of these paths.
     void add_parameter(const std::vector<std::string>& paths) {
-        add_tensor("p_" + std::to_string(weights.size()), {4});
-        inputs.insert(inputs.begin(), {{"parameter",
-                                        {{"arg", {{"name", "p_" + std::to_string(weights.size())}}},
-                                         {"parameter_name", paths.front()}}}});
+        const std::string value = "p_" + std::to_string(weights.size());
+        add_tensor(value, {4});
+        const base::Json input = {
+            {"parameter", {{"arg", {{"name", value}}}, {"parameter_name", paths.front()}}}};
+        inputs.insert(inputs.begin(), input);
         const std::string record = "weight_" + std::to_string(records.size());
         for (const std::string& path : paths) {
             weights[path] = {{"path_name", record},
