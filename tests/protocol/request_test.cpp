@@ -39,6 +39,8 @@ Request all_set() {
     request.sizes = false;
     request.tolerance = 4;
     request.tune = true;
+    request.measure = true;
+    request.modules = true;
     request.tune_sizes = {1, 16};
     request.more_inputs = {"other.pt"};
     request.strict = true;
