@@ -65,16 +65,18 @@ with_torch() {
 }
 
 python_module() {
-    "$twinkle" -q kernelize "$llama/traced.pt" -o fast.pt
-    local script='import sys, torch, twinkle_kernels as t
+    "$twinkle" -q kernelize "$llama/traced.pt" -o fast.pt >said
+    cat >check.py <<'PYTHON'
+import sys, torch, twinkle_kernels as t
 model, inputs = torch.jit.load(sys.argv[1]), torch.load(sys.argv[2])
-print(t.runtime, tuple(model(*(inputs if isinstance(inputs, (list, tuple)) else [inputs])).shape))'
-    expect 0 "(2, 128, 256)" "$prefix/bin/python" -c "$script" fast.pt "$llama/inputs.pt"
+print(t.runtime, tuple(model(*(inputs if isinstance(inputs, (list, tuple)) else [inputs])).shape))
+PYTHON
+    expect 0 "(2, 128, 256)" "$prefix/bin/python" check.py fast.pt "$llama/inputs.pt"
 }
 
 server() {
     local torch=$1
-    "$twinkle" -q kernelize "$llama/traced.pt" -o fast.pt
+    "$twinkle" -q kernelize "$llama/traced.pt" -o fast.pt >said
     g++ -std=c++20 -O0 -w -I"$torch/include" -I"$torch/include/torch/csrc/api/include" "$examples/cpp/plain.cpp" -o plain \
         -L"$torch/lib" -Wl,-rpath,"$torch/lib" -ltorch -ltorch_cpu -lc10
     expect 0 "[2, 64, 256]" ./plain "$llama/traced.pt"
