@@ -208,7 +208,7 @@ Command kernelize_command() {
             "(twinkle tune show).\n\nThe report has a line for sites that are alike, and with -v "
             "one for each, with its reason, what was measured, and why other candidates were not "
             "taken. A verified model is also measured: the original and the kernelized one in "
-            "turns, for a second or two. Times of sites are those of --tune, or of twinkle bench.",
+            "turns, for a second or two. Times of single sites are those of twinkle bench.",
         .arguments = {{.name = "MODEL",
                        .help = "A model that torch.jit.save or torch.export.save wrote"}},
         .options =

@@ -11,6 +11,11 @@ from test_report_page import Page
 pytestmark = needs_runtime
 
 
+@pytest.fixture(autouse=True)
+def measuring(twinkle):
+    twinkle.measures = True
+
+
 @pytest.fixture
 def small(models):
     return models / "two_of_a_kind.pt", models.parent / "inputs/hidden.pt"
@@ -62,13 +67,6 @@ def test_a_model_that_crashes_while_it_is_measured(twinkle, small, libraries):
                    env=PATIENCE)
     refused(done, 6, "the kernelized model cannot be measured", "segmentation fault")
     assert outcome(twinkle.folder) == before
-
-
-def test_sites_have_times_where_they_are_tuned(twinkle, small):
-    python_kernel(twinkle.folder, RMS_NORM)
-    report = kernelize(twinkle, small, "--tune", "--budget", "0.1", "--no-measure")
-    for site in report["sites"]:
-        assert (site["original_us"] is not None) == (site["status"] == "replaced")
 
 
 def test_a_page_of_a_real_model(twinkle):

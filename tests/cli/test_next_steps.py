@@ -9,6 +9,11 @@ from test_report_groups import report_of, site
 NAMES = ["model.pt", "my model.pt", "it's.pt", "$(touch pwned).pt", "-v.pt", "ü.pt", "a\nb\x1b[31m.pt", "a;b&c.pt", "`x`.pt"]
 
 
+@pytest.fixture(autouse=True)
+def measuring(twinkle):
+    twinkle.measures = True
+
+
 @pytest.fixture
 def proposed(fake_worker):
     def propose(*arguments, model="model.pt", **more):

@@ -26,6 +26,11 @@ def report_of(sites, **more):
             "whole": {"max_error": 1e-7, "allowed_error": 2e-7, "because": ""}, **more}
 
 
+@pytest.fixture(autouse=True)
+def measuring(twinkle):
+    twinkle.measures = True
+
+
 @pytest.fixture
 def shown(fake_worker):
     def show(sites, *arguments, command="kernelize", columns=0, **more):

@@ -51,6 +51,11 @@ class Page(html.parser.HTMLParser):
         return " ".join(self.texts)
 
 
+@pytest.fixture(autouse=True)
+def measuring(twinkle):
+    twinkle.measures = True
+
+
 @pytest.fixture
 def page(fake_worker):
     def make(sites, name="page.html", **more):
