@@ -35,7 +35,7 @@ TOKENS = [1, 16, 512]
 # How a contestant is kernelized: a manifest. Each is measured as it is and frozen.
 MANIFESTS = {"kernelized": 'presets = ["transformers"]\n',
              "patterns": 'presets = ["transformers", "patterns"]\n',
-             "linear": 'presets = ["transformers", "patterns", "linear"]\n'}
+             "linear": 'presets = ["transformers", "linear", "patterns"]\n'}
 PLAIN, COMPILED = ["plain", "frozen"], "torch.compile"
 # OpenVINO reads the plain file; as it comes it computes in bfloat16 where the CPU can.
 OPENVINO = {"openvino f32": "f32", "openvino bf16": "bf16"}

@@ -17,6 +17,9 @@ NAMES_CPU = [name for name in REPLACED if name not in ("bert", "vit")]
 # Those that round to a dtype that their code names.
 NAMES_DTYPE = [name for name in REPLACED if name not in ("bert", "vit", "whisper")]
 
+# What is converted is loaded by a Python that has no kernels.
+NO_LINEAR = 'presets = ["transformers", "patterns"]\n'
+
 
 @pytest.fixture(autouse=True)
 def one_thread(twinkle):
@@ -204,6 +207,7 @@ def test_older_ways_to_write_a_model(twinkle, dtype):
     torch.jit.trace(model, x[:, :8], check_trace=False).save(twinkle.folder / "model.pt")
     torch.save((x,), twinkle.folder / "in.pt")
     expected = [Masked.forward(model.double(), x.double())]
+    (twinkle.folder / "twinkle.toml").write_text(NO_LINEAR)
     report = kernelized(twinkle, "model.pt", "--dtype", dtype, "--inputs", "in.pt", "--verify")
     assert report["conversion"]["max_error"] <= report["conversion"]["allowed_error"]
     assert "inv_freq" in report["dtype_constants"]["kept_float32"]
@@ -305,6 +309,7 @@ class ForksALayer(nn.Module):
 def test_what_is_forked_is_compared(twinkle, frozen):
     made = torch.jit.script(ForksALayer().eval())
     (torch.jit.freeze(made) if frozen else made).save(twinkle.folder / "model.pt")
+    (twinkle.folder / "twinkle.toml").write_text(NO_LINEAR)
     report = kernelized(twinkle, "model.pt", "--inputs", "float32[2,5,64]")
     assert report["verified"] and report["whole"]["max_error"] <= report["whole"]["allowed_error"]
     # Frozen, an activation alone is nobody's: nothing was replaced, and no other size is tried.

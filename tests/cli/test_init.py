@@ -53,7 +53,7 @@ def test_the_classes_of_a_model(twinkle, model, bound):
     done = twinkle("init", EXAMPLES / model, "--json")
     assert done.code == 0, done.err
     assert {(found["layer"], found["bound"]) for found in done.json["classes"]} == {
-        ("RMSNorm", bound), ("SwiGLUMLP", bound)}
+        ("RMSNorm", bound), ("SwiGLUMLP", bound), ("Linear", True)}
     text = (twinkle.folder / "twinkle.toml").read_text()
     if bound:
         assert "LlamaRMSNorm (1 instance): twinkle-pack: RMSNorm" in text
@@ -64,7 +64,7 @@ def test_the_classes_of_a_model(twinkle, model, bound):
             text.replace("# [layers.RMSNorm]", "[layers.RMSNorm]")
                 .replace('# classes = ["tiny_llama.model.RMSNorm"]', 'classes = ["tiny_llama.model.RMSNorm"]'))
         report = twinkle("kernelize", EXAMPLES / model, "-o", "fast.pt", "--json")
-        assert report.code == 0 and report.json["replaced"] == 11, report.err  # formulas too, by the preset
+        assert report.code == 0 and report.json["replaced"] == 18, report.err  # formulas too, by the preset
 
 
 @needs_runtime
@@ -72,7 +72,7 @@ def test_a_project_that_has_nothing_yet(twinkle):
     (twinkle.folder / "new").mkdir()
     done = twinkle("init", EXAMPLES / "traced.pt", "--project", "new", "--json")
     assert done.code == 0, done.err
-    assert {found["layer"] for found in done.json["classes"]} == {"RMSNorm", "SwiGLUMLP"}
+    assert {found["layer"] for found in done.json["classes"]} == {"Linear", "RMSNorm", "SwiGLUMLP"}
     assert (twinkle.folder / "new/twinkle.toml").exists() and not (twinkle.folder / "twinkle.toml").exists()
 
 

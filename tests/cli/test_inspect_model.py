@@ -11,6 +11,7 @@ from kernels_for_tests import (EXAMPLES, MLP, NORM, PATIENCE, RMS_NORM, calling,
                                metadata, models, needs_runtime, outcome, python_kernel, sha256)
 
 pytestmark = needs_runtime
+LINEAR = "torch.nn.modules.linear.Linear"
 LLAMA = "transformers.models.llama.modeling_llama."
 
 
@@ -88,7 +89,7 @@ def test_what_the_bundled_kernels_take(twinkle):
     assert (norm["by"], norm["kernel"], norm["sites"], norm["fits"]) == ("binding", "twinkle-pack: RMSNorm", 1, 1)
     assert {one["name"]: one["from"] for one in norm["attributes"]} == {"weight": "saved", "variance_epsilon": "graph"}
     assert norm["kept"] == [] and bindings[LLAMA + "LlamaMLP"]["fits"] == 2
-    assert set(bindings) == {LLAMA + "LlamaRMSNorm", LLAMA + "LlamaMLP", "add_rms_norm", "rotary"}
+    assert set(bindings) == {LLAMA + "LlamaRMSNorm", LLAMA + "LlamaMLP", "add_rms_norm", "rotary", "linear3", LINEAR}
 
 
 def test_a_class_that_only_has_the_name_of_a_layer(twinkle):
@@ -103,7 +104,7 @@ def test_a_class_that_only_has_the_name_of_a_layer(twinkle):
 def test_the_bindings_of_the_manifest(twinkle):
     found = inspected(twinkle, EXAMPLES / "scripted.pt", "--project", EXAMPLES)
     bindings = by_name(found["bindings"], "class")
-    assert {name: one["by"] for name, one in bindings.items()} == {NORM: "binding", MLP: "binding"}
+    assert {name: one["by"] for name, one in bindings.items()} == {NORM: "binding", MLP: "binding", LINEAR: "preset"}
     assert found["manifest"].endswith("twinkle.toml")
 
 

@@ -72,7 +72,7 @@ bool accepts(const FlatGraph& graph, const c10::Type& type, const FlatInput& giv
         case c10::TypeKind::BoolType:
             return held != nullptr ? held->isBool() : own->kind() == c10::TypeKind::BoolType;
         case c10::TypeKind::OptionalType:
-            return (held != nullptr && held->isNone()) ||
+            return (held != nullptr && held->isNone()) || own->kind() == c10::TypeKind::NoneType ||
                    accepts(graph, *type.expectRef<c10::OptionalType>().getElementType(), given);
         default: return own->isSubtypeOf(type);
     }

@@ -255,16 +255,11 @@ Value lowered_name_value(Compilation& compilation, const std::string& name) {
         return special("isinstance", is_module);
     }
     if (name == lowered_name::has_grad) {
-        // For inference nothing of a model has a gradient.
-        return special(
-            "torch.is_grad_enabled",
-            [trains = compilation.trains()](const auto& loc, auto& m, Arguments) -> Value {
-                if (!trains) {
-                    return constant(loc, m, false);
-                }
-                const auto asked = c10::Symbol::fromQualString("aten::is_grad_enabled");
-                return simple(jit::emitBuiltinCall(loc, *m.graph(), asked, {}, {}));
-            });
+        // A model for training may be asked for any gradient, one for inference for none.
+        return special("torch.is_grad_enabled",
+                       [trains = compilation.trains()](const auto& loc, auto& m, Arguments) {
+                           return constant(loc, m, trains);
+                       });
     }
     if (name == lowered_name::module) {
         return special(
