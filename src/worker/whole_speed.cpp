@@ -13,7 +13,7 @@ using runtime::ModelTimes;
 namespace {
 
 constexpr double budget_ms = 1500;
-constexpr std::size_t least_turns = 6;   // with fewer, no difference would be believed
+constexpr std::size_t least_turns = 6;  // with fewer, no difference would be believed
 constexpr double most_load = 2;         // a core: a run would take long, and say nothing
 constexpr std::size_t most_runs = 200;  // more tell no more of a small model
 
