@@ -36,9 +36,12 @@ TOKENS = [1, 16, 512]
 MANIFESTS = {"kernelized": 'presets = ["transformers"]\n',
              "patterns": 'presets = ["transformers", "patterns"]\n',
              "linear": 'presets = ["transformers", "linear", "patterns"]\n'}
+MANIFESTS["int8"] = MANIFESTS["linear"]
+# What else a contestant is kernelized with. Random weights: the error of a trained model is another.
+OPTIONS = {"int8": ["--inputs", "int64[1,128]:0..1000", "--precision", "int8", "--max-error", "0.2", "--no-measure"]}
 PLAIN, COMPILED = ["plain", "frozen"], "torch.compile"
 # OpenVINO reads the plain file; as it comes it computes in bfloat16 where the CPU can.
-OPENVINO = {"openvino f32": "f32", "openvino bf16": "bf16"}
+OPENVINO = {"openvino-f32": "f32", "openvino-bf16": "bf16"}
 SAMPLE_SECONDS, LEAST_ROUNDS = 0.05, 5
 # Idle threads of the process that was just asked spin for a while.
 PAUSE_SECONDS = 0.02
@@ -121,7 +124,8 @@ def measure_model(options: argparse.Namespace, model: str, dtype: str) -> list[d
     with tempfile.TemporaryDirectory(prefix="model-bench-", dir=options.folder) as name, contextlib.ExitStack() as stack:
         folder = pathlib.Path(name)
         subprocess.run([PYTHON, HERE / "models.py", "make", model, dtype, folder / "plain.pt"], check=True)
-        reports = {name: kernelize(options.build, folder, name, manifest) for name, manifest in MANIFESTS.items()}
+        reports = {name: kernelize(options.build, folder, name, manifest, *OPTIONS.get(name, []))
+                   for name, manifest in MANIFESTS.items()}
         contestants = [f"{name}={folder}/plain.pt" if name == "plain" else f"{name}=frozen:{folder}/plain.pt"
                        for name in PLAIN]
         for name in MANIFESTS:

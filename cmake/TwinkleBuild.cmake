@@ -67,7 +67,8 @@ function(twinkle_batch result name)
     set(${result} ${CMAKE_CURRENT_BINARY_DIR}/unity/${name}.cpp PARENT_SCOPE)
 endfunction()
 
-# twinkle_unity(RESULT SIZE FILE…): the sources to compile: batches of up to SIZE of these, each of one folder.
+# twinkle_unity(RESULT SIZE FILE…): the sources to compile: batches of up to SIZE of these, each of one folder, and
+# those of a folder alike, since the largest is what others wait for.
 function(twinkle_unity result size)
     if(NOT TWINKLE_UNITY)
         set(${result} ${ARGN} PARENT_SCOPE)
@@ -87,9 +88,11 @@ function(twinkle_unity result size)
         set(files ${files_${folder}})
         set(number 0)
         list(LENGTH files left)
+        math(EXPR batches_here "(${left} + ${size} - 1) / ${size}")
+        math(EXPR each "(${left} + ${batches_here} - 1) / ${batches_here}")
         while(left GREATER 0)
             math(EXPR number "${number} + 1")
-            list(SUBLIST files 0 ${size} paths)
+            list(SUBLIST files 0 ${each} paths)
             list(REMOVE_ITEM files ${paths})
             list(LENGTH files left)
             twinkle_batch(batch ${folder}_${number} ${paths})

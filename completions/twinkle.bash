@@ -53,6 +53,9 @@ _twinkle() {
         kernelize:--inputs) _twinkle_files -f "$cur"; return ;;
         kernelize:--verify) if [[ $attached ]]; then mapfile -t COMPREPLY < <(compgen -W "given" -- "$cur"); return; fi ;;
         kernelize:--tolerance) :; return ;;
+        kernelize:--precision) :; return ;;
+        kernelize:--max-error) :; return ;;
+        kernelize:--agree) :; return ;;
         kernelize:--budget) :; return ;;
         kernelize:--tune-sizes) :; return ;;
         kernelize:--only) :; return ;;
@@ -165,7 +168,7 @@ _twinkle() {
             ;;
         kernelize)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --tune --budget --no-measure --tune-sizes --only --exclude --fallback --strict --model --allow-io --strip-debug --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --precision --max-error --agree --tune --budget --no-measure --tune-sizes --only --exclude --fallback --strict --model --allow-io --strip-debug --graphs --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi

@@ -60,6 +60,9 @@ struct KernelizeOptions {
     bool load_kernels = true;
     FallbackSet fallback = default_fallbacks();
     bool strict = false;  // a site that is bound but kept is Error(refused)
+    // Coarser precisions that layers may compute in ("int8"): a site gets one where it has no exact
+    // candidate. Nothing is compared here: `twinkle kernelize --precision` keeps to an error.
+    std::vector<std::string> precisions{};
     // Inputs of forward. A call that a trace has inlined is replaced only if a run of the model on
     // these proves how: its kernel runs for that.
     std::vector<c10::IValue> inputs{};

@@ -56,6 +56,9 @@ struct LayerCandidate {
     std::string mode;  // inference, training, inference+compile, training+compile, fallback
     bool has_backward = true;
     bool can_torch_compile = false;
+    // What it computes in, where that is coarser than the dtype of the model: "int8", "int4", …
+    // It serves only where this is asked for (KernelizeOptions::precisions). Empty: it is exact.
+    std::string precision{};
 };
 
 struct MappedLayer {

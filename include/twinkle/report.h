@@ -54,6 +54,11 @@ struct TWINKLE_API SiteReport {
     std::optional<double> max_error;
     std::optional<double> original_error;
     std::optional<double> allowed_error;
+    // Where it computes with fewer bits than the model ("int8"): errors are in the Euclidean norm,
+    // and what is allowed is what the user has named for the whole.
+    std::string precision{};
+    // Of the whole model: the share of rows of its results whose largest value is in place.
+    std::optional<double> agreement{};
 };
 
 // Constants in a model's code that tie it to where it was made: a trace holds the device and the

@@ -77,6 +77,8 @@ Json layer_json(const kernel::JudgedLayer& judged) {
               {"bases", layer.bases},
               {"has_backward", layer.has_backward},
               {"can_torch_compile", layer.can_torch_compile},
+              {"precision", text_or_null(layer.precision)},
+              {"prepares", layer.prepares},
               {"parameters", parameters_json(layer.parameters)},
               {"returns", text_or_null(layer.returns)},
               {"needs", layer.host_attributes},

@@ -12,6 +12,7 @@
 #include "cli/model_request.h"
 #include "cli/next_steps.h"
 #include "cli/output_file.h"
+#include "cli/precision_options.h"
 #include "cli/report_page.h"
 #include "cli/report_parts.h"
 #include "cli/request_choices.h"
@@ -79,9 +80,14 @@ std::optional<fs::path> add_files(protocol::Request& request, const Arguments& a
             sources.push_back(*file);
         }
     }
-    if (const auto inputs = arguments.text("inputs")) {
-        request.inputs = inputs_argument(*inputs);
-        sources.emplace_back(*request.inputs);
+    for (const std::string& inputs : arguments.list("inputs")) {
+        if (!request.inputs) {
+            request.inputs = inputs_argument(inputs);
+            sources.emplace_back(*request.inputs);
+        } else {
+            request.more_inputs.push_back(inputs_argument(inputs));
+            sources.emplace_back(request.more_inputs.back());
+        }
     }
     return add_outputs(request, arguments, sources);
 }
@@ -96,8 +102,10 @@ void add_choices(protocol::Request& request, const Arguments& arguments) {
     request.fallback = checked_fallbacks(strict ? "false" : fallback.value_or("true"));
     request.strict = strict || fallback == "false";
     add_verification(request, arguments);
+    add_precision(request, arguments);
     request.dry_run = arguments.flag("dry-run");
     request.strip_debug = arguments.flag("strip-debug");
+    request.graphs = arguments.flag("graphs");
     add_choice_of_sites(request, arguments);
     if (const auto dtype = arguments.text("dtype")) {
         request.dtype = checked_dtype(*dtype);
@@ -205,7 +213,12 @@ Command kernelize_command() {
             "or the next where that is not right. With --tune each is measured beside the original "
             "in several sizes of the inputs. Where the fastest differs by size, each call of the "
             "written model chooses by the size of its own inputs. What was measured is remembered "
-            "(twinkle tune show).\n\nThe report has a line for sites that are alike, and with -v "
+            "(twinkle tune show).\n\nWith --precision layers may compute with fewer bits: their "
+            "weights are prepared once, the file is smaller. The error of each is measured, and "
+            "the "
+            "cheapest are taken as long as the whole model's error on all inputs stays below "
+            "--max-error. Nothing is written that exceeds it.\n\nThe report has a line for sites "
+            "that are alike, and with -v "
             "one for each, with its reason, what was measured, and why other candidates were not "
             "taken. A verified model is also measured: the original and the kernelized one in "
             "turns, for a second or two. Times of single sites are those of twinkle bench.",
@@ -227,10 +240,13 @@ Command kernelize_command() {
              mode_option(),
              device_option(),
              dtype_option(),
-             inputs_option(),
+             several_inputs_option(),
              verify_option(),
              no_verify_option(),
              tolerance_option(),
+             precision_option(),
+             max_error_option(),
+             agree_option(),
              tune_option(),
              budget_option(),
              no_measure_option(),
@@ -256,6 +272,10 @@ Command kernelize_command() {
               .value = "",
               .help = "Leave out where the model's code came from: the Python stacks of a trace, "
                       "with their paths, and the source of scripted functions"},
+             {.names = "--graphs",
+              .value = "",
+              .help = "Mark the model: on a GPU, programs that load it replay its runs as CUDA "
+                      "graphs, for each shape of inputs where that is faster"},
              {.names = "--dry-run", .value = "", .help = "Report, but write no model"},
              {.names = "--report",
               .value = "FILE",
@@ -268,6 +288,8 @@ Command kernelize_command() {
               "twinkle kernelize model.pt --map twinkle.map.json --inputs inputs.pt"},
              {"Only what is measured to be faster than the original",
               "twinkle kernelize model.pt --inputs inputs.pt --tune --budget 60"},
+             {"Smaller and faster, with an error of two per cent at most",
+              "twinkle kernelize model.pt --inputs inputs.pt --precision int8 --max-error 0.02"},
              {"A page for a browser: the model's tree, errors, times and reasons",
               "twinkle kernelize model.pt --inputs inputs.pt --report report.html"},
              {"What would happen to the MLPs",

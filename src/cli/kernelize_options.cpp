@@ -52,6 +52,13 @@ Option inputs_option() {
             .kind = ValueKind::file};
 }
 
+Option several_inputs_option() {
+    Option option = inputs_option();
+    option.repeatable = true;
+    option.help += "; may be repeated, for inputs of other sizes";
+    return option;
+}
+
 Option only_option() {
     return {.names = "--only",
             .value = "GLOB",

@@ -10,6 +10,7 @@ Option mode_option();
 Option device_option();
 Option dtype_option();
 Option inputs_option();
+Option several_inputs_option();  // … of several sizes
 Option only_option();
 Option exclude_option();
 Option allow_io_option();

@@ -131,6 +131,13 @@ std::string environment() {
            entry("TWINKLE_RUNTIME", "which of the installed runtimes is used (see env)") +
            entry("TWINKLE_LIBEXEC", "the folder of the runtimes, if it is not beside bin") +
            entry("TWINKLE_LIBCUDA", "the file of the CUDA driver's library") +
+           entry("TWINKLE_GRAPHS",
+                 "in programs that run a model of kernelize --graphs: off, or limits on what is "
+                 "replayed, such as max_graphs=32,max_bytes=2000000000") +
+           entry(
+               "TWINKLE_GRAPHS_STATISTICS",
+               "1: they say on stderr what was decided for each shape, and at their end how often "
+               "a model was replayed") +
            entry("TWINKLE_SANDBOX_SECONDS",
                  "after how many seconds of silence a kernel that is being verified is stopped") +
            entry("NO_COLOR", "when set, no colours (see --color)");

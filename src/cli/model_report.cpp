@@ -222,6 +222,9 @@ std::string facts(const Json& inspection) {
                         joined_texts(list_of(inspection, "dtypes")),
                         is_true(inspection, "training") ? ", in training mode" : "");
     }
+    if (is_true(inspection, "graphs")) {
+        text += "marked: programs replay its runs as CUDA graphs where that is faster\n";
+    }
     const auto because = shown_text(inspection, "because");
     if (!because.empty()) {
         text += "read without loading it, because " + because + "\n";

@@ -77,7 +77,8 @@ void add_device(const Outcome& outcome, std::vector<NextStep>& steps) {
 }
 
 void add_tune(const Outcome& outcome, std::vector<NextStep>& steps) {
-    if (outcome.request.verify && !outcome.request.tune && outcome.replaced()) {
+    if (outcome.request.verify && !outcome.request.tune && outcome.request.precisions.empty() &&
+        outcome.replaced()) {
         steps.push_back({"keep only what is surely faster, site by site",
                          outcome.again({"no-measure"}).word("--tune").text()});
     }

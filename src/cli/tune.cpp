@@ -197,13 +197,6 @@ int run_tune(const Arguments& arguments, Console& console) {
     return clear(store, console);
 }
 
-Option inputs_of_sizes() {
-    Option option = inputs_option();
-    option.repeatable = true;
-    option.help += "; may be repeated, for inputs of other sizes";
-    return option;
-}
-
 }  // namespace
 
 Command tune_command() {
@@ -239,7 +232,7 @@ Command tune_command() {
                      .value = "FILE",
                      .help = "merge: the file to write; a model: where to write the tuned one",
                      .kind = ValueKind::file},
-                    inputs_of_sizes(),
+                    several_inputs_option(),
                     map_option(),
                     budget_option(),
                     tune_sizes_option(),

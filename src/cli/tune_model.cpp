@@ -6,6 +6,7 @@
 #include "cli/model_mapping.h"
 #include "cli/model_request.h"
 #include "cli/output_file.h"
+#include "cli/report_parts.h"
 #include "cli/request_choices.h"
 #include "cli/tuning_text.h"
 #include "cli/verification_options.h"

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/json_fields.h"
 #include "cli/measured_text.h"
+#include "cli/precision_options.h"
 #include "cli/report_parts.h"
 #include "twinkle/error.h"
 
@@ -272,7 +273,7 @@ std::string verification_text(const protocol::Request& request, const base::Json
                               std::size_t columns) {
     const bool verified = is_true(report, "verified", false);
     std::string text;
-    for (const auto& line : {verified ? speed_line(report) : "",
+    for (const auto& line : {verified ? speed_line(report) : "", precision_line(report),
                              verified ? verified_on(request, report) : not_verified(request)}) {
         text += line.empty() ? "" : (columns == 0 ? line : base::wrap(line, columns, 0)) + "\n";
     }

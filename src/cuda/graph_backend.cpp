@@ -39,6 +39,8 @@ public:
         used_on_ = caller.stream();
     }
 
+    void wait() override { current().synchronize(); }
+
     std::size_t free_memory() override {
         const c10::DeviceGuard guard(device_);
         std::size_t free = 0, total = 0;

@@ -48,7 +48,8 @@ constexpr std::array all_rules{
          "the Hub allows einops, helion, tvm-ffi, nvidia-cutlass-dsl (cuda), nki (neuron), onednn "
          "(xpu)"},
     Rule{"layer/rules",
-         "A layer subclasses nn.Module and has nothing but forward and its two flags",
+         "A layer subclasses nn.Module and has nothing but forward, prepare, precision and its two "
+         "flags",
          "move state to the class that is replaced, and helpers to functions"},
     Rule{"layer/python", "A layer can be used without Python",
          "write what is named in a way that TorchScript has"},

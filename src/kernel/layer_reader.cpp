@@ -1,5 +1,6 @@
 #include "kernel/layer_reader.h"
 
+#include "kernel/precision.h"
 #include "kernel/usage.h"
 #include "python/walk.h"
 
@@ -13,6 +14,8 @@ namespace {
 using namespace python;
 
 constexpr std::size_t kMaxClasses = 64;
+constexpr const char* members_of_a_layer =
+    "; a layer has no members besides forward, prepare, precision and its two flags";
 
 bool is_nn_module(std::string_view name) {
     static constexpr std::array<std::string_view, 3> names{
@@ -123,7 +126,7 @@ std::vector<Parameter> read_parameters(const PackageModule& module, const Argume
 std::optional<LayerSource> LayerReader::read(const std::string& name,
                                              const Definition& definition) {
     const Lineage found = lineage(definition);
-    has_forward_ = has_flag_backward_ = has_flag_compile_ = false;
+    has_forward_ = has_flag_backward_ = has_flag_compile_ = has_precision_ = false;
     LayerSource layer;
     layer.name = name;
     layer.file = definition.module->file;
@@ -180,10 +183,11 @@ void LayerReader::read_members(const Definition& definition, LayerSource& layer)
             if (function->name == "forward") {
                 if (!has_forward_) read_forward(module, *function, layer);
                 has_forward_ = true;
+            } else if (function->name == "prepare") {
+                layer.prepares = true;
             } else if (!is_description(function->name)) {
                 add_problem(layer, module, *function,
-                            "defines " + function->name +
-                                "; a layer has no members besides forward and its two flags");
+                            "defines " + function->name + members_of_a_layer);
             }
         } else if (const auto* assign = as<Assign>(statement)) {
             for (const auto& target : assign->targets) {
@@ -207,10 +211,12 @@ void LayerReader::read_assignment(const Definition& definition, const Expr& targ
     const auto* name = as<Name>(target);
     const bool backward = name && name->id == "has_backward";
     const bool compile = name && name->id == "can_torch_compile";
+    if (name && name->id == "precision") {
+        return read_precision(definition, target, value, layer);
+    }
     if (!backward && !compile) {
         add_problem(layer, *definition.module, target,
-                    "defines " + source_text(*definition.module, &target) +
-                        "; a layer has no members besides forward and its two flags");
+                    "defines " + source_text(*definition.module, &target) + members_of_a_layer);
         return;
     }
     bool& known = backward ? has_flag_backward_ : has_flag_compile_;
@@ -223,6 +229,20 @@ void LayerReader::read_assignment(const Definition& definition, const Expr& targ
         (backward ? layer.has_backward : layer.can_torch_compile) = *flag;
     }
     known = true;
+}
+
+void LayerReader::read_precision(const Definition& definition, const Expr& target,
+                                 const Expr* value, LayerSource& layer) {
+    const auto* constant = as<Constant>(value);
+    const auto* text = constant ? constant->string() : nullptr;
+    if (!text || !is_precision(*text)) {
+        add_problem(layer, *definition.module, target,
+                    "precision must be a name such as \"int8\", of up to 16 small letters, digits "
+                    "and _");
+    } else if (!has_precision_) {
+        layer.precision = *text;
+    }
+    has_precision_ = true;
 }
 
 void LayerReader::read_forward(const PackageModule& module, const FunctionDef& forward,

@@ -35,6 +35,8 @@ private:
     void read_members(const Definition& definition, LayerSource& layer);
     void read_assignment(const Definition& definition, const python::Expr& target,
                          const python::Expr* value, LayerSource& layer);
+    void read_precision(const Definition& definition, const python::Expr& target,
+                        const python::Expr* value, LayerSource& layer);
     void read_forward(const PackageModule& module, const python::FunctionDef& forward,
                       LayerSource& layer);
 
@@ -42,6 +44,7 @@ private:
     bool has_forward_ = false;
     bool has_flag_backward_ = false;
     bool has_flag_compile_ = false;
+    bool has_precision_ = false;
 };
 
 }  // namespace twinkle::kernel

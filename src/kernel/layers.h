@@ -51,6 +51,8 @@ struct LayerSource {
     std::vector<std::string> bases;  // "torch.nn.Module", "Norm"
     bool has_backward = true;
     bool can_torch_compile = false;
+    std::string precision;  // `precision = "int8"` in its body; empty: the model's own
+    bool prepares = false;  // it has a method prepare, which makes its weights from the host's
     std::vector<Parameter> parameters;         // of forward, without self
     std::string returns;                       // the annotation, as it is written
     std::vector<std::string> host_attributes;  // self.X that forward reads, sorted

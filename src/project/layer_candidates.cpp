@@ -167,7 +167,7 @@ private:
             check_flags(layer, build, binding, rules_.mode);
             note_verdict(layer, build, binding, rules_.strict, doubts_);
             candidates.push_back({source.name, layer.name, device, binding.capability, binding.mode,
-                                  layer.has_backward, layer.can_torch_compile});
+                                  layer.has_backward, layer.can_torch_compile, layer.precision});
             add_chosen(decision, source.name + ": " + layer.name, device, binding.mode);
         };
         chooser_.choose_each(source, devices, binding.device, binding.where, rules_.strict,

@@ -48,13 +48,17 @@ Json kernel_json(const MappedKernel& kernel) {
 
 Json candidate_json(const LayerCandidate& candidate) {
     const auto& range = candidate.capability;
-    return {{"kernel", candidate.kernel},
-            {"layer", candidate.layer},
-            {"device", candidate.device},
-            {"capability", range ? Json::array({range->first, range->second}) : Json()},
-            {"mode", candidate.mode},
-            {"has_backward", candidate.has_backward},
-            {"can_torch_compile", candidate.can_torch_compile}};
+    Json json = {{"kernel", candidate.kernel},
+                 {"layer", candidate.layer},
+                 {"device", candidate.device},
+                 {"capability", range ? Json::array({range->first, range->second}) : Json()},
+                 {"mode", candidate.mode},
+                 {"has_backward", candidate.has_backward},
+                 {"can_torch_compile", candidate.can_torch_compile}};
+    if (!candidate.precision.empty()) {
+        json["precision"] = candidate.precision;
+    }
+    return json;
 }
 
 Json layer_json(const MappedLayer& layer) {

@@ -7,6 +7,7 @@
 #include "base/document.h"
 #include "base/file.h"
 #include "base/hex.h"
+#include "kernel/precision.h"
 #include "project/attribute_table.h"
 #include "project/modes.h"
 #include "project/pin.h"
@@ -182,6 +183,10 @@ private:
                                     static_cast<int>(ends[1].integer)};
         }
         mode_and_flags(reader, candidate);
+        candidate.precision = reader.string("precision").value_or("");
+        if (!candidate.precision.empty() && !kernel::is_precision(candidate.precision)) {
+            reader.fail(item, "its \"precision\" is no name of a precision");
+        }
         reader.finish();
         require_kernel(reader, item, candidate);
         return candidate;

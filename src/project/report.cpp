@@ -14,9 +14,13 @@ Json optional_json(const std::optional<double>& value) {
 }
 
 Json measured_json(const SiteReport& site) {
-    return {{"max_error", optional_json(site.max_error)},
-            {"original_error", optional_json(site.original_error)},
-            {"allowed_error", optional_json(site.allowed_error)}};
+    Json json = {{"max_error", optional_json(site.max_error)},
+                 {"original_error", optional_json(site.original_error)},
+                 {"allowed_error", optional_json(site.allowed_error)}};
+    if (site.agreement) {
+        json["agreement"] = *site.agreement;
+    }
+    return json;
 }
 
 Json candidates_json(const SiteReport& site) {
@@ -62,6 +66,9 @@ Json site_json(const SiteReport& site) {
                    {"variant", site.variant.empty() ? Json() : Json(site.variant)},
                    {"because", site.because},
                    {"candidates", candidates_json(site)}});
+    if (!site.precision.empty()) {
+        object["precision"] = site.precision;
+    }
     add_tuning(site, object);
     return object;
 }

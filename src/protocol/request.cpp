@@ -44,6 +44,9 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("verify", request.verify);
     visit("sizes", request.sizes);
     visit("tolerance", request.tolerance);
+    visit("precisions", request.precisions);
+    visit("max_error", request.max_error);
+    visit("agree", request.agree);
     visit("tune", request.tune);
     visit("measure", request.measure);
     visit("modules", request.modules);
@@ -51,6 +54,7 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("strict", request.strict);
     visit("dry_run", request.dry_run);
     visit("strip_debug", request.strip_debug);
+    visit("graphs", request.graphs);
     visit("allow_io", request.allow_io);
 }
 

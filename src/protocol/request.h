@@ -41,13 +41,19 @@ struct Request {
     bool verify = false;
     bool sizes = true;     // verify: in other sizes than those of the inputs, too
     double tolerance = 1;  // verify: how many times what may be an error is allowed
-    bool tune = false;     // kernelize: candidates are measured, and the fastest is kept
+    // kernelize: coarser precisions that sites may compute in, as long as the model's error stays
+    // below this, and so large a share of its results agrees.
+    std::vector<std::string> precisions;
+    double max_error = 0;
+    std::optional<double> agree;
+    bool tune = false;  // kernelize: candidates are measured, and the fastest is kept
     std::vector<std::int64_t> tune_sizes;  // … in these sizes of the inputs; empty: in usual ones
     bool measure = false;                  // kernelize: the whole model against its original
     bool modules = false;                  // kernelize: the model's modules are to be in the result
     bool strict = false;
     bool dry_run = false;
     bool strip_debug = false;
+    bool graphs = false;    // kernelize: the model is marked to be replayed as CUDA graphs
     bool allow_io = false;  // code of the model may reach files, processes and the network
 
     base::Json to_json() const;

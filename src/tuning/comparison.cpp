@@ -22,10 +22,6 @@ std::optional<Comparison> comparison_named(std::string_view name) {
     return std::nullopt;
 }
 
-std::string_view comparison_name(Comparison comparison) {
-    return names.at(static_cast<std::size_t>(comparison)).second;
-}
-
 std::string comparison_names() {
     std::string all;
     for (const auto& [comparison, name] : names) {

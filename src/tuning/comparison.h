@@ -10,7 +10,6 @@
 namespace twinkle::tuning {
 
 std::optional<Comparison> comparison_named(std::string_view name);
-std::string_view comparison_name(Comparison comparison);
 std::string comparison_names();  // "at_most, at_least, …"
 
 // Values of different kinds differ, and nothing else holds of them; order is that of integers.

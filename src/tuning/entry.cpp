@@ -164,19 +164,6 @@ std::string entry_file(const Entry& entry) {
                             {"checksum", checksum(measurement)}});
 }
 
-std::string_view miss_name(Miss miss) {
-    switch (miss) {
-        case Miss::absent: return "absent";
-        case Miss::unreadable: return "unreadable";
-        case Miss::link: return "link";
-        case Miss::too_large: return "too-large";
-        case Miss::damaged: return "damaged";
-        case Miss::other_version: return "other-version";
-        case Miss::wrong_key: return "wrong-key";
-    }
-    return "damaged";
-}
-
 std::optional<Entry> read_entry_file(std::string_view text, std::string_view origin,
                                      Rejected& rejected) {
     if (text.size() > entry_limits.bytes) {

@@ -65,7 +65,6 @@ std::string entry_file(const Entry& entry);
 
 // What of a file can be used, or why it cannot.
 enum class Miss { absent, unreadable, link, too_large, damaged, other_version, wrong_key };
-std::string_view miss_name(Miss miss);  // "absent", "unreadable", …
 
 struct Rejected {
     Miss miss = Miss::damaged;

@@ -8,6 +8,7 @@
 #include "runtime/inspect/operator_sources.h"
 #include "runtime/inspect/saved_code.h"
 #include "runtime/kernels/declared_operators.h"
+#include "runtime/model/graphs_mark.h"
 #include "runtime/model/inputs.h"
 #include "runtime/model/io_operators.h"
 #include "runtime/model/marker.h"
@@ -250,6 +251,7 @@ Json Inspection::run() {
     for (const auto& op : operators_) {
         operators.push_back(to_json(op));
     }
+    result_["graphs"] = runtime::is_marked_for_graphs(files_);
     result_["kernels"] = kernels;
     result_["operators"] = operators;
     result_["unreadable"] = code_.unreadable;

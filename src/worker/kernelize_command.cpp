@@ -1,10 +1,14 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "runtime/model/debug_info.h"
+#include "runtime/model/graphs_mark.h"
 #include "runtime/model/inputs.h"
 #include "runtime/model/model_file.h"
+#include "runtime/replay/graph_obstacles.h"
+#include "runtime/replay/marked_model.h"
 #include "runtime/trial/sandbox.h"
 #include "worker/commands.h"
+#include "worker/fit_precision.h"
 #include "worker/kernelizing.h"
 #include "worker/modules_json.h"
 #include "worker/site_labels.h"
@@ -38,7 +42,8 @@ Json weights_dtype(const torch::jit::Module& model) {
 }
 
 // Writes the model's file, if one is asked for.
-Json save(const Request& request, const Channel& channel, Kernelized& made, runtime::Plan& plan) {
+Json save(const Request& request, const Channel& channel, Kernelized& made, runtime::Plan& plan,
+          bool graphs) {
     if (!request.output || request.dry_run) {
         return {};
     }
@@ -47,6 +52,9 @@ Json save(const Request& request, const Channel& channel, Kernelized& made, runt
         runtime::strip_debug_info(made.model);
     }
     label_sites(made.model, made.report, plan);
+    if (graphs) {
+        runtime::mark_for_graphs(made.model, runtime::marked_models());
+    }
     return written(runtime::save_model(made.model, *request.output));
 }
 
@@ -75,6 +83,22 @@ void refuse_unchanged(const Request& request, const Report& report) {
     }
 }
 
+// Says now what every server would find out: why a marked model is never replayed.
+void warn_of_graphs(Kernelized& made) {
+    const auto forward = made.model.find_method("forward");
+    std::string why;
+    if (!forward) {
+        why = "the model has no forward()";
+    } else if (const auto obstacle = runtime::graph_obstacle(*forward->graph())) {
+        why = *obstacle;
+    } else if (made.model.hasattr("training") && made.model.is_training()) {
+        why = "the model is in training";
+    }
+    if (!why.empty()) {
+        made.report.warnings.push_back("its runs are not replayed as CUDA graphs: " + why);
+    }
+}
+
 }  // namespace
 
 base::Json kernelize_command(const Request& request, const Channel& channel) {
@@ -82,13 +106,21 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     Kernelizing kernelizing(request, channel);
     Kernelized made = kernelizing.kernelize();
     refuse_unchanged(request, made.report);
+    const bool graphs = request.graphs || kernelizing.was_marked_for_graphs();
+    if (graphs) {
+        warn_of_graphs(made);
+    }
     Json verified = {{"shapes", Json::array()}, {"tolerance", 1.0}};
     Json speed = Json::object();
+    Json precision = Json::object();
     if (request.verify) {
         auto context = kernelizing.verification(made.report);
         kernelizing.verify_conversion(made, context);
         request.tune ? tune_sites(kernelizing, made, context, request, channel)
                      : void(kernelizing.verify_sites(made, context));
+        if (!request.precisions.empty()) {
+            precision["precision"] = fit_precision(kernelizing, made, context, request, channel);
+        }
         kernelizing.say_if_nothing_is_left(made.report);
         kernelizing.verify_whole(made, context);
         verified = verified_on(context);
@@ -99,8 +131,10 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     const auto unconfined = runtime::unconfined_so_far();
     made.report.warnings.insert(made.report.warnings.end(), unconfined.begin(), unconfined.end());
     Json result = with_findings(made.report, verified, speed);
+    result.update(precision);
+    result["graphs"] = graphs;
     result["weights_dtype"] = weights_dtype(made.model);
-    const Json file = save(request, channel, made, kernelizing.plan());
+    const Json file = save(request, channel, made, kernelizing.plan(), graphs);
     write_report(request, result);
     if (!file.is_null()) {
         result["written"] = file;

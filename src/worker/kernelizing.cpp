@@ -6,6 +6,7 @@
 #include "runtime/graph/format.h"
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/loaded_kernels.h"
+#include "runtime/model/graphs_mark.h"
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/plan/outline.h"
 #include "runtime/plan/replan.h"
@@ -49,6 +50,7 @@ Kernelizing::Kernelizing(const Request& request, const Channel& channel)
     options_.load_kernels = request.load_kernels;
     options_.only = request.only;
     options_.exclude = request.exclude;
+    options_.precisions = request.precisions;
     options_.fallback = parse_fallbacks(request.fallback);
     if (request.inputs) {
         inputs_ = runtime::read_inputs(*request.inputs);
@@ -78,7 +80,7 @@ runtime::Job Kernelizing::job_for(torch::jit::Module& model) const {
             options_.load_kernels ? runtime::try_kernel : runtime::declare_kernel};
 }
 
-torch::jit::Module Kernelizing::open_model() const {
+torch::jit::Module Kernelizing::open_model() {
     if (options_.load_kernels) {
         LoadOptions options;
         options.kernel_dirs = request_.kernel_dirs;
@@ -88,7 +90,9 @@ torch::jit::Module Kernelizing::open_model() const {
     } else {
         runtime::declare_required(request_.model, request_.model_name, mapping_);
     }
-    return open_to_use(request_, channel_);
+    torch::jit::Module model = open_to_use(request_, channel_);
+    was_marked_ = runtime::remove_graphs_mark(model);
+    return model;
 }
 
 Kernelized Kernelizing::kernelize() {
@@ -108,6 +112,14 @@ Kernelized Kernelizing::kernelize() {
 // next one. Whether any site has one.
 bool Kernelizing::refuse_unfit(const Report& report) {
     bool any = false;
+    for (const auto& [path, why] : planned_->unprepared()) {
+        if (runtime::Site* site = runtime::reported_site(planned_->plan(), path)) {
+            any = true;
+            if (!runtime::refuse_chosen(planned_->plan(), *site, why)) {
+                runtime::keep_original(planned_->plan(), *site, why);
+            }
+        }
+    }
     for (const SiteReport& entry : report.sites) {
         runtime::Site* site = runtime::reported_site(planned_->plan(), entry.site);
         const bool another = site != nullptr && site->choice &&
@@ -152,6 +164,12 @@ runtime::VerificationContext Kernelizing::verification(const Report& report) con
 std::map<std::string, Verdict> Kernelizing::judge(const Kernelized& made,
                                                   runtime::VerificationContext& context,
                                                   const std::vector<std::string>& sites) {
+    context.coarser.clear();
+    for (const SiteReport& site : made.report.sites) {
+        if (!site.precision.empty()) {
+            context.coarser.insert(site.site);
+        }
+    }
     auto [judged, sizes] = runtime::verify_sites(context, made.model, sites);
     context.sizes = std::move(sizes);
     for (const SiteReport& site : made.report.sites) {

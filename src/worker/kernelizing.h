@@ -40,6 +40,8 @@ public:
                                                   const std::vector<std::string>& sites);
     // What was judged not to be right gives way; the model is made again then.
     void drop_wrong(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
+    // Whether the model was made to be replayed as CUDA graphs; it is worked on without that mark.
+    bool was_marked_for_graphs() const { return was_marked_; }
     // Warns if nothing is replaced any more of what was.
     void say_if_nothing_is_left(Report& report) const;
     // The plan that the model was made by; what is changed of it counts when it is made again.
@@ -54,7 +56,7 @@ public:
 private:
     void observe(const std::string& stage, const std::string& what);
     runtime::Job job_for(torch::jit::Module& model) const;
-    torch::jit::Module open_model() const;
+    torch::jit::Module open_model();
     bool refuse_unfit(const Report& report);
     std::string candidate_of(const SiteReport& entry) const;
     std::vector<std::string> unverified(const Report& report) const;
@@ -66,6 +68,7 @@ private:
     Mapping mapping_;
     KernelizeOptions options_;
     runtime::Inputs inputs_;
+    bool was_marked_ = false;
     bool replaced_any_ = false;                       // before anything was judged
     std::unique_ptr<runtime::PlannedModel> planned_;  // how the model was made
     // By site and what was chosen for it; empty: the last one of a site that was put back.

@@ -3,6 +3,7 @@
 
 #include "base/temporary_files.h"
 #include "child/confinement.h"
+#include "runtime/replay/replay_settings.h"
 #include "target/machine.h"
 #include "twinkle/error.h"
 #include "worker/commands.h"
@@ -58,6 +59,7 @@ int main() {
         return 2;
     }
     twinkle::target::probe_driver_in_child();  // sandboxes use the GPU
+    twinkle::runtime::leave_graphs_off();      // runs are compared and measured here
     const twinkle::worker::Channel channel(channel_descriptor);
     try {
         const std::string text{std::istreambuf_iterator<char>(std::cin), {}};

@@ -2,6 +2,7 @@
 
 #include "runtime/tuning/site_survey.h"
 #include "twinkle/device.h"
+#include "worker/more_inputs.h"
 #include "worker/site_tuning.h"
 
 #include <algorithm>
@@ -20,25 +21,13 @@ CallFacts facts_of(const Request& request, const runtime::VerificationContext& c
             context.gradients ? RunMode::forward : RunMode::inference, request.tolerance};
 }
 
-std::size_t next_number(const std::vector<runtime::SizeVariant>& sizes) {
-    return sizes.empty() ? 0 : sizes.back().number + 1;
-}
-
 void add_sizes(const Request& request, runtime::VerificationContext& context) {
     if (request.sizes || !request.tune_sizes.empty()) {
         const auto sizes =
             runtime::tuned_sizes(context.inputs, request.tune_sizes, next_number(context.sizes));
         context.sizes.insert(context.sizes.end(), sizes.begin(), sizes.end());
     }
-    for (const std::string& file : request.more_inputs) {
-        runtime::Inputs inputs = runtime::read_inputs(file);
-        if (context.dtype) {
-            inputs = runtime::with_dtype(inputs, *context.dtype);
-        }
-        runtime::SizeVariant size{.number = next_number(context.sizes), .tuned = true};
-        size.own = std::make_shared<const runtime::Inputs>(std::move(inputs));
-        context.sizes.push_back(std::move(size));
-    }
+    add_more_inputs(request, context);
 }
 
 std::size_t count_of(const std::map<std::string, runtime::SizeGroups>& groups) {

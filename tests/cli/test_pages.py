@@ -38,7 +38,19 @@ def test_export(tmp_path):
 
 
 @needs_runtime
-def test_serving(tmp_path):
+@pytest.mark.parametrize("page, commands", [("README.md", 6), ("docs/how_it_decides.md", 3), ("docs/performance.md", 1)])
+def test_short_ones(page, commands, tmp_path):
+    assert pages.run_page(page, tmp_path, reader(tmp_path)) >= commands
+
+
+@needs_runtime
+def test_installing_from_source(tmp_path):
+    assert pages.run_page("docs/installing.md", tmp_path, reader(tmp_path, BUILD=PREFIX)) >= 5
+
+
+@needs_runtime
+@pytest.mark.parametrize("page, commands", [("docs/serving.md", 9), ("docs/getting_started.md", 8)])
+def test_with_a_server(page, commands, tmp_path):
     """Against an installed tree, as its reader has one."""
     prefix = tmp_path / "installed"
     for component in ("tool", "runtime", "dev"):
@@ -46,7 +58,7 @@ def test_serving(tmp_path):
                        capture_output=True)
     folder = tmp_path / "reader"
     folder.mkdir()
-    assert pages.run_page("docs/serving.md", folder, reader(folder, PREFIX=prefix)) >= 9
+    assert pages.run_page(page, folder, reader(folder, PREFIX=prefix)) >= commands
 
 
 @needs_runtime
@@ -67,6 +79,36 @@ def test_links_lead_somewhere(page):
 def test_every_page_is_linked_from_the_readme():
     text = (ROOT / "README.md").read_text()
     assert PAGES and all(f"({page})" in text for page in PAGES)
+
+
+def test_the_readme_is_short():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 150
+    assert [line for line in lines if len(line) > 100] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "kernels/README.md", "bench/README.md", *PAGES])
+def test_prose_has_100_columns(page):
+    """Tables, code and figures may be wider."""
+    text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(), flags=re.M | re.S)
+    assert [line for line in text.splitlines() if len(line) > 100 and not line.startswith(("|", "    "))] == []
+
+
+def test_every_command_has_a_row():
+    text = (ROOT / "docs/commands.md").read_text()
+    rows = " ".join(re.findall(r"^\| (`.*?) \| ", text, re.M))
+    assert [name for name in COMMANDS if not re.search(rf"(twinkle |`){name}\b", rows)] == []
+
+
+def test_every_key_of_a_manifest_has_a_row():
+    sources = "\n".join(path.read_text() for path in (ROOT / "src/project").glob("manifest*.cpp"))
+    keys = set(re.findall(r'\b(?:reader|fields)\.\w+\("([a-z_]+)"\)', sources))
+    keys |= set(re.findall(r'\bread_(?:attributes|string_lists)\(reader, "(\w+)"\)', sources))
+    targets = re.search(r"keys\{(.*?)\}", (ROOT / "src/target/target_spec.cpp").read_text(), re.S)[1]
+    keys |= set(re.findall(r'"([\w-]+)"', targets))
+    assert len(keys) > 25
+    rows = " ".join(re.findall(r"^\| (.*?) \| ", (ROOT / "docs/manifest.md").read_text(), re.M))
+    assert [key for key in keys if f"`{key}`" not in rows and f"`[{key}" not in rows] == []
 
 
 def test_every_command_that_is_named_is_one():

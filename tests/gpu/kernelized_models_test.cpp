@@ -30,16 +30,31 @@ LoadOptions on(at::Device device) {
     return {.kernel_dirs = {made("kernels")}, .device = device};
 }
 
-// One model, as a server would hold it: plain, and through graphs.
+double difference(const at::Tensor& have, const at::Tensor& want) {
+    return ((have.to(at::kDouble) - want.to(at::kDouble)).norm() / want.to(at::kDouble).norm())
+        .item<double>();
+}
+
+// One model, as a server would hold it: plain, through graphs, and marked to be replayed.
 struct Served {
     explicit Served(at::Device on_device)
         : device(on_device),
           original(load(made("original.pt"), on(device))),
           plain(load(made("kernelized.pt"), on(device))),
+          marked(load(made("marked.pt"), on(device))),
           graphed(load(made("kernelized.pt"), on(device))) {}
 
+    void compare(const std::string& how, const c10::IValue& result, const at::Tensor& want) {
+        const at::Tensor have = result.toTensor();
+        if (have.device() != device) {
+            problems.push_back(how + ", on " + have.device().str());
+        } else if (const double off = difference(have, want); !(off < 0.03)) {
+            problems.push_back(how + ", off by " + std::to_string(off));
+        }
+    }
+
     at::Device device;
-    torch::jit::Module original, plain;
+    torch::jit::Module original, plain, marked;
     GraphedModel graphed;
     std::vector<std::string> problems{};
 };
@@ -56,11 +71,6 @@ at::Tensor late_tokens(const at::Tensor& tokens) {
     return late;
 }
 
-double difference(const at::Tensor& have, const at::Tensor& want) {
-    return ((have.to(at::kDouble) - want.to(at::kDouble)).norm() / want.to(at::kDouble).norm())
-        .item<double>();
-}
-
 void serve(Served& served) {
     const torch::NoGradGuard no_grad;
     // A stream of this device, while the current device stays the first one.
@@ -75,17 +85,9 @@ void serve(Served& served) {
                                       .unsqueeze(0)
                                       .to(served.device);
         const at::Tensor want = served.original.forward({tokens}).toTensor();
-        for (const bool graphs : {false, true}) {
-            const at::Tensor late = late_tokens(tokens);
-            const at::Tensor have =
-                (graphs ? served.graphed.forward({late}) : served.plain.forward({late})).toTensor();
-            if (have.device() != served.device) {
-                served.problems.push_back("on " + have.device().str());
-            } else if (const double off = difference(have, want); !(off < 0.03)) {
-                served.problems.push_back((graphs ? "graphed, off by " : "off by ") +
-                                          std::to_string(off));
-            }
-        }
+        served.compare("plain", served.plain.forward({late_tokens(tokens)}), want);
+        served.compare("graphed", served.graphed.forward({late_tokens(tokens)}), want);
+        served.compare("marked", served.marked.forward({late_tokens(tokens)}), want);
     }
     stream.synchronize();
     cuda.exchangeStream(before);
@@ -139,4 +141,40 @@ TEST_CASE("a kernelized model moves from one GPU to another") {
         CHECK(have.device() == device);
         CHECK(difference(have.cpu(), want) < 0.03);
     }
+}
+
+TEST_CASE("a marked model follows what its program does to it") {
+    const torch::NoGradGuard no_grad;
+    const at::Device device(at::kCUDA, 0);
+    auto plain = load(made("kernelized.pt"), on(device));
+    auto marked = load(made("marked.pt"), on(device));
+    const auto check = [&](const std::string& what) {
+        INFO(what);
+        for (std::int64_t call = 0; call < 4; ++call) {
+            const at::Tensor tokens =
+                (at::arange(16, at::kLong) * 7 + call).remainder(89).add(1).unsqueeze(0).to(device);
+            CHECK(difference(marked.forward({tokens}).toTensor(),
+                             plain.forward({tokens}).toTensor()) < 1e-3);
+        }
+    };
+    check("as loaded");
+    for (auto* model : {&plain, &marked}) {
+        (*model->parameters().begin()).mul_(0.5);
+    }
+    check("a weight written into");
+    plain.train();
+    marked.train();
+    check("in training");
+    plain.eval();
+    marked.eval();
+    check("in evaluation again");
+    {
+        const c10::InferenceMode inference;
+        check("in inference mode");
+    }
+    for (auto* model : {&plain, &marked}) {
+        model->to(at::kCPU);
+        model->to(device);
+    }
+    check("moved away and back");
 }

@@ -4,7 +4,7 @@
     make_kernelized.py BUILD FOLDER
 
 BUILD: a build folder with the pack's CUDA build. FOLDER gets the kernels as a bundle, original.pt (only its devices are free)
-and kernelized.pt.
+kernelized.pt, and marked.pt (the same with --graphs).
 """
 
 import pathlib
@@ -26,6 +26,7 @@ def main() -> None:
     twinkle("resolve", "--bundle", "kernels")
     kernelize = ["kernelize", "traced.pt", "--map", "kernels/twinkle.map.json", "--device", "cuda"]
     twinkle(*kernelize, "-o", "kernelized.pt")
+    twinkle(*kernelize, "--graphs", "-o", "marked.pt")
     twinkle(*kernelize, "--only", "nothing", "-o", "original.pt")
 
 

@@ -40,8 +40,8 @@ def test_the_job_for_gitlab(project):
     assert (folder / job["cache"]["key"]["files"][0]).exists()
 
 
-def test_the_statuses_are_those_of_the_readme(machine):
+def test_the_statuses_are_those_of_the_commands(machine):
     def listed(page):
         return {line.split("|")[1].strip() for line in (ROOT / page).read_text().splitlines()
                 if line.startswith("| ") and line.split("|")[1].strip().isdigit()}
-    assert listed(PAGE) == listed("README.md") - {"130"}
+    assert listed(PAGE) == listed("docs/commands.md") - {"130"}

@@ -97,7 +97,8 @@ class A(torch.nn.Module):
     @staticmethod
     def forward(x): return x
 )");
-    const std::string rest = "; a layer has no members besides forward and its two flags";
+    const std::string rest =
+        "; a layer has no members besides forward, prepare, precision and its two flags";
     CHECK(
         messages(layer.problems) ==
         Messages{"layers.py:3: defines scale" + rest,

@@ -38,6 +38,9 @@ Request all_set() {
     request.verify = true;
     request.sizes = false;
     request.tolerance = 4;
+    request.precisions = {"int8"};
+    request.max_error = 0.02;
+    request.agree = 0.99;
     request.tune = true;
     request.measure = true;
     request.modules = true;
@@ -46,6 +49,7 @@ Request all_set() {
     request.strict = true;
     request.dry_run = true;
     request.strip_debug = true;
+    request.graphs = true;
     request.allow_io = true;
     return request;
 }

@@ -21,6 +21,9 @@ struct FakeDevice {
     bool stream_is_capturing = false;
     std::size_t bytes = 1000;  // of every capture
     std::size_t free_memory = 1'000'000;
+    // Goes on by a second with every look; a replay takes replay_seconds of it.
+    std::atomic<double>* clock = nullptr;
+    double replay_seconds = 0;
 };
 
 class FakeRun : public runtime::CapturedRun {
@@ -32,6 +35,9 @@ public:
     void replay() override {
         const torch::NoGradGuard no_grad;
         const auto results = runtime::tensors_of(run_());
+        if (device_.clock) {
+            *device_.clock = *device_.clock + device_.replay_seconds - 1;
+        }
         const auto own = runtime::tensors_of(outputs);
         for (std::size_t i = 0; i < own.size(); ++i) {
             own[i].copy_(device_.leaves_kernels_out ? results[i] * 0 : results[i]);
@@ -68,6 +74,7 @@ public:
         device_.most_inside = std::max(device_.most_inside.load(), ++device_.inside);
     }
     void leave() noexcept override { --device_.inside; }
+    void wait() override {}
     std::size_t free_memory() override { return device_.free_memory; }
     void release_cached_memory() override {
         ++device_.released;

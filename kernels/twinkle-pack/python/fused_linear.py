@@ -15,90 +15,74 @@ def is_layer(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -
     return fits
 
 
+def are_gated(x: torch.Tensor, gate_weight: torch.Tensor, gate_bias: torch.Tensor | None,
+              up_weight: torch.Tensor, up_bias: torch.Tensor | None) -> bool:
+    return (is_layer(x, gate_weight, gate_bias) and is_layer(x, up_weight, up_bias)
+            and gate_weight.size(0) == up_weight.size(0))
+
+
 def fused_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or not is_layer(x, weight, bias):
         return F.linear(x, weight, bias)
-    if is_layer(x, weight, bias):
-        return ops.linear(x, weight, bias)
-    return F.linear(x, weight, bias)
+    return ops.linear(x, weight, bias)
 
 
 def fused_linear_silu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or not is_layer(x, weight, bias):
         return F.silu(F.linear(x, weight, bias))
-    if is_layer(x, weight, bias):
-        return ops.linear_silu(x, weight, bias)
-    return F.silu(F.linear(x, weight, bias))
+    return ops.linear_silu(x, weight, bias)
 
 
 def fused_linear_gelu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or not is_layer(x, weight, bias):
         return F.gelu(F.linear(x, weight, bias))
-    if is_layer(x, weight, bias):
-        return ops.linear_gelu(x, weight, bias)
-    return F.gelu(F.linear(x, weight, bias))
+    return ops.linear_gelu(x, weight, bias)
 
 
 def fused_linear_gelu_tanh(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or not is_layer(x, weight, bias):
         return F.gelu(F.linear(x, weight, bias), approximate="tanh")
-    if is_layer(x, weight, bias):
-        return ops.linear_gelu_tanh(x, weight, bias)
-    return F.gelu(F.linear(x, weight, bias), approximate="tanh")
+    return ops.linear_gelu_tanh(x, weight, bias)
 
 
 def fused_linear_relu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or not is_layer(x, weight, bias):
         return F.relu(F.linear(x, weight, bias))
-    if is_layer(x, weight, bias):
-        return ops.linear_relu(x, weight, bias)
-    return F.relu(F.linear(x, weight, bias))
+    return ops.linear_relu(x, weight, bias)
 
 
 def fused_linear_silu_mul(x: torch.Tensor, gate_weight: torch.Tensor, gate_bias: torch.Tensor | None,
                           up_weight: torch.Tensor, up_bias: torch.Tensor | None) -> torch.Tensor:
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or not are_gated(x, gate_weight, gate_bias, up_weight, up_bias):
         return F.silu(F.linear(x, gate_weight, gate_bias)) * F.linear(x, up_weight, up_bias)
-    if (is_layer(x, gate_weight, gate_bias) and is_layer(x, up_weight, up_bias)
-            and gate_weight.size(0) == up_weight.size(0)):
-        return ops.linear_silu_mul(x, gate_weight, gate_bias, up_weight, up_bias)
-    return F.silu(F.linear(x, gate_weight, gate_bias)) * F.linear(x, up_weight, up_bias)
+    return ops.linear_silu_mul(x, gate_weight, gate_bias, up_weight, up_bias)
 
 
 def fused_linear_gelu_mul(x: torch.Tensor, gate_weight: torch.Tensor, gate_bias: torch.Tensor | None,
                           up_weight: torch.Tensor, up_bias: torch.Tensor | None) -> torch.Tensor:
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or not are_gated(x, gate_weight, gate_bias, up_weight, up_bias):
         return F.gelu(F.linear(x, gate_weight, gate_bias)) * F.linear(x, up_weight, up_bias)
-    if (is_layer(x, gate_weight, gate_bias) and is_layer(x, up_weight, up_bias)
-            and gate_weight.size(0) == up_weight.size(0)):
-        return ops.linear_gelu_mul(x, gate_weight, gate_bias, up_weight, up_bias)
-    return F.gelu(F.linear(x, gate_weight, gate_bias)) * F.linear(x, up_weight, up_bias)
+    return ops.linear_gelu_mul(x, gate_weight, gate_bias, up_weight, up_bias)
 
 
 def fused_linear_gelu_tanh_mul(x: torch.Tensor, gate_weight: torch.Tensor, gate_bias: torch.Tensor | None,
                                up_weight: torch.Tensor, up_bias: torch.Tensor | None) -> torch.Tensor:
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or not are_gated(x, gate_weight, gate_bias, up_weight, up_bias):
         return F.gelu(F.linear(x, gate_weight, gate_bias), approximate="tanh") * F.linear(x, up_weight, up_bias)
-    if (is_layer(x, gate_weight, gate_bias) and is_layer(x, up_weight, up_bias)
-            and gate_weight.size(0) == up_weight.size(0)):
-        return ops.linear_gelu_tanh_mul(x, gate_weight, gate_bias, up_weight, up_bias)
-    return F.gelu(F.linear(x, gate_weight, gate_bias), approximate="tanh") * F.linear(x, up_weight, up_bias)
+    return ops.linear_gelu_tanh_mul(x, gate_weight, gate_bias, up_weight, up_bias)
 
 
 def fused_linear2(x: torch.Tensor, weight1: torch.Tensor, bias1: torch.Tensor | None, weight2: torch.Tensor,
                   bias2: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or not (is_layer(x, weight1, bias1) and is_layer(x, weight2, bias2)):
         return F.linear(x, weight1, bias1), F.linear(x, weight2, bias2)
-    if is_layer(x, weight1, bias1) and is_layer(x, weight2, bias2):
-        return ops.linear2(x, weight1, bias1, weight2, bias2)
-    return F.linear(x, weight1, bias1), F.linear(x, weight2, bias2)
+    return ops.linear2(x, weight1, bias1, weight2, bias2)
 
 
 def fused_linear3(x: torch.Tensor, weight1: torch.Tensor, bias1: torch.Tensor | None, weight2: torch.Tensor,
                   bias2: torch.Tensor | None, weight3: torch.Tensor,
                   bias3: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or not (is_layer(x, weight1, bias1) and is_layer(x, weight2, bias2)
+                                       and is_layer(x, weight3, bias3)):
         return F.linear(x, weight1, bias1), F.linear(x, weight2, bias2), F.linear(x, weight3, bias3)
-    if is_layer(x, weight1, bias1) and is_layer(x, weight2, bias2) and is_layer(x, weight3, bias3):
-        return ops.linear3(x, weight1, bias1, weight2, bias2, weight3, bias3)
-    return F.linear(x, weight1, bias1), F.linear(x, weight2, bias2), F.linear(x, weight3, bias3)
+    return ops.linear3(x, weight1, bias1, weight2, bias2, weight3, bias3)

@@ -31,7 +31,8 @@ jit::Value* insert_part(jit::Graph& graph, jit::Value* elements, Part part) {
 
 jit::Value* insert_choice(jit::Graph& graph, jit::Value* by,
                           const std::vector<Alternative>& alternatives) {
-    jit::Value* elements = alternatives.size() > 1 ? graph.insert(c10::aten::numel, {by}) : nullptr;
+    jit::Value* elements =
+        alternatives.size() > 1 ? graph.insert(c10::Symbol::aten("numel"), {by}) : nullptr;
     return insert_part(graph, elements, alternatives);
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/graph/format.h"
 #include "runtime/graph/forward_methods.h"
 #include "runtime/graph/kernel_method.h"
+#include "runtime/layers/prepared_class.h"
 #include "runtime/layers/site_adapter.h"
 #include "runtime/source/layer_compiler.h"
 
@@ -137,6 +138,7 @@ void apply(const EditedForward& edited, const ReplacementRequest& request) {
 tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
                                                const ReplacementRequest& request) {
     std::vector<EditedForward> all;
+    PreparedClass prepared(type);
     const auto give_up = [&](KeepReason reason) {
         for (const EditedForward& edited : all) {
             for (const Edit& done : edited.edits) {
@@ -149,6 +151,16 @@ tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
     if (forwards.empty()) {
         return give_up({Fallback::cannot_compile,
                         "the saved instance has no forward: nothing calls it under this name"});
+    }
+    for (const HostedLayer& layer : request.layers) {
+        if (const auto declared = prepared.declare(layer); !declared) {
+            return give_up({Fallback::cannot_compile, declared.error()});
+        }
+        if (request.layers.size() > 1 && prepare_method(*type) != nullptr) {
+            return give_up({Fallback::cannot_compile,
+                            layer.layer + " prepares its weights, so that it serves every call or "
+                                          "none"});
+        }
     }
     for (jit::Function* forward : forwards) {
         const auto graph = jit::toGraphFunction(*forward).graph();
@@ -173,6 +185,7 @@ tl::expected<void, KeepReason> replace_forward(const c10::ClassTypePtr& type,
     for (const EditedForward& edited : all) {
         apply(edited, request);
     }
+    prepared.keep();
     return {};
 }
 

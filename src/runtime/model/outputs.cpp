@@ -10,7 +10,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-constexpr int deepest = 500;
+constexpr int deepest_result = 500;
 
 [[noreturn]] void cannot_be_written(const std::string& why) {
     throw Error(ErrorCode::malformed,
@@ -24,7 +24,7 @@ constexpr int deepest = 500;
 // LibTorch writes lists of tensors or numbers, and named tuples, by calls of functions that
 // weights_only refuses; values of type Any are written plainly.
 c10::IValue plain(const c10::IValue& value, int depth = 0) {
-    if (depth > deepest) {
+    if (depth > deepest_result) {
         cannot_be_written("they are nested too deeply");
     }
     if (value.isTuple()) {

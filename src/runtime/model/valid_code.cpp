@@ -8,7 +8,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-constexpr std::size_t deepest = 1000;
+constexpr std::size_t deepest_nesting = 1000;
 constexpr std::size_t longest_chain = 1000;
 constexpr std::size_t deepest_indent = 400;
 
@@ -23,7 +23,7 @@ public:
     std::optional<std::string> run() {
         while (at_ < code_.size()) {
             step();
-            if (chains_.size() > deepest + 1) {
+            if (chains_.size() > deepest_nesting + 1) {
                 return "its code is nested more deeply than any sane one";
             }
             if (chains_.back() > longest_chain) {

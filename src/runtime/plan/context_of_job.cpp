@@ -32,6 +32,7 @@ void determine_context(Job& job, Report& report) {
     const auto named =
         job.options.load_kernels ? named_capability(job.options.device) : std::nullopt;
     job.context.capability = named ? named : capability_of(job.mapping);
+    job.context.precisions = {job.options.precisions.begin(), job.options.precisions.end()};
     report.mode = job.context.mode;
     report.device = job.context.device;
 }

@@ -64,7 +64,7 @@ void add_place(const Job& job, const PatternSite& place, std::size_t rank, Plan&
     const bool in_forward =
         std::find(forwards.begin(), forwards.end(), place.method) != forwards.end();
     Site site(place.instance, reported(place.site, "pattern", place.rule->pattern->name),
-              PlaceSite{in_forward, place.key, rank, place.claimed});
+              PlaceSite{in_forward, place.key, rank, place.claimed, place.taken});
     if (!leave_out(job, site)) {
         if (place.match.problem.empty()) {
             choose_from(job, site, candidates_for(job.mapping, *place.rule->pattern, job.context));

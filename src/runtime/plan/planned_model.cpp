@@ -1,6 +1,7 @@
 #include "runtime/plan/planned_model.h"
 
 #include "runtime/convert/portability.h"
+#include "runtime/graph/kernel_method.h"
 #include "runtime/graph/past_runs.h"
 #include "runtime/plan/apply_plan.h"
 #include "runtime/plan/context_of_job.h"
@@ -23,6 +24,15 @@ void refuse_kept(const Plan& plan) {
                          .hint = "leave out strict to keep its original, or exclude the site"});
         }
     }
+}
+
+PreparedWeights not_for_another_machine(const std::vector<Instance>& instances) {
+    PreparedWeights none;
+    for (const Instance& instance : instances) {
+        none.failed[instance.path] =
+            "its weights are prepared by the kernel, which is for another machine";
+    }
+    return none;
 }
 
 Report converted(const Job& job) {
@@ -49,10 +59,47 @@ PlannedModel::PlannedModel(const Job& job)
 }
 
 PlannedModel::PlannedModel(const Job& job, const PlannedModel& other)
-    : job_(job), report_(other.report_), code_(job_), stand_ins_(job_, code_) {
+    : job_(job),
+      report_(other.report_),
+      code_(job_),
+      stand_ins_(job_, code_),
+      prepared_(other.prepared_) {
     converted(job);
     job_.context = other.job_.context;
     plan_ = plan_for_copy(job_, other.plan_);
+}
+
+// Gives instances the weights that their new layers make of the old ones.
+void PlannedModel::prepare() {
+    const std::vector<Instance> instances = instances_to_prepare(job_.model);
+    const auto key = [](const Instance& instance) {
+        return std::pair(instance.path, prepare_method(*instance.module.type())->name());
+    };
+    std::vector<Instance> pending;
+    for (const Instance& instance : instances) {
+        if (!prepared_->contains(key(instance))) {
+            pending.push_back(instance);
+        }
+    }
+    if (!pending.empty()) {
+        job_.observe("prepare", std::to_string(pending.size()) + " layers");
+    }
+    PreparedWeights now = !job_.options.load_kernels ? not_for_another_machine(pending)
+                          : job_.options.kernels_in_children
+                              ? prepare_in_child(pending, job_.options.prove_on)
+                              : prepare_here(pending);
+    for (const Instance& instance : pending) {
+        if (const auto made = now.made.find(instance.path); made != now.made.end()) {
+            prepared_->emplace(key(instance), std::move(made->second));
+        }
+    }
+    unprepared_ = std::move(now.failed);
+    for (const Instance& instance : instances) {
+        if (const auto known = prepared_->find(key(instance)); known != prepared_->end()) {
+            put_weights(instance, known->second);
+        }
+    }
+    forget_preparation(instances);
 }
 
 Report PlannedModel::apply() {
@@ -60,6 +107,7 @@ Report PlannedModel::apply() {
     plan_.places.reset();
     applied.rules = plan_.rules;
     apply_plan(job_, applied, code_, stand_ins_);
+    prepare();
     Report report = report_;
     add_sites(report, applied);
     for (const Site& site : applied.sites) {

@@ -4,9 +4,13 @@
 #include "runtime/plan/kernel_code.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/stand_ins.h"
+#include "runtime/prepare/prepared_weights.h"
 
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace twinkle::runtime {
 
@@ -28,14 +32,24 @@ public:
 
     // Once it is applied: the sites whose chosen candidate could not take its place.
     const std::set<std::string>& failed() const { return failed_; }
+    // Those whose layer could not prepare its weights, with the reasons: the model must be made
+    // again without it.
+    const std::map<std::string, std::string>& unprepared() const { return unprepared_; }
 
 private:
+    using Prepared = std::map<std::pair<std::string, std::string>, NamedTensors>;
+
+    void prepare();
+
     Job job_;
     Report report_;  // all but the sites
     KernelCode code_;
     StandIns stand_ins_;
     Plan plan_;
     std::set<std::string> failed_;
+    std::map<std::string, std::string> unprepared_;
+    // By the path of an instance and the method that has made them; copies of a model share them.
+    std::shared_ptr<Prepared> prepared_ = std::make_shared<Prepared>();
 };
 
 // Adds the entries of a plan's sites.

@@ -73,13 +73,41 @@ private:
                                          up_to});
             }
         }
-        return replace_forward(site.instance.module.type(), request);
+        const auto type = site.instance.module.type();
+        const std::size_t known = type->numAttributes();
+        auto replaced = replace_forward(type, request);
+        if (type->numAttributes() > known) {
+            fill_new_attributes(type);
+        }
+        return replaced;
+    }
+
+    // Objects get no value for what their class has been given since: nobody may read these before.
+    void fill_new_attributes(const c10::ClassTypePtr& type) {
+        for (const Instance& instance : instances_of(job_.model)) {
+            const auto object = instance.module._ivalue();
+            if (object->type() == type) {
+                for (std::size_t i = object->slots().size(); i < type->numAttributes(); ++i) {
+                    object->setSlot(i, at::Tensor());
+                }
+            }
+        }
     }
 
     const Job& job_;
     KernelCode& code_;
     std::map<const void*, tl::expected<void, KeepReason>> done_;  // by class
 };
+
+// Layers that change their weights come before those around them, which may read these: what holds
+// them is compiled for modules that are not torch's own any more.
+void replace_coarser(Plan& plan, LayerReplacer& replacer) {
+    for (Site& site : plan.sites) {
+        if (site.is_layer() && site.choice && !site.choice->precision().empty()) {
+            replacer.replace(site);
+        }
+    }
+}
 
 }  // namespace
 
@@ -88,6 +116,7 @@ void replace_layers(const Job& job, Plan& plan, KernelCode& code, const Holders&
         return !site.is_layer() && site.is_replaced();
     });
     LayerReplacer replacer(job, code);
+    replace_coarser(plan, replacer);
     const auto levels = chosen_by_depth(plan);
     for (std::size_t depth = 0; depth < levels.size(); ++depth) {
         std::optional<CalledInstances> called;
@@ -95,6 +124,9 @@ void replace_layers(const Job& job, Plan& plan, KernelCode& code, const Holders&
             called.emplace(job.model);
         }
         for (Site* site : levels[depth]) {
+            if (site->is_replaced() || !site->choice) {
+                continue;  // a coarser one
+            }
             const bool gone = called && !called->contains(site->instance.module);
             if (!gone || !holders.absorb(job, *site)) {
                 replacer.replace(*site);

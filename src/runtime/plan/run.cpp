@@ -4,12 +4,22 @@
 #include "runtime/plan/apply_plan.h"
 #include "runtime/plan/context_of_job.h"
 #include "runtime/plan/planned_model.h"
+#include "twinkle/error.h"
 
 namespace twinkle::runtime {
 
 Report run(const Job& job) {
     const ModelLock lock(job.model);
-    return PlannedModel(job).apply();
+    PlannedModel planned(job);
+    Report report = planned.apply();
+    if (!planned.unprepared().empty()) {
+        const auto& [site, why] = *planned.unprepared().begin();
+        throw Error(ErrorCode::refused, {.what = "a layer cannot take its place",
+                                         .where = site,
+                                         .why = why,
+                                         .hint = "exclude the site"});
+    }
+    return report;
 }
 
 Report examine(Job job) {

@@ -87,6 +87,7 @@ void enter(const Job& job, Site& site, const tl::expected<void, KeepReason>& res
     const Choice choice = *site.choice;
     site.report.kernel = choice.describe();
     site.report.variant = choice.kernel != nullptr ? choice.kernel->variant : "";
+    site.report.precision = choice.precision();
     if (!result) {
         site.failed = result.error().fallback.has_value();
         keep(job, site, result.error());

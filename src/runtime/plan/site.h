@@ -52,6 +52,7 @@ struct PlaceSite {
     std::string key;       // equal for the same place in instances that share their code
     std::size_t rank = 0;  // if places overlap, the lower one is replaced
     std::vector<std::int32_t> claimed;  // nodes it would take, in numbers that all places share
+    std::vector<std::string> taken;     // paths of the instances that would be called no more
 };
 
 // The choices for calls of different sizes, where no candidate is the best of all: by the elements

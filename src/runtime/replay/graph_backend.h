@@ -44,6 +44,7 @@ public:
     // Bracket every use of a captured run: on the device, uses follow each other.
     virtual void enter() = 0;
     virtual void leave() noexcept = 0;
+    virtual void wait() = 0;  // for the work on the caller's current stream
     virtual std::size_t free_memory() = 0;
     virtual void release_cached_memory() = 0;  // that LibTorch holds and nobody uses
 };

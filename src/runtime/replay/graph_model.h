@@ -2,9 +2,11 @@
 // A model prepared for capture: frozen, and with executor settings of its own that change nothing
 // for the rest of the process.
 
+#include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/script.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +18,12 @@ public:
     // Throws Error(malformed) if it has no forward().
     GraphModel(torch::jit::Module model, bool freeze, bool fuse);
 
+    // Runs this code of forward() on a model that somebody else holds; neither frozen, so that
+    // weights stay where they are, nor profiled or fused. Only to be used while the model lives: a
+    // weak reference would keep the model's code alive, of which the user of this may be a part.
+    GraphModel(const c10::intrusive_ptr<c10::ivalue::Object>& model,
+               std::shared_ptr<torch::jit::Graph> forward);
+
     // The arguments of forward() in the order of its parameters, with defaults filled in. Throws
     // what LibTorch throws if they do not fit.
     std::vector<c10::IValue> arguments(std::vector<c10::IValue> inputs,
@@ -24,7 +32,7 @@ public:
     // Runs with LibTorch's own settings, which are faster if nothing is captured.
     c10::IValue run_uncaptured(const std::vector<c10::IValue>& arguments) const;
 
-    const torch::jit::Module& module() const { return module_; }
+    torch::jit::Module module() const;
     bool is_training() const;
     bool wants_gradients() const { return wants_gradients_; }
     // Why it is never captured; empty: no reason is known.
@@ -34,7 +42,9 @@ public:
 private:
     bool freeze_it();
 
-    torch::jit::Module module_;
+    std::optional<torch::jit::Module> module_;
+    c10::ivalue::Object* served_ = nullptr;                        // in its place
+    std::unique_ptr<torch::jit::GraphFunction> body_;              // of the served one
     mutable std::optional<torch::jit::GraphExecutor> uncaptured_;  // if settings differ
     std::string obstacle_;
     std::string not_frozen_;

@@ -40,18 +40,47 @@ private:
 
 ModelGraphs::ModelGraphs(torch::jit::Module model, GraphOptions options, c10::DeviceType type,
                          FindBackend find_backend)
+    : ModelGraphs(GraphModel(std::move(model), options.freeze, options.fuse), options, type,
+                  std::move(find_backend)) {}
+
+ModelGraphs::ModelGraphs(GraphModel model, GraphOptions options, c10::DeviceType type,
+                         FindBackend find_backend, Host host)
     : options_(checked(options)),
       type_(type),
       find_backend_(std::move(find_backend)),
-      model_(std::move(model), options_.freeze, options_.fuse),
+      host_(std::move(host)),
+      model_(std::move(model)),
       cache_(options_.max_graphs, options_.max_bytes) {}
 
 c10::IValue ModelGraphs::forward(Values inputs, const torch::jit::Kwargs& named) {
     inputs = model_.arguments(std::move(inputs), named);
     const InputKey key = key_of(inputs, type_);
+    Turn taken = turn(key, inputs);
+    if (taken.replayed) {
+        return *std::move(taken.replayed);
+    }
+    if (taken.step == Step::unfit) {
+        return model_.run(inputs);
+    }
+    const c10::DeviceGuard device(key.device);
+    return taken.step == Step::first     ? first(key, inputs)
+           : taken.step == Step::refused ? model_.run_uncaptured(inputs)
+                                         : model_.run(inputs);
+}
+
+std::optional<c10::IValue> ModelGraphs::replayed(const Values& inputs) {
+    const InputKey key = key_of(inputs, type_);
+    Turn taken = turn(key, inputs);
+    if (taken.step == Step::first) {
+        return first(key, inputs);
+    }
+    return std::move(taken.replayed);
+}
+
+ModelGraphs::Turn ModelGraphs::turn(const InputKey& key, const Values& inputs) {
     if (const std::string obstacle = obstacle_of(key, inputs); !obstacle.empty()) {
         count_plain(obstacle);
-        return model_.run(inputs);
+        return {Step::unfit};
     }
     const c10::DeviceGuard device(key.device);
     std::unique_lock lock(mutex_);
@@ -66,14 +95,13 @@ c10::IValue ModelGraphs::forward(Values inputs, const torch::jit::Kwargs& named)
         }
     }
     if (planned.step == Step::replay) {
-        return replay(*cache_.find(key.text).call, key, inputs);
+        return {Step::replay, replay(*cache_.find(key.text).call, key, inputs)};
     }
     lock.unlock();
-    if (planned.step == Step::first) {
-        return first(key, inputs);
+    if (planned.step != Step::first) {
+        count_plain(planned.reason);
     }
-    count_plain(planned.reason);
-    return planned.step == Step::refused ? model_.run_uncaptured(inputs) : model_.run(inputs);
+    return {planned.step};
 }
 
 std::optional<std::string> ModelGraphs::prepare(Values inputs, const torch::jit::Kwargs& named) {
@@ -159,7 +187,7 @@ void ModelGraphs::count_plain(const std::string& reason) {
 c10::IValue ModelGraphs::first(const InputKey& key, const Values& inputs) {
     const StateVersions before(model_.module());
     count_plain("the shape is new");
-    c10::IValue result = model_.run(inputs);
+    c10::IValue result = host_.run ? host_.run(inputs) : model_.run(inputs);
     const auto changed = StateVersions(model_.module()).changed_since(before);
     const std::lock_guard lock(mutex_);
     state_ = changed.value_or(state_);
@@ -169,10 +197,16 @@ c10::IValue ModelGraphs::first(const InputKey& key, const Values& inputs) {
 
 // Needs the lock.
 c10::IValue ModelGraphs::replay(CapturedCall& call, const InputKey& key, const Values& inputs) {
-    const Use use(lane_of(key.device));
+    c10::IValue result = result_of(lane_of(key.device), call, inputs);
+    ++counted_.replays;
+    return result;
+}
+
+c10::IValue ModelGraphs::result_of(GraphLane& lane, CapturedCall& call,
+                                   const Values& inputs) const {
+    const Use use(lane);
     call.inputs->copy_from(inputs);
     call.run->replay();
-    ++counted_.replays;
     return options_.clone_outputs ? cloned(call.run->outputs) : call.run->outputs;
 }
 

@@ -54,10 +54,17 @@ std::string ModelGraphs::capture(const InputKey& key, const Values& inputs) {
     if (reason == memory_is_short) {
         call = attempt(*lane, inputs, reason, /*again=*/true);
     }
+    const bool captured = call != nullptr;
+    if (captured && host_.judge) {
+        reason = judged(*lane, *call, key, inputs);
+        if (!reason.empty()) {
+            call.reset();
+        }
+    }
     lock.lock();
     captures_now_ = false;
     if (!call) {
-        refuse(key, reason);
+        refuse(key, reason, !captured);
         return reason;
     }
     return keep(key, std::move(call));
@@ -81,10 +88,21 @@ std::shared_ptr<CapturedCall> ModelGraphs::attempt(GraphLane& lane, const Values
     return nullptr;
 }
 
+// The host's opinion of a captured run, on which nobody else waits: other calls run plainly now.
+std::string ModelGraphs::judged(GraphLane& lane, CapturedCall& call, const InputKey& key,
+                                const Values& inputs) {
+    const Contestant replay{[&] { return result_of(lane, call, inputs); }, [&] { lane.wait(); }};
+    try {
+        return host_.judge(key, inputs, replay);
+    } catch (const std::exception& error) {
+        return is_out_of_memory(error) ? memory_is_short : run_error(error.what());
+    }
+}
+
 // Needs the lock.
-void ModelGraphs::refuse(const InputKey& key, const std::string& reason) {
+void ModelGraphs::refuse(const InputKey& key, const std::string& reason, bool counts) {
     cache_.find(key.text).refusal = reason;
-    if (counted_.captures == 0 && reason != memory_is_short) {
+    if (counts && counted_.captures == 0 && reason != memory_is_short) {
         ++refusals_;
     }
 }

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace twinkle::runtime {
@@ -20,6 +21,7 @@ struct Offer {
     std::string mode;
     bool has_backward = true;
     bool can_torch_compile = false;
+    std::string precision{};
 };
 
 bool serves_device(const Offer& candidate, const std::string& device) {
@@ -73,7 +75,7 @@ const MappedKernel* kernel_of(const Mapping& mapping, const std::string& name,
 }
 
 // The check at which a candidate was refused, in order.
-enum class Stage { device, capability, range, mode, flags, serves };
+enum class Stage { device, capability, range, mode, flags, precision, serves };
 
 struct Judged {
     Stage stage = Stage::serves;
@@ -99,6 +101,10 @@ Judged judged(const Offer& offer, const SelectionContext& context,
     }
     if (auto why = flags_exclude(offer, context.mode)) {
         return {Stage::flags, rank, *std::move(why)};
+    }
+    if (!offer.precision.empty() && !context.precisions.contains(offer.precision)) {
+        return {Stage::precision, rank,
+                "it computes in " + offer.precision + ", which was not asked for"};
     }
     return {Stage::serves, rank, ""};
 }
@@ -135,7 +141,7 @@ KeepReason why_none(const std::string& name, const std::vector<Offer>& offers,
                 fmt::format("no capability range of {} contains this device", name)};
     }
     return {Fallback::no_compatible_mode,
-            farthest->stage == Stage::flags
+            farthest->stage >= Stage::flags
                 ? farthest->refused
                 : fmt::format("{} is not registered for {}", name, context.mode)};
 }
@@ -148,8 +154,12 @@ std::vector<Offer> offers_of(const std::vector<Offered>& candidates) {
         if constexpr (requires { one.capability; }) {
             capability = one.capability;
         }
-        offers.push_back(
-            {one.device, capability, one.mode, one.has_backward, one.can_torch_compile});
+        std::string precision;
+        if constexpr (requires { one.precision; }) {
+            precision = one.precision;
+        }
+        offers.push_back({one.device, capability, one.mode, one.has_backward, one.can_torch_compile,
+                          std::move(precision)});
     }
     return offers;
 }
@@ -165,7 +175,8 @@ Candidates candidates_of(const Mapping& mapping, const std::string& kind, const 
     const auto modes = search_order(context.mode);
     const long narrowest = narrowest_range(offers, context);
     std::vector<Judged> all;
-    std::vector<std::pair<Candidate, std::pair<Stage, std::size_t>>> ranked;
+    // Exact ones come first, whatever else is said.
+    std::vector<std::pair<Candidate, std::tuple<bool, Stage, std::size_t>>> ranked;
     std::optional<KeepReason> no_build;
     for (std::size_t i = 0; i < offers.size(); ++i) {
         const auto& candidate = binding.candidates[i];
@@ -180,7 +191,7 @@ Candidates candidates_of(const Mapping& mapping, const std::string& kind, const 
             no_build = KeepReason{Fallback::no_device, verdict.refused};
         }
         ranked.push_back({{{ChoiceOf{&binding, &candidate}, kernel}, std::move(verdict.refused)},
-                          {verdict.stage, verdict.rank}});
+                          {!offers[i].precision.empty(), verdict.stage, verdict.rank}});
     }
     std::stable_sort(ranked.begin(), ranked.end(), [](const auto& one, const auto& other) {
         const bool serves = one.first.serves();

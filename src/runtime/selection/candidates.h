@@ -32,7 +32,8 @@ struct Candidates {
 };
 
 // Device, capability range (the smallest that contains the device wins), mode and flags, in this
-// order, decide which can serve; mode and then the mapping's order decide which comes first.
+// order, decide which can serve; mode and then the mapping's order decide which comes first. What
+// is coarser than the model serves only where it is asked for, after all that is exact.
 Candidates candidates_for(const Mapping& mapping, const MappedLayer& layer,
                           const SelectionContext& context);
 Candidates candidates_for(const Mapping& mapping, const MappedFunction& function,

@@ -35,6 +35,12 @@ const std::string& Choice::mode() const {
                       of);
 }
 
+const std::string& Choice::precision() const {
+    static const std::string exact;
+    const auto* layer = as<LayerChoice>();
+    return layer != nullptr ? layer->candidate->precision : exact;
+}
+
 std::string Choice::describe() const {
     if (const auto* layer = as<LayerChoice>()) {
         return layer->candidate->kernel + ": " + layer->candidate->layer;

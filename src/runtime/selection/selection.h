@@ -6,6 +6,7 @@
 #include "twinkle/kernelize.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 
@@ -47,14 +48,17 @@ struct Choice {
     const FunctionCandidate* implementation() const;
     std::string bound_name() const;  // "RMSNorm", "silu_and_mul", "add_rms_norm"
     const std::string& mode() const;
+    // Of a layer that is coarser than the model; empty: it is as exact as the original.
+    const std::string& precision() const;
     // "twinkle-pack: RMSNorm", "my.py: silu", "a C++ function of this program".
     std::string describe() const;
 };
 
 struct SelectionContext {
-    std::string mode;               // normalized
-    std::string device;             // cpu, cuda, …
-    std::optional<int> capability;  // major * 10 + minor
+    std::string mode;                    // normalized
+    std::string device;                  // cpu, cuda, …
+    std::optional<int> capability;       // major * 10 + minor
+    std::set<std::string> precisions{};  // coarser ones that are asked for
 };
 
 // Whether the binding names this class.

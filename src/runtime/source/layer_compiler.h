@@ -2,6 +2,7 @@
 // Compiles a kernel's layer, from its source, onto a class of a saved model.
 
 #include "runtime/source/host_value.h"
+#include "runtime/source/layer_definition.h"
 #include "runtime/source/package_values.h"
 
 #include <tl/expected.hpp>
@@ -11,27 +12,6 @@
 #include <vector>
 
 namespace twinkle::runtime {
-
-struct LayerParameter {
-    std::string name;
-    bool has_default = false;
-    // Of how many tensors the annotation says that it is a tuple.
-    std::optional<std::size_t> tuple{};
-};
-
-// A layer of layers.py and the forward that it has or inherits. Throws CannotCompile where there is
-// none.
-struct LayerDefinition {
-    const PackageModule* module = nullptr;  // of forward
-    const python::ClassDef* type = nullptr;
-    const python::FunctionDef* forward = nullptr;
-};
-LayerDefinition find_layer(KernelPackage& package, const std::string& layer);
-
-// The parameters of the layer's forward, without self. The error says where the source is not a
-// layer.
-tl::expected<std::vector<LayerParameter>, std::string> layer_parameters(KernelPackage& package,
-                                                                        const std::string& layer);
 
 // What the compiled method takes: a parameter of the layer, or a parameter of the module that its
 // callers pass.
@@ -50,6 +30,14 @@ struct LayerSignature {
 tl::expected<torch::jit::Function*, std::string> compile_layer(
     Compilation& compilation, const std::string& layer, const c10::ClassTypePtr& type,
     const std::string& method, const LayerSignature& signature, HostAttributes host);
+
+// Adds the layer's `prepare` to `type` as the method `method`: the host in, a dictionary out.
+// Errors as above.
+tl::expected<torch::jit::Function*, std::string> compile_prepare(Compilation& compilation,
+                                                                 const std::string& layer,
+                                                                 const c10::ClassTypePtr& type,
+                                                                 const std::string& method,
+                                                                 HostAttributes host);
 
 // Takes a compiled method off the class again, as if it had never been there.
 void remove_method(const c10::ClassTypePtr& type, const std::string& method);

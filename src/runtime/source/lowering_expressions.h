@@ -1,5 +1,7 @@
 #pragma once
-// Lowers the expressions of one function; lowering_calls.cpp has those with names, calls and texts.
+// Lowers the expressions of one function. Those with names, calls and texts are in
+// lowering_calls.cpp, operators and tests in lowering_operators.cpp, comprehensions in
+// lowering_comprehensions.cpp.
 
 #include "runtime/source/lowering_scope.h"
 
@@ -51,6 +53,7 @@ private:
     torch::jit::Expr comprehension(const python::Expr& elt,
                                    const std::vector<python::Comprehension>& generators,
                                    const Range& range);
+    torch::jit::Expr comprehension(const python::DictComp& node, const Range& range);
     torch::jit::Maybe<torch::jit::Expr> maybe(const python::ExprPtr& node, const Range& range);
     torch::jit::List<torch::jit::Expr> list(const std::vector<python::ExprPtr>& nodes,
                                             const Range& range);

@@ -2,6 +2,7 @@
 
 #include "runtime/graph/class_name.h"
 #include "runtime/graph/format.h"
+#include "runtime/graph/kernel_method.h"
 #include "runtime/source/host_value.h"
 #include "runtime/source/own_values.h"
 #include "runtime/source/python_values.h"
@@ -141,11 +142,12 @@ Value constant(const jit::SourceRange& loc, jit::GraphFunction& m, bool value) {
 }
 
 // Whether a module's class is torch.nn's of this name, "torch.nn.Linear". A saved class has lost
-// what it inherits from. One with hooks is not, as who reads its parameters would skip these.
+// what it inherits from. One with hooks is not, as who reads its parameters would skip these, nor
+// one whose parameters may be a kernel's own.
 Value is_module(const jit::SourceRange& loc, jit::GraphFunction& m, Arguments args) {
     const auto type = args[0].value(*m.graph())->type()->cast<c10::ClassType>();
     if (type == nullptr || !type->is_module() || !type->getForwardHooks().empty() ||
-        !type->getForwardPreHooks().empty()) {
+        !type->getForwardPreHooks().empty() || may_have_own_weights(*type)) {
         return constant(loc, m, false);
     }
     const auto wanted = jit::toIValue(args[1].value(*m.graph()));

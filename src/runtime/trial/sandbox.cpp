@@ -7,12 +7,8 @@
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -47,20 +43,8 @@ Unconfined& all_unconfined() {
 
 }  // namespace
 
-SharedNumber::SharedNumber(int value) {
-    void* memory = ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        throw Error(ErrorCode::failed, {.what = "no memory can be shared with a child process",
-                                        .where = "",
-                                        .why = std::strerror(errno),
-                                        .hint = ""});
-    }
-    place_ = new (memory) std::atomic<int>(value);
-}
-
-SharedNumber::~SharedNumber() {
-    ::munmap(place_, sizeof(std::atomic<int>));
+SharedNumber::SharedNumber(int value) : memory_(sizeof(std::atomic<int>)) {
+    place_ = new (memory_.bytes().data()) std::atomic<int>(value);
 }
 
 void leave_threads_to_children() {

@@ -3,6 +3,7 @@
 // the work.
 
 #include "child/child_process.h"
+#include "runtime/trial/shared_memory.h"
 
 #include <atomic>
 #include <chrono>
@@ -35,7 +36,6 @@ using SandboxOutcome = child::Outcome;
 class SharedNumber {
 public:
     explicit SharedNumber(int value);
-    ~SharedNumber();
     SharedNumber(const SharedNumber&) = delete;
     SharedNumber& operator=(const SharedNumber&) = delete;
 
@@ -43,7 +43,8 @@ public:
     int value() const { return place_->load(std::memory_order_relaxed); }
 
 private:
-    std::atomic<int>* place_;  // in memory that both processes share
+    SharedMemory memory_;
+    std::atomic<int>* place_;
 };
 
 // From now on this process computes with one thread, and its children with as many as it had: of

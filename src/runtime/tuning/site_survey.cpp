@@ -9,7 +9,6 @@
 #include "runtime/graph/sites.h"
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/originals.h"
-#include "runtime/verify/run_error.h"
 #include "runtime/verify/sized_calls.h"
 #include "tuning/json_reading.h"
 #include "twinkle/call_key.h"
@@ -109,21 +108,15 @@ void survey(const VerificationContext& given, const jit::Module& made,
     const jit::Module kernelized = in_place(made, context);
     const jit::Module recorded = open_original(context, sites);
     CallRecorder recorder(recorded, sites, inlined_sites(kernelized, recorded, sites));
-    std::vector<SizedRecording> recordings;
-    try {
-        recordings.push_back({"", true, record_size(recorder, context.inputs)});
-    } catch (const std::exception& error) {
-        send(base::json_line({{"fatal", run_error(error.what())}}));
-        return;
-    }
-    if (!record_sizes(recorder, context, send, recordings)) {
+    const auto recordings = record_calls(recorder, context, send);
+    if (!recordings) {
         return;
     }
     const jit::Module original = open_original(context, sites);
     const InlinedSites inlined = inlined_sites(kernelized, original, sites);
     for (const std::string& site : sites) {
         Json calls = Json::array();
-        for (const SizedCalls& sized : calls_of(site, recordings)) {
+        for (const SizedCalls& sized : calls_of(site, *recordings)) {
             for (const auto& [method, inputs] : sized.calls) {
                 Json call = call_json(inputs);
                 call.update({{"size", sized.size}, {"tuned", sized.tuned}});

@@ -135,8 +135,8 @@ private:
         const auto least_of = [&](Norm norm) {
             return least_tolerated(original.scalar_type(), norm, tolerance_.summed);
         };
-        const double allowed = std::max(
-            tolerance_.factor * std::max(tolerated_factor * own, least_of(norm_)), least.error);
+        const double allowed = tolerance_.most.value_or(std::max(
+            tolerance_.factor * std::max(tolerated_factor * own, least_of(norm_)), least.error));
         outcome.bounds.push_back({allowed, 0});
         // One figure for all results: that of the result nearest to its bound.
         if (outcome.allowed == 0 || error * outcome.allowed > outcome.error * allowed) {
@@ -149,6 +149,9 @@ private:
                      ? "it has NaN or infinite values that the original has not"
                      : fmt::format("its error is {:.2g}, allowed is {:.2g}", error, allowed));
         }
+        if (tolerance_.most) {
+            return rows(result, reference);
+        }
         if (norm_ == Norm::euclidean) {
             const double largest = relative_error(result, reference, Norm::largest);
             const double own_largest = relative_error(original, reference, Norm::largest);
@@ -160,6 +163,22 @@ private:
             if (!(largest <= bound)) {
                 fail(fmt::format("its largest error is {:.2g}, allowed is {:.2g}", largest, bound));
             }
+        }
+    }
+
+    // Where a row's largest value stands is what a classifier or a sampler reads of it.
+    void rows(const at::Tensor& result, const at::Tensor& reference) {
+        if (result.dim() == 0 || result.numel() == 0 || !tolerance_.agreement) {
+            return;
+        }
+        const double share =
+            (result.argmax(-1) == reference.argmax(-1)).to(at::kDouble).mean().item<double>();
+        outcome.agreement = std::min(outcome.agreement, share);
+        if (share < *tolerance_.agreement) {
+            fail(
+                fmt::format("only {:.2f} % of its rows have their largest value in place, wanted "
+                            "are {:.2f} %",
+                            100 * share, 100 * *tolerance_.agreement));
         }
     }
 

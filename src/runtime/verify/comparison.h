@@ -37,6 +37,10 @@ struct Tolerance {
     // Lower bounds, by tensor in the order of the results: what was allowed on other inputs. The
     // largest of a few rounding errors is random, that of many is not.
     std::vector<Bound> least{};
+    // The error that may be, instead of all of the above: of what computes with fewer bits.
+    std::optional<double> most{};
+    // The share of rows that must have their largest value at the same place as the reference.
+    std::optional<double> agreement{};
 };
 
 struct Comparison {
@@ -46,6 +50,7 @@ struct Comparison {
     double allowed = 0;
     std::string problem;        // why it is not right; empty: it is
     std::vector<Bound> bounds;  // of every floating-point tensor among the results
+    double agreement = 1;       // the share of rows of the results whose largest value is in place
 };
 
 // Compares values of equal structure: tensors, tuples, lists, numbers. Values that are not floating

@@ -154,17 +154,20 @@ private:
         const c10::IValue result = run_seeded(contest_.kernelized, method, inputs_after);
         verdict.ran = true;
         const Tolerance tolerance{contest_.context.tolerance, expected.summed,
-                                  given ? std::vector<Bound>() : bounds_[method]};
+                                  given ? std::vector<Bound>() : bounds_[method], contest_.most,
+                                  contest_.agreement};
         const c10::IValue measure = contest_.measure
                                         ? run_rounded(*contest_.measure, method, inputs, result)
                                         : expected.result;
         const Comparison one =
             compare(result, measure, expected.reference, contest_.norm, tolerance);
         remember(method, one.bounds, given);
+        agreement_ = std::min(agreement_, one.agreement);
         if (verdict.comparison.allowed == 0 || !one.problem.empty() ||
             one.error * verdict.comparison.allowed > verdict.comparison.error * one.allowed) {
             verdict.comparison = one;
         }
+        verdict.comparison.agreement = agreement_;
         if (!one.problem.empty()) {
             verdict.right = false;
             verdict.because = one.problem;
@@ -219,6 +222,7 @@ private:
 
     const Contest& contest_;
     std::map<std::string, std::vector<Bound>> bounds_;  // by method
+    double agreement_ = 1;                              // the least of all calls
 };
 
 }  // namespace

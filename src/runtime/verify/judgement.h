@@ -26,6 +26,8 @@ struct Contest {
     // error of the original must not make a correct model fail.
     std::optional<torch::jit::Module> measure = std::nullopt;
     std::function<bool()> may_time{};  // judge_by_size: whether there is time to measure more
+    std::optional<double> most{};      // the error that may be, instead of the rule's
+    std::optional<double> agreement{};
 };
 
 // `sized` starts with the calls on the given inputs. Only these are timed.

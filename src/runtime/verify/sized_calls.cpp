@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "runtime/trial/gpu_state.h"
+#include "runtime/verify/run_error.h"
 
 #include <algorithm>
 #include <exception>
@@ -13,22 +14,13 @@ namespace {
 
 constexpr std::size_t calls_per_site = 4;
 
-}  // namespace
-
-std::string size_text(const SizeVariant& variant, const Inputs& inputs) {
-    return variant.name() + " (" + shapes_text(inputs) + ")";
-}
-
-std::string at_size(const std::string& size) {
-    return size.empty() ? "" : "at " + size + ": ";
-}
-
 SiteCalls record_size(CallRecorder& recorder, const Inputs& inputs) {
     return recorder.record(calls_per_site, [&](torch::jit::Module& model) {
         run_seeded(model, "forward", deep_copy(inputs));
     });
 }
 
+// False: the original has broken the GPU.
 bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
                   const std::function<void(std::string_view)>& send,
                   std::vector<SizedRecording>& recordings) {
@@ -59,6 +51,32 @@ bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
     }
     send(base::json_line({{"sizes", accepted}}));
     return true;
+}
+
+}  // namespace
+
+std::string size_text(const SizeVariant& variant, const Inputs& inputs) {
+    return variant.name() + " (" + shapes_text(inputs) + ")";
+}
+
+std::string at_size(const std::string& size) {
+    return size.empty() ? "" : "at " + size + ": ";
+}
+
+std::optional<std::vector<SizedRecording>> record_calls(
+    CallRecorder& recorder, const VerificationContext& context,
+    const std::function<void(std::string_view)>& send) {
+    std::vector<SizedRecording> recordings;
+    try {
+        recordings.push_back({"", true, record_size(recorder, context.inputs)});
+    } catch (const std::exception& error) {
+        send(base::json_line({{"fatal", run_error(error.what())}}));
+        return std::nullopt;
+    }
+    if (!record_sizes(recorder, context, send, recordings)) {
+        return std::nullopt;
+    }
+    return recordings;
 }
 
 std::vector<SizeVariant> sizes_chosen(const std::vector<SizeVariant>& from,

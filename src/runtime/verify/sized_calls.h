@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,15 +34,14 @@ std::string size_text(const SizeVariant& variant, const Inputs& inputs);
 // Prefix of a reason: "at batch 2 (int64[2,8]): "; empty for the given inputs.
 std::string at_size(const std::string& size);
 
-SiteCalls record_size(CallRecorder& recorder, const Inputs& inputs);
-
-// Runs in the child: adds a recording for every size that the original runs in. Sends {"trying"}
-// with the index of each variant before it runs, and finally {"sizes"} with the accepted ones; once
-// one is accepted, others of its number are skipped. False: the original has broken the GPU for
-// this process.
-bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
-                  const std::function<void(std::string_view)>& send,
-                  std::vector<SizedRecording>& recordings);
+// Runs in the child: records the given inputs and every other size that the original runs in. Sends
+// {"fatal"} if it does not run with the given ones, else {"trying"} with the index of each variant
+// before it runs, and finally {"sizes"} with the accepted ones; once one is accepted, others of its
+// number are skipped. Nothing: the rest is not for this process (the original has failed, or has
+// broken the GPU).
+std::optional<std::vector<SizedRecording>> record_calls(
+    CallRecorder& recorder, const VerificationContext& context,
+    const std::function<void(std::string_view)>& send);
 
 // The numbers come from a child that runs foreign code: each variant can be taken only once.
 std::vector<SizeVariant> sizes_chosen(const std::vector<SizeVariant>& from,

@@ -42,6 +42,7 @@ Json to_json(const Verdict& verdict) {
             {"error", std::min(verdict.comparison.error, 1e300)},
             {"original", std::min(verdict.comparison.original_error, 1e300)},
             {"allowed", std::min(verdict.comparison.allowed, 1e300)},
+            {"agreement", verdict.comparison.agreement},
             {"calls", verdict.calls},
             {"times", verdict.times},
             {"by_size", by_size}};
@@ -56,6 +57,7 @@ Verdict from_json(const Json& json) {
     verdict.comparison.error = json.at("error").get<double>();
     verdict.comparison.original_error = json.at("original").get<double>();
     verdict.comparison.allowed = json.at("allowed").get<double>();
+    verdict.comparison.agreement = json.at("agreement").get<double>();
     verdict.calls = json.at("calls").get<std::size_t>();
     verdict.times = json.at("times").get<Samples>();
     for (const Json& one : json.at("by_size")) {
@@ -87,6 +89,9 @@ std::function<void(const std::string&)> sender_of_sizes(const Send& send) {
     return [&send](const std::string& size) { send(base::json_line({{"size", size}})); };
 }
 
+// A result that is as far from the reference as zero is has nothing in common with it.
+constexpr double most_of_coarser = 1;
+
 // Runs in the child. Sends {"fatal"}, or {"trying"} and {"sizes"} (sized_calls.h) and, for sites
 // until one breaks the GPU, {"begin"}, {"size"} and {"verdict"}.
 void judge_sites(const VerificationContext& given, const torch::jit::Module& made,
@@ -97,15 +102,9 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
     const torch::jit::Module kernelized = in_place(made, context);
     const torch::jit::Module recorded_model = open_original(context, sites);
     CallRecorder recorder(recorded_model, sites, inlined_sites(kernelized, recorded_model, sites));
-    std::vector<SizedRecording> recordings;
-    try {
-        recordings.push_back({"", true, record_size(recorder, context.inputs)});
-    } catch (const std::exception& error) {
-        send(base::json_line({{"fatal", run_error(error.what())}}));
+    const auto recordings = record_calls(recorder, context, send);
+    if (!recordings) {
         return;
-    }
-    if (!record_sizes(recorder, context, send, recordings)) {
-        return;  // the others are for another child
     }
     const torch::jit::Module original = open_original(context, sites);
     torch::jit::Module reference = open_reference(context, sites);
@@ -117,16 +116,18 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
         send(base::json_line({{"begin", site}}));
         const auto replaced = module_at(kernelized, site);
         // A site without a module lies in what another site has replaced.
-        const auto calls = replaced ? calls_of(site, recordings) : std::vector<SizedCalls>(1);
+        const auto calls = replaced ? calls_of(site, *recordings) : std::vector<SizedCalls>(1);
+        const bool coarser = context.coarser.contains(site);
         const Contest contest{replaced.value_or(kernelized),
                               site_of(original, inlined, site),
                               in_double(site_of(reference, inlined_reference, site)),
-                              Norm::largest,
+                              coarser ? Norm::euclidean : Norm::largest,
                               sign_of_life(send),
                               sender_of_sizes(send),
                               context,
                               std::nullopt,
-                              may_time};
+                              may_time,
+                              coarser ? std::optional(most_of_coarser) : std::nullopt};
         const auto sizes = context.by_size.find(site);
         const Verdict verdict = sizes != context.by_size.end()
                                     ? judge_by_size(contest, calls, sizes->second)
@@ -153,10 +154,18 @@ void judge_whole(const VerificationContext& given, const torch::jit::Module& mad
         calls.push_back({size_text(variant, inputs), variant.tuned, {{"forward", inputs}}});
     }
     send(base::json_line({{"begin", ""}}));
-    send(base::json_line(
-        {{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
-                                    sign_of_life(send), sender_of_sizes(send), context, measure},
-                                   calls))}}));
+    send(base::json_line({{"verdict", to_json(judge({kernelized,
+                                                     original,
+                                                     reference,
+                                                     Norm::euclidean,
+                                                     sign_of_life(send),
+                                                     sender_of_sizes(send),
+                                                     context,
+                                                     measure,
+                                                     {},
+                                                     context.max_error,
+                                                     context.agreement},
+                                                    calls))}}));
 }
 
 Verdict judge_converted(const VerificationContext& given) {
@@ -319,7 +328,12 @@ void enter(const Verdict& verdict, SiteReport& site) {
     if (verdict.comparison.allowed > 0) {
         site.max_error = verdict.comparison.error;
         site.original_error = verdict.comparison.original_error;
-        site.allowed_error = verdict.comparison.allowed;
+        if (site.precision.empty()) {  // else the whole model's counts
+            site.allowed_error = verdict.comparison.allowed;
+        }
+        if (verdict.comparison.agreement < 1) {
+            site.agreement = verdict.comparison.agreement;
+        }
     }
     if (!verdict.right) {
         site.status = SiteStatus::reverted;

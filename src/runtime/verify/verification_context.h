@@ -35,6 +35,12 @@ struct VerificationContext {
     // Other sizes of the inputs to compare in, where the original accepts them.
     std::vector<SizeVariant> sizes = {};
     double tolerance = 1;  // how many times what may be an error is allowed
+    // Sites that compute with fewer bits: any error but nonsense is right, in the Euclidean norm.
+    std::set<std::string> coarser = {};
+    // With such sites: the error that the whole model may have, and the share of rows of its
+    // results whose largest value must be in place.
+    std::optional<double> max_error = std::nullopt;
+    std::optional<double> agreement = std::nullopt;
     // The dtype that the original was converted to before it was kernelized.
     std::optional<at::ScalarType> dtype = std::nullopt;
     // Where everything runs; none: on the CPU.

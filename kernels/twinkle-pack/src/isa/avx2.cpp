@@ -156,6 +156,49 @@ struct Dot256 {
     }
 };
 
+// Linear layers with fewer bits (loops/bits_few.h): products of bytes that are widened to 16 bits,
+// where nothing overflows.
+template <Bits kind>
+struct DotBits256 {
+    using reg = __m256;
+    static constexpr int64_t bytes = kind == Bits::int8 ? bits_group : bits_group / 2;
+    static constexpr int rows = 2;
+    struct Group {
+        __m256i values[4];  // 16 of 16 bits each
+    };
+
+    static reg zero() { return _mm256_setzero_ps(); }
+    static __m256i widened(const void* from) {
+        return _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+    }
+    static Group load(const uint8_t* from) {
+        Group group;
+        if constexpr (kind == Bits::int8) {
+            for (int i = 0; i < 4; ++i) group.values[i] = widened(from + 16 * i);
+        } else {
+            const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+            const __m256i mask = _mm256_set1_epi8(15), offset = _mm256_set1_epi8(8);
+            const __m256i nibbles[] = {both, _mm256_srli_epi16(both, 4)};
+            for (int i = 0; i < 2; ++i) {
+                const __m256i v = _mm256_sub_epi8(_mm256_and_si256(nibbles[i], mask), offset);
+                group.values[2 * i] = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(v));
+                group.values[2 * i + 1] = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(v, 1));
+            }
+        }
+        return group;
+    }
+    static reg add(reg sum, const Group& weight, const int8_t* x, ActivationGroup group,
+                   float scale) {
+        __m256i products = _mm256_madd_epi16(weight.values[0], widened(x));
+        for (int i = 1; i < 4; ++i)
+            products = _mm256_add_epi32(products,
+                                        _mm256_madd_epi16(weight.values[i], widened(x + 16 * i)));
+        return _mm256_fmadd_ps(_mm256_cvtepi32_ps(products), _mm256_set1_ps(group.scale * scale),
+                               sum);
+    }
+    static float sum(reg value) { return static_cast<float>(Avx2::sum(value)); }
+};
+
 template <class T>
 void add_linear(RowFunctions& to, LinearBorders borders) {
     to.linear_few[index_of<T>] = linear_few<Avx2, Dot256<T>>;
@@ -170,6 +213,9 @@ void add_avx2(RowFunctions& functions) {
     add_linear<float>(functions, {4, 0});
     add_linear<BFloat16>(functions, {4, 0});
     add_linear<Float16>(functions, {4, 0});
+    add_bits<Avx2, float, DotBits256>(functions);
+    add_bits<Avx2, BFloat16, DotBits256>(functions);
+    add_bits<Avx2, Float16, DotBits256>(functions);
 }
 
 }  // namespace twinkle_pack

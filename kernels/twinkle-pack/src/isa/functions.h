@@ -76,6 +76,42 @@ struct LinearBorders {
     int64_t few, many;  // few: at most most_few_rows
 };
 
+// Linear layers with fewer bits: weights of 8 or 4 bits and activations of 8, in groups along the
+// depth that have a scale each. Within a group sums are exact integers; groups are summed in
+// float32.
+constexpr int64_t bits_group = 64;
+enum class Bits { int8, int4 };
+constexpr int bits_count = 2;
+
+// A group of activations beside its 64 values: their scale, and the sum of the values.
+struct ActivationGroup {
+    float scale;  // NaN where one of them is infinite or NaN
+    int32_t sum;
+};
+// Rounds a row: x = value * scale, the largest magnitude is 127.
+using RoundRow = void (*)(const void* x, int64_t groups, int8_t* values, ActivationGroup* to);
+
+struct BitsPiece {
+    const int8_t* x;  // rows of this stride, in bytes
+    int64_t x_stride, row_count, groups;
+    const ActivationGroup* x_groups;  // [rows, groups]
+    const void* weight;               // [columns, groups * 64 or, of int4, 32 bytes]
+    const float* scales;              // [columns, groups]
+    const void* bias;                 // null: none
+    void* result;
+    int64_t result_stride;
+    int64_t begin, end;  // columns
+    void* scratch;       // bits_scratch(row_count) bytes, aligned to 64
+};
+using BitsLinear = void (*)(const BitsPiece& piece);
+
+// Of BitsPiece::scratch.
+constexpr int64_t bits_columns = 32, bits_rows = 256, bits_chunk = 16;  // groups of a panel
+constexpr int64_t bits_scratch(int64_t row_count) {
+    const int64_t rows = row_count < bits_rows ? row_count : bits_rows;
+    return bits_columns * (bits_chunk * (bits_group + 4) + rows * 4);
+}
+
 struct RowFunctions {
     const char* isa;
     void (*fence)();
@@ -96,11 +132,13 @@ struct RowFunctions {
     RotaryRow rotary_pairs[dtype_count][dtype_count];
     Linear linear_few[dtype_count], linear_many[dtype_count];
     LinearBorders linear_borders[dtype_count];
+    RoundRow round_row[dtype_count];
+    BitsLinear bits_linear[bits_count][dtype_count];
 };
 
 // The widest instruction set of this CPU, or the one that the environment variable TWINKLE_PACK_ISA
-// names (portable, avx2, avx512, avx512bf16): std::runtime_error if this CPU or this build lacks
-// it.
+// names (portable, avx2, avx512, avx512vnni, avx512bf16): std::runtime_error if this CPU or this
+// build lacks it.
 const RowFunctions& row_functions();
 
 // Each sets the functions that it has; the rest stay those of the narrower ones.
@@ -108,6 +146,7 @@ void add_portable(RowFunctions& functions);
 #ifdef TWINKLE_PACK_X86
 void add_avx2(RowFunctions& functions);
 void add_avx512(RowFunctions& functions);
+void add_avx512_vnni(RowFunctions& functions);
 void add_avx512_bf16(RowFunctions& functions);
 #endif
 

@@ -24,6 +24,9 @@ void add_portable(RowFunctions& functions) {
     add_mixed<D, float, double>(functions);
     add_mixed<D, BFloat16, double>(functions);
     add_mixed<D, Float16, double>(functions);
+    add_bits<F, float, PlainBits>(functions);
+    add_bits<F, BFloat16, PlainBits>(functions);
+    add_bits<F, Float16, PlainBits>(functions);
     // Functions without float64 need only these.
     add_mixed<D, float>(functions);
     add_mixed<F, BFloat16>(functions);

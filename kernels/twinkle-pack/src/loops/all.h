@@ -13,5 +13,7 @@
 #include "loops/linear_finish.h"
 #include "loops/linear_few.h"
 #include "loops/linear_many.h"
+#include "loops/bits_rounding.h"
+#include "loops/bits_few.h"
 #include "loops/table.h"
 // clang-format on

@@ -99,3 +99,11 @@ void add_float_functions(RowFunctions& to, const char* isa) {
     add_mixed<V, BFloat16, float, BFloat16, Float16>(to);
     add_mixed<V, Float16, float, BFloat16, Float16>(to);
 }
+
+// P is a template over Bits.
+template <class V, class T, template <Bits> class P>
+void add_bits(RowFunctions& to) {
+    to.round_row[index_of<T>] = round_row<V, T>;
+    to.bits_linear[static_cast<int>(Bits::int8)][index_of<T>] = bits_few<V, T, P<Bits::int8>>;
+    to.bits_linear[static_cast<int>(Bits::int4)][index_of<T>] = bits_few<V, T, P<Bits::int4>>;
+}

@@ -40,4 +40,12 @@ OperatorList rotary_operators();
 // up_bias): act(gate) * up; linear2, linear3: two or three layers of one input.
 OperatorList linear_operators();
 
+// Linear layers whose weights have fewer bits: linear_int8, linear_int4(x, values, scales, bias).
+// values: int8 [columns, depth], or uint8 [columns, depth / 2], where of each 64 values the first
+// 32 are the lower halves of 32 bytes and the others the upper ones, plus 8; scales: float32
+// [columns, depth / 64]; a weight is its value times the scale of its 64. x is rounded to 8 bits in
+// the call, in groups of 64 with a scale each. A row of x with an infinite value or a NaN has NaN
+// as its result. On a CPU, without gradients.
+OperatorList bits_linear_operators();
+
 }  // namespace twinkle_pack

@@ -1,8 +1,5 @@
 // Linear layers, alone, with an activation, as a gate, or several of one input.
 #include <algorithm>
-#include <cstddef>
-#include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -10,6 +7,8 @@
 #include "memory.h"
 #include "operators/checks.h"
 #include "operators/families.h"
+#include "operators/row_starts.h"
+#include "operators/scratch.h"
 
 namespace twinkle_pack {
 namespace {
@@ -23,12 +22,6 @@ const View& weight_of(const Inputs& in, int product) {
 }
 const View& bias_of(const Inputs& in, int product) {
     return in.tensors[2 + 2 * product];
-}
-
-int64_t row_count(const View& x) {
-    int64_t rows = 1;
-    for (int64_t d = 0; d + 1 < x.dims; ++d) rows *= x.sizes[d];
-    return rows;
 }
 
 void check_product(const char* name, const Inputs& in, int product) {
@@ -80,40 +73,6 @@ bool serves(const Inputs& in) {
         if (bias.is_there() && bias.sizes[0] > 1 && bias.strides[0] != 1) return false;
     }
     return true;
-}
-
-// Where each row of x begins.
-std::vector<const void*> rows_of(const View& x) {
-    const int64_t size = element_size(dtype_of(x));
-    std::vector<const void*> rows(static_cast<size_t>(row_count(x)));
-    int64_t index[most_dims] = {};
-    const char* at = static_cast<const char*>(x.data);
-    for (const void*& row : rows) {
-        row = at;
-        for (int64_t d = x.dims - 2; d >= 0; --d) {
-            at += x.strides[d] * size;
-            if (++index[d] < x.sizes[d]) break;
-            at -= index[d] * x.strides[d] * size;
-            index[d] = 0;
-        }
-    }
-    return rows;
-}
-
-// A thread's memory for copies and sums; kept for its next call.
-void* scratch(int64_t bytes) {
-    struct Free {
-        void operator()(void* memory) const { operator delete(memory, std::align_val_t{64}); }
-    };
-    thread_local std::unique_ptr<void, Free> memory;
-    thread_local int64_t size = 0;
-    if (size < bytes) {
-        size = 0;
-        memory.reset();
-        memory.reset(operator new(static_cast<size_t>(bytes), std::align_val_t{64}));
-        size = bytes;
-    }
-    return memory.get();
 }
 
 constexpr int64_t line = 64;  // of the cache, in bytes

@@ -1,0 +1,127 @@
+// Linear layers whose weights have fewer bits.
+#include <algorithm>
+#include <vector>
+
+#include "isa/functions.h"
+#include "memory.h"
+#include "operators/checks.h"
+#include "operators/families.h"
+#include "operators/row_starts.h"
+#include "operators/scratch.h"
+
+namespace twinkle_pack {
+namespace {
+
+// LibTorch's numbers of these dtypes.
+constexpr int uint8 = 0, int8 = 1, float32 = 6;
+
+bool is_dense(const View& view) {
+    return view.dims == 2 && (view.sizes[1] == 1 || view.strides[1] == 1) &&
+           (view.sizes[0] == 1 || view.strides[0] == view.sizes[1]);
+}
+
+template <Bits bits>
+void plan(const char* name, const Inputs& in, Plan& plan) {
+    const View &x = in.tensors[0], &values = in.tensors[1], &scales = in.tensors[2],
+               &bias = in.tensors[3];
+    const DType dtype = supported_dtype(name, "x", x);
+    if (dtype == DType::float64) refuse(name, "x is float64");
+    if (x.dims == 0 || x.last_size() == 0 || x.last_size() % bits_group != 0)
+        refuse(name, "the last size of x is no multiple of 64: " + shape_text(x));
+    const int64_t depth = bits == Bits::int8 ? x.last_size() : x.last_size() / 2;
+    if (values.dims != 2 || values.sizes[1] != depth ||
+        values.scalar_type != (bits == Bits::int8 ? int8 : uint8) || !is_dense(values))
+        refuse(name, "the values are no dense " +
+                         std::string(bits == Bits::int8 ? "int8" : "uint8") +
+                         " weight that fits x, " + shape_text(x) + ": " + shape_text(values));
+    if (scales.dims != 2 || scales.sizes[0] != values.sizes[0] ||
+        scales.sizes[1] != x.last_size() / bits_group || scales.scalar_type != float32 ||
+        !is_dense(scales))
+        refuse(name, "the scales are no dense float32 tensor with one for each 64 values: " +
+                         shape_text(scales));
+    if (bias.is_there() &&
+        (bias.dims != 1 || bias.sizes[0] != values.sizes[0] || bias.scalar_type != x.scalar_type))
+        refuse(name, "the bias is " + shape_text(bias) + ", " + dtype_name(bias.scalar_type) +
+                         ", which does not fit");
+    plan.order = Order::identity(x.dims);
+    plan.add_with_last(x, values.sizes[0], dtype);
+}
+
+struct Work {
+    const RowFunctions& functions;
+    int dtype;
+    BitsPiece piece;  // all columns
+    BitsLinear linear;
+    // What piece.x is made of.
+    std::vector<const void*> rows;
+    int8_t* values;
+    ActivationGroup* groups;
+
+    static void round(int64_t begin, int64_t end, void* context) {
+        const Work& work = *static_cast<Work*>(context);
+        for (int64_t r = begin; r < end; ++r)
+            work.functions.round_row[work.dtype](
+                work.rows[static_cast<size_t>(r)], work.piece.groups,
+                work.values + r * work.piece.x_stride, work.groups + r * work.piece.groups);
+    }
+
+    static void multiply(int64_t begin, int64_t end, void* context) {
+        const Work& work = *static_cast<Work*>(context);
+        BitsPiece piece = work.piece;
+        piece.begin = begin * bits_columns;
+        piece.end = std::min(end * bits_columns, work.piece.end);
+        piece.scratch = scratch(bits_scratch(piece.row_count));
+        work.linear(piece);
+    }
+};
+
+// Fewer products of numbers than this are not worth waking another thread.
+constexpr int64_t grain_products = 1 << 18;
+constexpr int64_t grain_rounded = 1 << 14;
+
+template <Bits bits>
+void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelFor parallel) {
+    const View &x = in.tensors[0], &weight = in.tensors[1];
+    if (x.elements() == 0 || weight.sizes[0] == 0) return;
+    const RowFunctions& functions = row_functions();
+    const int dtype = static_cast<int>(dtype_of(x));
+    Work work{functions,  dtype,   {},     functions.bits_linear[static_cast<int>(bits)][dtype],
+              rows_of(x), nullptr, nullptr};
+    BitsPiece& piece = work.piece;
+    piece.row_count = static_cast<int64_t>(work.rows.size());
+    piece.groups = x.last_size() / bits_group;
+    piece.x_stride = x.last_size() + 64;  // rows a page apart would share the cache's sets
+    std::vector<int8_t> values(static_cast<size_t>(piece.row_count * piece.x_stride));
+    std::vector<ActivationGroup> groups(static_cast<size_t>(piece.row_count * piece.groups));
+    piece.x = work.values = values.data();
+    piece.x_groups = work.groups = groups.data();
+    piece.weight = weight.data;
+    piece.scales = static_cast<const float*>(in.tensors[2].data);
+    piece.bias = in.tensors[3].data;
+    piece.result = results[0];
+    piece.end = piece.result_stride = weight.sizes[0];
+    prefer_huge_pages(piece.result,
+                      piece.row_count * piece.end * element_size(plan.results[0].dtype));
+    parallel(piece.row_count, std::max<int64_t>(1, grain_rounded / x.last_size()), Work::round,
+             &work);
+    const int64_t units = (piece.end + bits_columns - 1) / bits_columns;
+    parallel(units, std::max<int64_t>(1, grain_products / (x.elements() * bits_columns)),
+             Work::multiply, &work);
+}
+
+template <Bits bits>
+constexpr Operator layer(const char* name, const char* schema) {
+    return {name, schema, "ttto", plan<bits>, compute<bits>};
+}
+
+#define LAYER(name) name, name "(Tensor x, Tensor values, Tensor scales, Tensor? bias) -> Tensor"
+
+}  // namespace
+
+OperatorList bits_linear_operators() {
+    static constexpr Operator all[] = {layer<Bits::int8>(LAYER("linear_int8")),
+                                       layer<Bits::int4>(LAYER("linear_int4"))};
+    return {all, sizeof all / sizeof *all};
+}
+
+}  // namespace twinkle_pack

@@ -1,0 +1,11 @@
+#pragma once
+// A thread's memory for copies and sums; kept for its next call.
+
+#include <cstdint>
+
+namespace twinkle_pack {
+
+// Aligned to a line of the cache. What was there is lost. Throws std::bad_alloc.
+void* scratch(int64_t bytes);
+
+}  // namespace twinkle_pack

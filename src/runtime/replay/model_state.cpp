@@ -1,0 +1,103 @@
+#include "runtime/replay/model_state.h"
+
+#include "runtime/graph/sites.h"
+#include "runtime/replay/nested_values.h"
+
+#include <algorithm>
+
+namespace twinkle::runtime {
+
+namespace {
+
+const void* data_of(const at::Tensor& tensor) {
+    const auto* impl = tensor.unsafeGetTensorImpl();
+    return impl->has_storage() ? static_cast<const char*>(impl->unsafe_storage().data()) +
+                                     impl->storage_offset() * impl->itemsize()
+                               : nullptr;
+}
+
+std::uint32_t version_of(const at::Tensor& tensor) {
+    return tensor.is_inference() ? 0 : static_cast<std::uint32_t>(tensor._version());
+}
+
+// Of values without tensors: numbers by value, all else by identity.
+bool is_same_value(const c10::IValue& now, const c10::IValue& was) {
+    if (now.isInt() && was.isInt()) {
+        return now.toInt() == was.toInt();
+    }
+    if (now.isBool() && was.isBool()) {
+        return now.toBool() == was.toBool();
+    }
+    if (now.isDouble() && was.isDouble()) {
+        return now.toDouble() == was.toDouble();
+    }
+    return now.is(was);
+}
+
+}  // namespace
+
+ModelState::ModelState(const torch::jit::Module& model)
+    : root_(model._ivalue().get()), root_type_(model.type()) {
+    for (const Instance& instance : instances_of(model)) {
+        const auto object = instance.module._ivalue();
+        const auto names = object->type()->numAttributes();
+        for (std::size_t slot = 0; slot < names; ++slot) {
+            const std::string& name = object->type()->getAttributeName(slot);
+            add(object.get(), slot, instance.path.empty() ? name : instance.path + "." + name);
+        }
+    }
+}
+
+void ModelState::add(const c10::ivalue::Object* owner, std::size_t slot, const std::string& name) {
+    const c10::IValue& value = owner->getSlot(slot);
+    if (value.isModule()) {
+        attributes_.push_back(
+            {owner, slot, &value.toObjectRef(), value.toObjectRef().type(), {}, {}, {}});
+        return;
+    }
+    if (!is_plain(value)) {
+        object_ = name;
+        return;
+    }
+    Attribute attribute{owner, slot, nullptr, nullptr, value, {}, {}};
+    for (const at::Tensor& tensor : tensors_of(value)) {
+        attribute.data.push_back(data_of(tensor));
+        attribute.versions.push_back(version_of(tensor));
+    }
+    attributes_.push_back(std::move(attribute));
+}
+
+bool ModelState::is_current() const {
+    return root_->type() == root_type_ &&
+           std::all_of(attributes_.begin(), attributes_.end(), is_same);
+}
+
+bool ModelState::is_same(const Attribute& was) {
+    const c10::IValue& now = was.owner->getSlot(was.slot);
+    if (was.child != nullptr) {
+        return now.isObject() && &now.toObjectRef() == was.child &&
+               now.toObjectRef().type() == was.type;
+    }
+    if (now.isTensor() && was.value.isTensor()) {
+        const at::Tensor& tensor = now.toTensor();
+        return tensor.is_same(was.value.toTensor()) &&
+               (was.data.empty() ||
+                (data_of(tensor) == was.data[0] && version_of(tensor) == was.versions[0]));
+    }
+    if (!is_same_value(now, was.value)) {
+        return false;
+    }
+    if (was.data.empty()) {
+        return true;
+    }
+    const std::vector<at::Tensor> tensors = tensors_of(now);
+    for (std::size_t i = 0; i < was.data.size(); ++i) {
+        if (i >= tensors.size() || data_of(tensors[i]) != was.data[i] ||
+            version_of(tensors[i]) != was.versions[i]) {
+            return false;
+        }
+    }
+    return tensors.size() == was.data.size();
+}
+
+}  // namespace twinkle::runtime

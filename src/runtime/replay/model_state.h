@@ -1,0 +1,42 @@
+#pragma once
+// What captured runs take for granted of a model that its program still holds, and may change:
+// move, write into, replace weights of, set to training.
+
+#include <torch/script.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace twinkle::runtime {
+
+class ModelState {
+public:
+    explicit ModelState(const torch::jit::Module& model);
+
+    // Whether the model is still as it was. A few nanoseconds for each attribute. Weights that were
+    // made in inference mode have no count of writes: what is written into those is not seen.
+    bool is_current() const;
+    // An attribute that is neither a module nor a value; empty: none.
+    const std::string& object() const { return object_; }
+
+private:
+    struct Attribute {
+        // Alive if its parent, which was compared before, still has it.
+        const c10::ivalue::Object* owner;
+        std::size_t slot;
+        const void* child;  // of a module
+        c10::TypePtr type;  // of the child
+        c10::IValue value;  // of anything else
+        std::vector<const void*> data;
+        std::vector<std::uint32_t> versions;
+    };
+    static bool is_same(const Attribute& was);
+    void add(const c10::ivalue::Object* owner, std::size_t slot, const std::string& name);
+
+    const c10::ivalue::Object* root_;
+    c10::TypePtr root_type_;
+    std::vector<Attribute> attributes_;
+    std::string object_;
+};
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,28 @@
+#pragma once
+// How a process wants marked models to be replayed, by its environment:
+//
+//   TWINKLE_GRAPHS=off                                 not at all
+//   TWINKLE_GRAPHS=max_graphs=32,max_bytes=2000000000  other limits, for each model
+//   TWINKLE_GRAPHS_STATISTICS=1                        decisions and sums on stderr
+
+#include "twinkle/graphed_model.h"
+
+#include <string>
+
+namespace twinkle::runtime {
+
+struct ReplaySettings {
+    bool on = true;
+    bool statistics = false;
+    GraphOptions limits;
+};
+
+// Throws Error(malformed) for a text that says none of the above.
+ReplaySettings parse_replay_settings(const std::string& graphs, const std::string& statistics);
+// Those of this process, read once; what is malformed is said on stderr, and switches replays off.
+const ReplaySettings& replay_settings();
+
+// For processes that measure or compare models themselves.
+void leave_graphs_off();
+
+}  // namespace twinkle::runtime
