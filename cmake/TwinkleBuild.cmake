@@ -44,6 +44,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GRE
     # It takes every reference that a function with temporary arguments returns for one to them.
     target_compile_options(twinkle_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # Below a precompiled header of 600 MB, GCC would search for garbage all the time: a sixth of the compile time, for
+    # a twentieth of the memory.
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=2000000>)
+endif()
 if(TWINKLE_SANITIZE)
     add_compile_options(-fsanitize=${TWINKLE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
     add_link_options(-fsanitize=${TWINKLE_SANITIZE})
