@@ -95,7 +95,7 @@ c10::IValue marked_models() {
 }
 
 MarkedModels::MarkedModels(ReplayDevice device, ReplaySettings settings)
-    : device_(std::move(device)), settings_(std::move(settings)) {
+    : device_(std::move(device)), settings_(settings) {
     if (settings_.statistics) {
         Living::living().add(this);
     }

@@ -20,6 +20,19 @@ SiteCalls record_size(CallRecorder& recorder, const Inputs& inputs) {
     });
 }
 
+// None: the original does not run in this size, so nothing can be wrong in it.
+std::optional<SizedRecording> record_variant(CallRecorder& recorder,
+                                             const VerificationContext& context,
+                                             const SizeVariant& variant) {
+    try {
+        const Inputs inputs = variant.of(context.inputs);
+        return SizedRecording{size_text(variant, inputs), variant.tuned,
+                              record_size(recorder, inputs)};
+    } catch (const std::exception&) {
+        return std::nullopt;
+    }
+}
+
 // False: the original has broken the GPU.
 bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
                   const std::function<void(std::string_view)>& send,
@@ -35,15 +48,11 @@ bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
             continue;
         }
         send(base::json_line({{"trying", i}}));
-        try {
-            const Inputs inputs = variant.of(context.inputs);
-            recordings.push_back(
-                {size_text(variant, inputs), variant.tuned, record_size(recorder, inputs)});
+        if (auto recording = record_variant(recorder, context, variant)) {
+            recordings.push_back(*std::move(recording));
             lengths = lengths || (variant.length > 0 && variant.batch == 0);
             numbers.insert(variant.number);
             accepted.push_back(i);
-        } catch (const std::exception&) {
-            // The original does not run in this size, so nothing can be wrong in it.
         }
         if (context.device && !still_works(context.device)) {
             return false;
