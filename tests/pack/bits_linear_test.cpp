@@ -22,23 +22,27 @@ struct Weight {
     Tensor exact;  // in double
 };
 
+// [columns, steps, size] in blocks of 16 columns, as operators/families.h says.
+Tensor in_blocks(const Tensor& columns) {
+    std::vector<Tensor> blocks;
+    for (int64_t at = 0; at < columns.size(0); at += 16)
+        blocks.push_back(columns.slice(0, at, at + 16).transpose(0, 1).reshape({-1}));
+    return at::cat(blocks);
+}
+
 Weight weight(const Kind& kind, int64_t columns, int64_t depth) {
-    const int64_t most = kind.pairs ? 7 : 127;
-    const Tensor whole = at::randint(-most, most + 1, {columns, depth / group, group}, at::kLong);
-    Weight made;
-    made.scales = at::rand({columns, depth / group}) + 0.1;
-    made.exact = (whole.to(at::kDouble) * made.scales.to(at::kDouble).unsqueeze(-1))
-                     .reshape({columns, depth});
+    const int64_t most = kind.pairs ? 7 : 127, groups = depth / group;
+    const Tensor whole = at::randint(-most, most + 1, {columns, groups, group}, at::kLong);
+    const Tensor scales = at::rand({columns, groups}) + 0.1;
+    Tensor bytes = whole + (kind.pairs ? 8 : 128);
     if (kind.pairs) {
-        const Tensor halves = whole.reshape({columns, depth / group, 2, group / 2}) + 8;
-        made.values = (halves.select(2, 0) + halves.select(2, 1) * 16)
-                          .to(at::kByte)
-                          .reshape({columns, depth / 2})
-                          .contiguous();
-    } else {
-        made.values = whole.to(at::kChar).reshape({columns, depth}).contiguous();
+        const Tensor halves = bytes.reshape({columns, groups, 2, group / 2});
+        bytes = halves.select(2, 0) + halves.select(2, 1) * 16;
     }
-    return made;
+    return {
+        in_blocks(bytes.to(at::kByte).reshape({columns, -1, 4})).reshape({columns, -1}),
+        in_blocks(scales.unsqueeze(-1)).reshape({columns, groups}),
+        (whole.to(at::kDouble) * scales.to(at::kDouble).unsqueeze(-1)).reshape({columns, depth})};
 }
 
 // x as the operator rounds it, in double.
@@ -83,6 +87,7 @@ TEST_CASE("linear layers with fewer bits are right for every dtype, number of ro
             for (const int64_t rows : {0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 31, 257, 300})
                 for (const auto& [columns, depth] : {std::pair<int64_t, int64_t>{1, 64},
                                                      {5, 128},
+                                                     {16, 64},
                                                      {31, 192},
                                                      {33, 64},
                                                      {70, 1088},

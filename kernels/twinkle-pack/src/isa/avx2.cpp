@@ -156,47 +156,82 @@ struct Dot256 {
     }
 };
 
-// Linear layers with fewer bits (loops/bits_few.h): products of bytes that are widened to 16 bits,
-// where nothing overflows.
+// Linear layers with fewer bits (loops/bits_blocks.h): bytes are widened to 16 bits, where no sum
+// of two products overflows.
 template <Bits kind>
-struct DotBits256 {
-    using reg = __m256;
-    static constexpr int64_t bytes = kind == Bits::int8 ? bits_group : bits_group / 2;
-    static constexpr int rows = 2;
-    struct Group {
-        __m256i values[4];  // 16 of 16 bits each
+struct Bits256 {
+    // Two sums for each column, which add() joins.
+    struct ints {
+        __m256i of[4];
     };
+    struct floats {
+        __m256 of[2];
+    };
+    static constexpr int rows = 2, blocks = 1, few_rows = rows, few_blocks = blocks;
 
-    static reg zero() { return _mm256_setzero_ps(); }
-    static __m256i widened(const void* from) {
-        return _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+    static floats zero() { return {{_mm256_setzero_ps(), _mm256_setzero_ps()}}; }
+    static ints begin(int32_t value) {
+        const __m256i one = _mm256_set1_epi64x(static_cast<uint32_t>(value));
+        return {{one, one, one, one}};
     }
-    static Group load(const uint8_t* from) {
-        Group group;
-        if constexpr (kind == Bits::int8) {
-            for (int i = 0; i < 4; ++i) group.values[i] = widened(from + 16 * i);
-        } else {
-            const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-            const __m256i mask = _mm256_set1_epi8(15), offset = _mm256_set1_epi8(8);
-            const __m256i nibbles[] = {both, _mm256_srli_epi16(both, 4)};
-            for (int i = 0; i < 2; ++i) {
-                const __m256i v = _mm256_sub_epi8(_mm256_and_si256(nibbles[i], mask), offset);
-                group.values[2 * i] = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(v));
-                group.values[2 * i + 1] = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(v, 1));
-            }
+    static floats load(const float* from) {
+        return {{_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8)}};
+    }
+    static void store(float* to, const floats& all) {
+        _mm256_storeu_ps(to, all.of[0]);
+        _mm256_storeu_ps(to + 8, all.of[1]);
+    }
+    static floats add(floats sum, const ints& products, const floats& scales, float scale) {
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; ++half) {
+            const __m256i joined =
+                _mm256_hadd_epi32(products.of[2 * half], products.of[2 * half + 1]);
+            const __m256i in_order = _mm256_permute4x64_epi64(joined, 0xd8);
+            sum.of[half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(in_order),
+                                           _mm256_mul_ps(scales.of[half], _mm256_set1_ps(scale)),
+                                           sum.of[half]);
         }
-        return group;
+        return sum;
     }
-    static reg add(reg sum, const Group& weight, const int8_t* x, ActivationGroup group,
-                   float scale) {
-        __m256i products = _mm256_madd_epi16(weight.values[0], widened(x));
-        for (int i = 1; i < 4; ++i)
-            products = _mm256_add_epi32(products,
-                                        _mm256_madd_epi16(weight.values[i], widened(x + 16 * i)));
-        return _mm256_fmadd_ps(_mm256_cvtepi32_ps(products), _mm256_set1_ps(group.scale * scale),
-                               sum);
+
+    // Four columns' groups of four bytes.
+    static __m256i products(__m128i w, __m256i x) {
+        return _mm256_madd_epi16(_mm256_cvtepu8_epi16(w), x);
     }
-    static float sum(reg value) { return static_cast<float>(Avx2::sum(value)); }
+    static __m256i four_values(const int8_t* x) {
+        int32_t four;
+        __builtin_memcpy(&four, x, sizeof four);
+        return _mm256_broadcastq_epi64(_mm_cvtepi8_epi16(_mm_cvtsi32_si128(four)));
+    }
+    template <int rows, int blocks>
+    static inline __attribute__((always_inline)) void add_group(const uint8_t* const* w,
+                                                                const int8_t* const* x,
+                                                                ints (&sum)[rows][blocks]) {
+        const __m128i mask = _mm_set1_epi8(15);
+        for (int64_t k = 0; k < bits_group_bytes(kind) / 64; ++k)
+#pragma GCC unroll 8
+            for (int r = 0; r < rows; ++r) {
+                const __m256i low = four_values(x[r] + 4 * k);
+                const __m256i high = kind == Bits::int4 ? four_values(x[r] + bits_group / 2 + 4 * k)
+                                                        : _mm256_setzero_si256();
+#pragma GCC unroll 8
+                for (int b = 0; b < blocks; ++b) {
+#pragma GCC unroll 4
+                    for (int i = 0; i < 4; ++i) {
+                        const __m128i both = _mm_loadu_si128(
+                            reinterpret_cast<const __m128i*>(w[b] + 64 * k + 16 * i));
+                        __m256i& to = sum[r][b].of[i];
+                        if constexpr (kind == Bits::int8) {
+                            to = _mm256_add_epi32(to, products(both, low));
+                        } else {
+                            const __m128i upper = _mm_and_si128(_mm_srli_epi16(both, 4), mask);
+                            to = _mm256_add_epi32(to, products(_mm_and_si128(both, mask), low));
+                            to = _mm256_add_epi32(to, products(upper, high));
+                        }
+                    }
+                }
+            }
+    }
 };
 
 template <class T>
@@ -213,9 +248,9 @@ void add_avx2(RowFunctions& functions) {
     add_linear<float>(functions, {4, 0});
     add_linear<BFloat16>(functions, {4, 0});
     add_linear<Float16>(functions, {4, 0});
-    add_bits<Avx2, float, DotBits256>(functions);
-    add_bits<Avx2, BFloat16, DotBits256>(functions);
-    add_bits<Avx2, Float16, DotBits256>(functions);
+    add_bits<Avx2, float, Bits256>(functions);
+    add_bits<Avx2, BFloat16, Bits256>(functions);
+    add_bits<Avx2, Float16, Bits256>(functions);
 }
 
 }  // namespace twinkle_pack

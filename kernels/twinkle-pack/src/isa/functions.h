@@ -83,6 +83,17 @@ constexpr int64_t bits_group = 64;
 enum class Bits { int8, int4 };
 constexpr int bits_count = 2;
 
+// A weight lies in blocks of 16 columns, which are read from their beginning to their end, however
+// many rows there are. operators/families.h has the layout.
+constexpr int64_t bits_block = 16;
+constexpr int64_t bits_group_bytes(Bits bits) {  // of a block
+    return bits_block * (bits == Bits::int8 ? bits_group : bits_group / 2);
+}
+// What is added to each value of a weight, so that none is negative.
+constexpr int32_t bits_offset(Bits bits) {
+    return bits == Bits::int8 ? 128 : 8;
+}
+
 // A group of activations beside its 64 values: their scale, and the sum of the values.
 struct ActivationGroup {
     float scale;  // NaN where one of them is infinite or NaN
@@ -95,22 +106,17 @@ struct BitsPiece {
     const int8_t* x;  // rows of this stride, in bytes
     int64_t x_stride, row_count, groups;
     const ActivationGroup* x_groups;  // [rows, groups]
-    const void* weight;               // [columns, groups * 64 or, of int4, 32 bytes]
-    const float* scales;              // [columns, groups]
-    const void* bias;                 // null: none
+    // Of all whole blocks, and of the last one where it has fewer columns: as wide as the others.
+    struct Weight {
+        const uint8_t* values;
+        const float* scales;
+    } weight, last;
+    const void* bias;  // null: none
     void* result;
-    int64_t result_stride;
-    int64_t begin, end;  // columns
-    void* scratch;       // bits_scratch(row_count) bytes, aligned to 64
+    int64_t result_stride, columns;
+    int64_t begin, end;  // blocks
 };
 using BitsLinear = void (*)(const BitsPiece& piece);
-
-// Of BitsPiece::scratch.
-constexpr int64_t bits_columns = 32, bits_rows = 256, bits_chunk = 16;  // groups of a panel
-constexpr int64_t bits_scratch(int64_t row_count) {
-    const int64_t rows = row_count < bits_rows ? row_count : bits_rows;
-    return bits_columns * (bits_chunk * (bits_group + 4) + rows * 4);
-}
 
 struct RowFunctions {
     const char* isa;

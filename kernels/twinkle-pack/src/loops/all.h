@@ -14,6 +14,6 @@
 #include "loops/linear_few.h"
 #include "loops/linear_many.h"
 #include "loops/bits_rounding.h"
-#include "loops/bits_few.h"
+#include "loops/bits_blocks.h"
 #include "loops/table.h"
 // clang-format on

@@ -104,6 +104,8 @@ void add_float_functions(RowFunctions& to, const char* isa) {
 template <class V, class T, template <Bits> class P>
 void add_bits(RowFunctions& to) {
     to.round_row[index_of<T>] = round_row<V, T>;
-    to.bits_linear[static_cast<int>(Bits::int8)][index_of<T>] = bits_few<V, T, P<Bits::int8>>;
-    to.bits_linear[static_cast<int>(Bits::int4)][index_of<T>] = bits_few<V, T, P<Bits::int4>>;
+    to.bits_linear[static_cast<int>(Bits::int8)][index_of<T>] =
+        bits_linear<V, T, Bits::int8, P<Bits::int8>>;
+    to.bits_linear[static_cast<int>(Bits::int4)][index_of<T>] =
+        bits_linear<V, T, Bits::int4, P<Bits::int4>>;
 }

@@ -7,13 +7,12 @@
 #include "operators/checks.h"
 #include "operators/families.h"
 #include "operators/row_starts.h"
-#include "operators/scratch.h"
 
 namespace twinkle_pack {
 namespace {
 
 // LibTorch's numbers of these dtypes.
-constexpr int uint8 = 0, int8 = 1, float32 = 6;
+constexpr int uint8 = 0, float32 = 6;
 
 bool is_dense(const View& view) {
     return view.dims == 2 && (view.sizes[1] == 1 || view.strides[1] == 1) &&
@@ -29,11 +28,10 @@ void plan(const char* name, const Inputs& in, Plan& plan) {
     if (x.dims == 0 || x.last_size() == 0 || x.last_size() % bits_group != 0)
         refuse(name, "the last size of x is no multiple of 64: " + shape_text(x));
     const int64_t depth = bits == Bits::int8 ? x.last_size() : x.last_size() / 2;
-    if (values.dims != 2 || values.sizes[1] != depth ||
-        values.scalar_type != (bits == Bits::int8 ? int8 : uint8) || !is_dense(values))
-        refuse(name, "the values are no dense " +
-                         std::string(bits == Bits::int8 ? "int8" : "uint8") +
-                         " weight that fits x, " + shape_text(x) + ": " + shape_text(values));
+    if (values.dims != 2 || values.sizes[1] != depth || values.scalar_type != uint8 ||
+        !is_dense(values))
+        refuse(name, "the values are no dense uint8 weight that fits x, " + shape_text(x) + ": " +
+                         shape_text(values));
     if (scales.dims != 2 || scales.sizes[0] != values.sizes[0] ||
         scales.sizes[1] != x.last_size() / bits_group || scales.scalar_type != float32 ||
         !is_dense(scales))
@@ -47,10 +45,39 @@ void plan(const char* name, const Inputs& in, Plan& plan) {
     plan.add_with_last(x, values.sizes[0], dtype);
 }
 
+// The last block as wide as the others, where it has fewer columns.
+class LastBlock {
+public:
+    LastBlock(const BitsPiece& piece, Bits bits) {
+        const int64_t whole = piece.columns / bits_block, width = piece.columns % bits_block;
+        if (width == 0) return;
+        const int64_t bytes = bits_group_bytes(bits) * piece.groups, step = bytes / bits_block / 4;
+        values_.resize(static_cast<size_t>(bytes));
+        scales_.resize(static_cast<size_t>(piece.groups * bits_block));
+        copy(piece.weight.values + whole * bytes, values_.data(), step, width * 4, bits_block * 4);
+        copy(piece.weight.scales + whole * piece.groups * bits_block, scales_.data(), piece.groups,
+             width, bits_block);
+    }
+    BitsPiece::Weight weight() const { return {values_.data(), scales_.data()}; }
+
+private:
+    template <class T>
+    static void copy(const T* from, T* to, int64_t count, int64_t width, int64_t stride) {
+        for (int64_t i = 0; i < count; ++i, from += width, to += stride)
+            std::copy(from, from + width, to);
+    }
+
+    std::vector<uint8_t> values_;
+    std::vector<float> scales_;
+};
+
+// Blocks that a thread gets together: what a tile has.
+constexpr int64_t blocks_at_once = 4;
+
 struct Work {
     const RowFunctions& functions;
     int dtype;
-    BitsPiece piece;  // all columns
+    BitsPiece piece;  // all blocks
     BitsLinear linear;
     // What piece.x is made of.
     std::vector<const void*> rows;
@@ -68,9 +95,8 @@ struct Work {
     static void multiply(int64_t begin, int64_t end, void* context) {
         const Work& work = *static_cast<Work*>(context);
         BitsPiece piece = work.piece;
-        piece.begin = begin * bits_columns;
-        piece.end = std::min(end * bits_columns, work.piece.end);
-        piece.scratch = scratch(bits_scratch(piece.row_count));
+        piece.begin = begin * blocks_at_once;
+        piece.end = std::min(end * blocks_at_once, work.piece.end);
         work.linear(piece);
     }
 };
@@ -95,18 +121,21 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
     std::vector<ActivationGroup> groups(static_cast<size_t>(piece.row_count * piece.groups));
     piece.x = work.values = values.data();
     piece.x_groups = work.groups = groups.data();
-    piece.weight = weight.data;
-    piece.scales = static_cast<const float*>(in.tensors[2].data);
+    piece.weight = {static_cast<const uint8_t*>(weight.data),
+                    static_cast<const float*>(in.tensors[2].data)};
+    piece.columns = piece.result_stride = weight.sizes[0];
+    const LastBlock last(piece, bits);
+    piece.last = last.weight();
     piece.bias = in.tensors[3].data;
     piece.result = results[0];
-    piece.end = piece.result_stride = weight.sizes[0];
+    piece.end = (piece.columns + bits_block - 1) / bits_block;
     prefer_huge_pages(piece.result,
-                      piece.row_count * piece.end * element_size(plan.results[0].dtype));
+                      piece.row_count * piece.columns * element_size(plan.results[0].dtype));
     parallel(piece.row_count, std::max<int64_t>(1, grain_rounded / x.last_size()), Work::round,
              &work);
-    const int64_t units = (piece.end + bits_columns - 1) / bits_columns;
-    parallel(units, std::max<int64_t>(1, grain_products / (x.elements() * bits_columns)),
-             Work::multiply, &work);
+    const int64_t units = (piece.end + blocks_at_once - 1) / blocks_at_once;
+    const int64_t products = x.elements() * blocks_at_once * bits_block;
+    parallel(units, std::max<int64_t>(1, grain_products / products), Work::multiply, &work);
 }
 
 template <Bits bits>

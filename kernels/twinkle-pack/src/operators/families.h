@@ -41,11 +41,14 @@ OperatorList rotary_operators();
 OperatorList linear_operators();
 
 // Linear layers whose weights have fewer bits: linear_int8, linear_int4(x, values, scales, bias).
-// values: int8 [columns, depth], or uint8 [columns, depth / 2], where of each 64 values the first
-// 32 are the lower halves of 32 bytes and the others the upper ones, plus 8; scales: float32
-// [columns, depth / 64]; a weight is its value times the scale of its 64. x is rounded to 8 bits in
-// the call, in groups of 64 with a scale each. A row of x with an infinite value or a NaN has NaN
-// as its result. On a CPU, without gradients.
+//   values: uint8 [columns, depth], or of int4 [columns, depth / 2]; scales: float32 [columns,
+//   depth / 64]. A weight is its value, less 128 or 8, times the scale of its 64.
+//   Both lie in blocks of 16 columns, of which the last may have fewer. A block has its groups of
+//   64 along the depth one after the other; of a group, values: four of each column, four more of
+//   each column, and so on; of int4, a byte has one of the first 32 in its lower half and the one
+//   that is 32 further in its upper half. scales: one of each column.
+// x is rounded to 8 bits in the call, in groups of 64 with a scale each. A row of x with an
+// infinite value or a NaN has NaN as its result. On a CPU, without gradients.
 OperatorList bits_linear_operators();
 
 }  // namespace twinkle_pack
