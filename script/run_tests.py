@@ -3,6 +3,7 @@
 of what failed, and 'N passed, N failed' at the end. script/test builds first and then calls this."""
 
 import argparse
+import concurrent.futures
 import importlib.util
 import json
 import os
@@ -10,35 +11,47 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TIME_LIMIT = 1800  # seconds for one part
+LARGEST = "cli"  # the folder of tests that takes longer than all others together
 
 
 class Tally:
     def __init__(self) -> None:
         self.passed = self.failed = 0
         self.failures: list[str] = []  # a line each
+        self.lock = threading.Lock()
 
     def part(self, name: str, passed: int, failed: int, seconds: float, failures: list[str] = ()) -> None:
-        self.passed += passed
-        self.failed += failed
-        self.failures += failures or [name] * bool(failed)
-        state = "ok" if not failed else "FAILED"
-        print(f"{name:<24} {passed:>5} passed {failed:>4} failed {seconds:>7.1f} s  {state}", flush=True)
+        with self.lock:
+            self.passed += passed
+            self.failed += failed
+            self.failures += failures or [name] * bool(failed)
+            state = "ok" if not failed else "FAILED"
+            print(f"{name:<24} {passed:>5} passed {failed:>4} failed {seconds:>7.1f} s  {state}", flush=True)
 
     def summary(self) -> str:
         return "\n".join([*(f"FAILED {line}" for line in self.failures), f"{self.passed} passed, {self.failed} failed"])
 
 
-def run(command: list[str], **options) -> int:
-    try:
-        return subprocess.run(command, timeout=TIME_LIMIT, stdin=subprocess.DEVNULL, **options).returncode
-    except subprocess.TimeoutExpired:
-        print(f"{command[0]}: no end after {TIME_LIMIT} s", file=sys.stderr)
-        return 124
+def run(command: list[str], live: bool = False, **options) -> int:
+    """The exit status. Unless it is live, what the command prints comes in one piece once it has ended, as another part
+    may run beside it."""
+    with tempfile.TemporaryFile() as said:
+        if not live:
+            options.update(stdout=said, stderr=subprocess.STDOUT)
+        try:
+            code = subprocess.run(command, timeout=TIME_LIMIT, stdin=subprocess.DEVNULL, **options).returncode
+        except subprocess.TimeoutExpired:
+            code = 124
+        said.seek(0)
+        late = f"{command[0]}: no end after {TIME_LIMIT} s\n" if code == 124 else ""
+        print(said.read().decode(errors="replace") + late, end="", flush=True)
+    return code
 
 
 def ctest_cases(build: pathlib.Path) -> list[tuple[str, list[str], dict]]:
@@ -103,11 +116,11 @@ def failure(case: ElementTree.Element) -> str | None:
     return None
 
 
-def pytest_counts(command: list[str], **options) -> tuple[int, int, list[str]]:
+def pytest_counts(command: list[str], live: bool = False, **options) -> tuple[int, int, list[str]]:
     """Runs a pytest command; cases passed and failed (at least one where pytest itself failed), a line about each of these."""
     with tempfile.TemporaryDirectory() as scratch:
         report = pathlib.Path(scratch, "report.xml")
-        code = run([*command, f"--junitxml={report}"], **options)
+        code = run([*command, f"--junitxml={report}"], live, **options)
         try:
             root = ElementTree.parse(report).getroot()
         except (ElementTree.ParseError, OSError):
@@ -122,15 +135,19 @@ def pytest_counts(command: list[str], **options) -> tuple[int, int, list[str]]:
     return max(tests - skipped - failed, 0), failed or int(code not in (0, 5)), lines  # 5: nothing was selected
 
 
-def run_pytest(build: pathlib.Path, tally: Tally, arguments: list[str]) -> None:
-    folders = sorted({file.parent for file in (ROOT / "tests").rglob("test_*.py")})
+def pytest_folders() -> list[pathlib.Path]:
+    return sorted({file.parent for file in (ROOT / "tests").rglob("test_*.py")})
+
+
+def run_pytest(build: pathlib.Path, tally: Tally, arguments: list[str], folders: list[pathlib.Path], at_once: int,
+               live: bool = False) -> None:
     # Files beside each other; those of a file share what they make.
-    beside = ["-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile"] if importlib.util.find_spec("xdist") else []
+    beside = ["-n", str(at_once), "--dist", "loadfile"] if at_once > 1 and importlib.util.find_spec("xdist") else []
     for folder in folders:
         name = str(folder.relative_to(ROOT))
         started = time.monotonic()
         command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *beside, *arguments, str(folder)]
-        passed, failed, failures = pytest_counts(command, cwd=ROOT, env={
+        passed, failed, failures = pytest_counts(command, live, cwd=ROOT, env={
             **os.environ, "TWINKLE_BUILD_DIR": str(build), "TWINKLE_BIN": str(build / "bin" / "twinkle")})
         tally.part(name, passed, failed, time.monotonic() - started, failures)
 
@@ -145,11 +162,19 @@ def main() -> int:
     arguments, for_pytest = parser.parse_args(words[:end]), words[end + 1 :]
 
     tally = Tally()
-    run_ctest(arguments.build, tally)
-    run_pytest(arguments.build, tally, for_pytest)
+    folders, cores = pytest_folders(), min(os.cpu_count() or 1, 4)
+    largest = [folder for folder in folders if folder.name == LARGEST]
+    others = [folder for folder in folders if folder.name != LARGEST]
+    # Programs of C++ mostly use one core, so that the others are free meanwhile.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        parts = [pool.submit(run_ctest, arguments.build, tally),
+                 pool.submit(run_pytest, arguments.build, tally, for_pytest, others, max(cores - 1, 1))]
+        for part in parts:
+            part.result()
+    run_pytest(arguments.build, tally, for_pytest, largest, cores, live=True)
     for check in arguments.check:
         started = time.monotonic()
-        code = run(check.split())
+        code = run(check.split(), live=True)
         tally.part(" ".join(pathlib.Path(word).name for word in check.split()), int(code == 0), int(code != 0),
                    time.monotonic() - started)
     print(tally.summary())
