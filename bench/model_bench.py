@@ -3,6 +3,7 @@
 
     model_bench.py BUILD_FOLDER [-o bench/results/models.md] [--json FILE] [--seconds 8]
                    [--model NAME]… [--dtype NAME]… [--tokens N]… [--no-compile] [--openvino PYTHON] [--threads N]
+                   [--processor-time]
 
 A model like Llama (hidden 1024, 8 layers) and one like BERT-base, from transformers' configurations with random
 weights, traced: each with the attention operator and with attention written out. Kernelized by layers alone, and with
@@ -188,7 +189,7 @@ def report_model(rows: list[dict]) -> list[str]:
 def report(result: dict) -> str:
     rows = result["rows"]
     lines = ["# Whole models on a CPU", "", f"{result['processor']}, {os.cpu_count()} cores, {result['load']}; "
-             f"{result['versions']}. Batch 1, random weights, no cache of keys and values, traced models.", ""]
+             f"{result['clock'] + '; ' if result['clock'] else ''}{result['versions']}. Batch 1, random weights, no cache of keys and values, traced models.", ""]
     for model, title in MODELS.items():
         own = [row for row in rows if row["model"] == model]
         if own:
@@ -223,12 +224,19 @@ def main() -> None:
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument("--openvino", metavar="PYTHON", help="of an environment with torch, transformers and openvino")
     parser.add_argument("--threads", help="of all contestants; else as many as there are")
+    parser.add_argument("--processor-time", action="store_true",
+                        help="instead of time on the wall: on one thread, where other programs share its core")
     parser.add_argument("--folder", help="for the models")
     options = parser.parse_args()
     options.build = options.build.resolve()
     if options.threads:
         os.environ["OMP_NUM_THREADS"] = options.threads
-    result = {"processor": machine.processor(), "load": machine.load(), "versions": machine.versions(PYTHON), "rows": []}
+    if options.processor_time:
+        if options.threads != "1":
+            parser.error("--processor-time needs --threads 1")
+        os.environ["TWINKLE_BENCH_CLOCK"] = "processor"
+    result = {"processor": machine.processor(), "clock": "processor time, 1 thread" if options.processor_time else "",
+              "load": machine.load(), "versions": machine.versions(PYTHON), "rows": []}
     for model in options.model or MODELS:
         for dtype in options.dtype or ["float32", "bfloat16"]:
             result["rows"] += measure_model(options, model, dtype)

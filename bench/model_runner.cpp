@@ -16,8 +16,10 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <chrono>
+#include <time.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <iostream>
@@ -30,7 +32,14 @@
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+// Seconds on the wall or, with TWINKLE_BENCH_CLOCK=processor, on the processor: for one thread,
+// where other programs take turns on its core.
+double now() {
+    static const bool processor = std::getenv("TWINKLE_BENCH_CLOCK") != nullptr;
+    timespec time{};
+    clock_gettime(processor ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+    return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+}
 
 at::Device device = at::kCPU;
 
@@ -87,12 +96,12 @@ double by_the_devices_clock(const Contestant& one, const at::Tensor& inputs, int
 
 double seconds_per_call(const Contestant& one, const at::Tensor& inputs, int calls, bool wait) {
     if (device.is_cuda() && !wait) return by_the_devices_clock(one, inputs, calls);
-    const auto start = Clock::now();
+    const double start = now();
     for (int call = 0; call < calls; ++call) {
         one.call(inputs);
         if (device.is_cuda()) stream().synchronize();
     }
-    return std::chrono::duration<double>(Clock::now() - start).count() / calls;
+    return (now() - start) / calls;
 }
 
 double difference(const Contestant& one, const Contestant& reference, const at::Tensor& inputs) {

@@ -19,7 +19,7 @@ import statistics
 HERE = pathlib.Path(__file__).resolve().parent
 DATA = HERE / "results/readme_figure.json"
 PICTURE = HERE.parent / "docs/pictures/speed.svg"
-NAMES = ["TorchScript", "frozen", "torch.compile", "twinkle"]
+NAMES = ["TorchScript", "the same, frozen", "torch.compile", "twinkle"]
 OF_CPU = dict(zip(NAMES, ["plain", "frozen", "torch.compile", "linear,frozen"], strict=True))
 OF_GPU = dict(zip(NAMES, ["torchscript", "frozen", "compile,reduce-overhead", "kernelized,graphs"], strict=True))
 WIDTH, LEFT, BAR, GAP, GROUP = 820, 130, 13, 3, 14
@@ -41,8 +41,9 @@ def take_cpu(options: argparse.Namespace, panel: dict) -> None:
     panel["rows"] = rows_of(rows, OF_CPU, lambda one: statistics.median(one["samples"]))
     names = {"bert": ("BERT-base-like", "hidden 768, 12 layers"), "llama": ("Llama-like", "hidden 1024, 8 layers")}
     name, size = names[options.model.split("-")[0]]
-    panel |= {"title": f"{name}, {options.dtype}, on a CPU", "what": size, "date": options.date,
-              "machine": f"{raw['processor']}, {raw['versions']}", "source": "models.md"}
+    clock = raw.get("clock") or "time on the wall"
+    panel |= {"title": f"{name}, {options.dtype}, on a CPU", "what": f"{size}; {clock}", "date": options.date,
+              "machine": f"{raw['processor']}, {raw['versions'].partition(',')[0]}", "source": options.source}
 
 
 def take_gpu(options: argparse.Namespace, panel: dict) -> None:
@@ -66,7 +67,7 @@ def draw_panel(panel: dict, y: float) -> tuple[list[str], float]:
             own = name == "twinkle"
             length = (WIDTH - LEFT - 250) * ms / longest
             times = row["ms"][0] / ms
-            says = f"{ms:#.3g}".rstrip(".") + " ms" + ("" if name == NAMES[0] else f", {times:.2f} ×")
+            says = (f"{ms:,.0f}" if ms >= 100 else f"{ms:#.3g}") + " ms" + ("" if name == NAMES[0] else f", {times:.2f} ×")
             parts += [text(LEFT + 90, y + BAR - 2, name, "end own" if own else "end small"),
                       f'<rect x="{LEFT + 98}" y="{y:g}" width="{length:.1f}" height="{BAR}" rx="2" '
                       f'class="{"twinkle" if own else "others"}"/>',
@@ -94,6 +95,7 @@ def main() -> None:
     parser.add_argument("--cpu", type=pathlib.Path)
     parser.add_argument("--model", default="bert", help="of the CPU's figures")
     parser.add_argument("--dtype", default="float32", help="of the CPU's figures")
+    parser.add_argument("--source", default="models.md", help="the file of bench/results that has the CPU's figures")
     parser.add_argument("--date", help="when the new figures were measured")
     options = parser.parse_args()
     if (options.gpu or options.cpu) and not options.date:

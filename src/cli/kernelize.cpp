@@ -157,6 +157,15 @@ void print_report(const protocol::Request& request, const base::Json& report, Co
                    verification_text(request, report, columns));
 }
 
+// A module is in training until it is told otherwise; one wrapped around a model, too.
+void say_training(const protocol::Request& request, const base::Json& report, Console& console) {
+    if (!request.mode && shown_text(report, "mode").starts_with("training")) {
+        console.note(
+            "the model is saved in training mode: kernels must give gradients, which are compared, "
+            "too; if it only serves: --mode inference, or .eval() before it is saved");
+    }
+}
+
 int run_kernelize(const Arguments& arguments, Console& console) {
     protocol::Request request;
     request.command = "kernelize";
@@ -170,6 +179,7 @@ int run_kernelize(const Arguments& arguments, Console& console) {
     require_written(report, request);
     console.progress().clear();
     say_what_would_help(request, mapping, report, *arguments.text("MODEL"), console);
+    say_training(request, report, console);
     const auto steps =
         next_steps(kernelize_command().options, arguments, console.globals(), request, report);
     if (!console.json()) {
@@ -265,7 +275,9 @@ Command kernelize_command() {
                           "cannot-load"}},
              {.names = "--strict",
               .value = "",
-              .help = "Fail where a site would keep its original, or its values differ"},
+              .help = "Write nothing, and fail, where a site would keep its original (exit status "
+                      "6) or "
+                      "its values differ (4)"},
              model_name_option(),
              allow_io_option(),
              {.names = "--strip-debug",

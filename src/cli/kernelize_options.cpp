@@ -47,29 +47,34 @@ Option inputs_option() {
     return {.names = "--inputs",
             .value = "INPUTS",
             .help =
-                "Inputs of the model: a file that torch.save wrote, or "
-                "\"int64[1,128]:0..32000;float16[1,128,512]\" to make them",
+                "Inputs of the model: a file that torch.save wrote (one tensor, a tuple or list of "
+                "arguments, a dict of named ones), or a description of each argument, with a "
+                "semicolon between them: \"int64[1,128]:0..32000;float16[1,128,512]\"",
             .kind = ValueKind::file};
 }
 
 Option several_inputs_option() {
     Option option = inputs_option();
     option.repeatable = true;
-    option.help += "; may be repeated, for inputs of other sizes";
+    option.help += ". May be repeated: each is another set of inputs, not another argument";
     return option;
 }
 
 Option only_option() {
-    return {.names = "--only",
-            .value = "GLOB",
-            .help = "Only the sites whose names match; may be repeated",
-            .repeatable = true};
+    return {
+        .names = "--only",
+        .value = "GLOB",
+        .help =
+            "Only the sites whose whole names match (* and ?; -v lists the names); may be repeated",
+        .repeatable = true};
 }
 
 Option exclude_option() {
     return {.names = "--exclude",
             .value = "GLOB",
-            .help = "Not the sites whose names match; may be repeated",
+            .help =
+                "Not the sites whose whole names match (* and ?; -v lists the names): "
+                "'model.layers.0.*'; may be repeated",
             .repeatable = true};
 }
 

@@ -93,7 +93,9 @@ std::string exit_statuses() {
                  "failed for a reason outside: disk, memory, a crash of twinkle's own worker") +
            entry("2", "wrong usage, or a malformed file") +
            entry("3", "not found: a kernel, layer or file, or no variant for the target") +
-           entry("4", "verification failed: a hash, or a value with --strict") +
+           entry("4",
+                 "verification failed: a hash, the values of the whole model, those of a site with "
+                 "--strict") +
            entry("5", "the Hub cannot be reached or refuses, or --offline and not cached") +
            entry("6", "refused: incompatible or unloadable kernel, or a fallback not allowed") +
            entry("7", "the lock does not fit the manifest") +  //

@@ -29,6 +29,10 @@ std::string error_text(const std::optional<double>& value) {
     return text;
 }
 
+std::string status_text(const std::string& status) {
+    return status == "reverted" ? "put back" : status;
+}
+
 Style status_style(const std::string& status) {
     return status == "replaced" ? Style::green : status == "reverted" ? Style::red : Style::yellow;
 }

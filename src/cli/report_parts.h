@@ -22,9 +22,11 @@ inline const base::Json& sites_of(const base::Json& report) {
 // "1.2e-7": two digits and the shortest exponent. Nothing: "".
 std::string error_text(const std::optional<double>& value);
 
-base::Style status_style(const std::string& status);  // of a site
-std::string short_name(const std::string& name);      // the last component of a dotted name
-std::string shown_site(const base::Json& site);       // its name; the root is "(the model)"
+// Of a site: "put back" for what the JSON calls reverted.
+std::string status_text(const std::string& status);
+base::Style status_style(const std::string& status);
+std::string short_name(const std::string& name);  // the last component of a dotted name
+std::string shown_site(const base::Json& site);   // its name; the root is "(the model)"
 // "8 × LlamaMLP": so many sites of what `site` is of, the number as wide as `digits`.
 std::string group_title(std::size_t count, const base::Json& site, std::size_t digits = 1);
 std::size_t count_of(const base::Json& report, const std::string& status);  // sites

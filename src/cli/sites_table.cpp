@@ -67,7 +67,7 @@ Table table_of(const std::vector<Line>& lines, const Look& look) {
         const auto& speedup = object_of(site, "speedup");
         table.add({line.first,
                    look.where ? line.second : Table::Cell(""),
-                   {status, status_style(status)},
+                   {status_text(status), status_style(status)},
                    {kernel.substr(kernel.starts_with(look.implied) ? look.implied.size() : 0)},
                    {calls_text(site, line)},
                    {error_text(number_of(site, "max_error"))},

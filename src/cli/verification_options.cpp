@@ -35,7 +35,7 @@ double checked_tolerance(const std::string& text) {
         throw Error(ErrorCode::malformed,
                     {.what = "--tolerance cannot be '" + text + "'",
                      .where = {},
-                     .why = "it is how many times the error that is allowed: 2, 1.5, 100",
+                     .why = "every allowed error is multiplied by it: 2, 1.5, 100",
                      .hint = {}});
     }
     return *factor;
@@ -188,8 +188,8 @@ Option tolerance_option() {
     return {.names = "--tolerance",
             .value = "FACTOR",
             .help =
-                "Allow so many times the error that may be (default: 1), for kernels that are "
-                "known to be coarser than the original"};
+                "Multiply every allowed error by this: that of each site, and of the whole model "
+                "(default: 1). For kernels that are known to be coarser than the original"};
 }
 
 Option tune_option() {

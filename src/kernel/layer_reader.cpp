@@ -15,7 +15,7 @@ using namespace python;
 
 constexpr std::size_t kMaxClasses = 64;
 constexpr const char* members_of_a_layer =
-    "; a layer has no members besides forward, prepare, precision and its two flags";
+    "; a layer has no members besides forward, prepare, precision, extra_repr and its two flags";
 
 bool is_nn_module(std::string_view name) {
     static constexpr std::array<std::string_view, 3> names{

@@ -249,7 +249,10 @@ void Kernelizing::verify_whole(Kernelized& made,
                     {.what = "the kernelized model as a whole is not right on these inputs",
                      .where = base::display_path(request_.model),
                      .why = whole.because + "; every replaced site alone was right",
-                     .hint = "nothing was written; narrow it down with --only or --exclude"});
+                     .hint = context.gradients && !request_.mode
+                                 ? "nothing was written; the model is saved in training mode, so "
+                                   "that its gradients count: --mode inference if it only serves"
+                                 : "nothing was written; narrow it down with --only or --exclude"});
     }
 }
 

@@ -28,8 +28,9 @@ def reader(folder: pathlib.Path, **changes):
 
 
 @needs_runtime
-def test_kernels(tmp_path):
-    assert pages.run_page("docs/kernels.md", tmp_path, reader(tmp_path)) >= 10
+@pytest.mark.parametrize("page, commands", [("docs/kernels.md", 10), ("docs/compiled_kernels.md", 6), ("docs/formulas.md", 1)])
+def test_kernels(page, commands, tmp_path):
+    assert pages.run_page(page, tmp_path, reader(tmp_path)) >= commands
 
 
 @needs_runtime
@@ -38,9 +39,18 @@ def test_export(tmp_path):
 
 
 @needs_runtime
-@pytest.mark.parametrize("page, commands", [("README.md", 6), ("docs/how_it_decides.md", 3), ("docs/performance.md", 1)])
+@pytest.mark.parametrize("page, commands", [
+    ("README.md", 6), ("docs/how_it_decides.md", 3), ("docs/performance.md", 4), ("docs/inputs.md", 6), ("docs/troubleshooting.md", 3)])
 def test_short_ones(page, commands, tmp_path):
     assert pages.run_page(page, tmp_path, reader(tmp_path)) >= commands
+
+
+@needs_runtime
+def test_fewer_bits(tmp_path):
+    """Of the model of the first page."""
+    script = next(content for _, name, content in pages.blocks("docs/getting_started.md") if name == "model.py")
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
+    assert pages.run_page("docs/precision.md", tmp_path, reader(tmp_path)) >= 1
 
 
 @needs_runtime
@@ -72,8 +82,24 @@ def test_tuning(tmp_path):
 @pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *PAGES])
 def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text()
-    for link in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert ((ROOT / page).parent / link).exists(), link
+    links = re.findall(r"\]\(([^)#:]*)(#[^)]+)?\)", text) + re.findall(r"^\[.*\]: ([^#\n:]*)(#.+)?$", text, re.M)
+    for link, place in links:
+        target = (ROOT / page).parent / link if link else ROOT / page
+        assert target.exists(), link
+        assert not place or place[1:] in headings(target), f"{link}{place}"
+
+
+def headings(page: pathlib.Path) -> list[str]:
+    """As GitHub names them in links."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+    return [re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.*)$", prose, re.M)]
+
+
+@pytest.mark.parametrize("page", ["README.md", *PAGES])
+def test_links_lead_to_pages(page):
+    """A folder shows a reader of an installed page, or of a site, nothing."""
+    links = re.findall(r"\]\(([^)#:]+)", (ROOT / page).read_text())
+    assert [link for link in links if ((ROOT / page).parent / link).is_dir()] == []
 
 
 def test_every_page_is_linked_from_the_readme():

@@ -82,6 +82,7 @@ def test_what_differs_is_apart(shown):
     lines = shown(sites).out.splitlines()
     assert [line.split("  ")[0] for line in lines[1:4]] == ["6 × LlamaRMSNorm", "1 × LlamaRMSNorm", "1 × LlamaRMSNorm"]
     assert "layers.3.norm" in lines[2] and "its error is" in lines[2] and "acme: Norm" in lines[3]
+    assert "  put back  " in lines[2]  # the word of the pages
 
 
 def test_reasons_that_differ_in_numbers_are_alike(shown):

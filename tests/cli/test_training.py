@@ -128,3 +128,15 @@ def test_a_wrong_gradient_is_put_back_and_named(twinkle, right, wrong, what):
 def test_a_model_in_training_is_kernelized_for_training(twinkle, example_map, models):
     report = twinkle("kernelize", models / "in_training.pt", "--map", example_map, "--json", "-o", "t.pt").json
     assert report["mode"] == "training" and report["replaced"] > 0, report
+
+
+def test_who_forgot_eval_is_told(twinkle, models):
+    command = ("kernelize", models / "in_training.pt", "-o", "t.pt", "--no-measure")
+    assert "the model is saved in training mode" in twinkle(*command).err
+    assert "in training mode" not in twinkle(*command, "--mode", "training").err
+    # No error is small enough: the whole model is refused, and the hint says that gradients count.
+    nothing_passes = (*command, "--inputs", "float32[2,64]", "--tolerance", "0.001")
+    failed = twinkle(*nothing_passes, "--json", env=PATIENCE)
+    assert failed.code == 4 and "--mode inference" in failed.error["hint"], failed.err
+    failed = twinkle(*nothing_passes, "--mode", "inference", "--json", env=PATIENCE)
+    assert failed.code == 4 and "--only or --exclude" in failed.error["hint"], failed.err

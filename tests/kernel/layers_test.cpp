@@ -98,7 +98,8 @@ class A(torch.nn.Module):
     def forward(x): return x
 )");
     const std::string rest =
-        "; a layer has no members besides forward, prepare, precision and its two flags";
+        "; a layer has no members besides forward, prepare, precision, extra_repr and its two "
+        "flags";
     CHECK(
         messages(layer.problems) ==
         Messages{"layers.py:3: defines scale" + rest,
