@@ -35,8 +35,12 @@ std::optional<torch::Device> gpu_for(const Request& request) {
         return std::nullopt;
     }
     const auto driver = target::this_machine().cuda_driver();
-    const std::size_t index = device->has_index() ? static_cast<std::size_t>(device->index()) : 0;
-    return driver && index < driver->gpus.size() ? device : std::nullopt;
+    const std::size_t index =
+        request.gpu.value_or(device->has_index() ? static_cast<std::size_t>(device->index()) : 0);
+    if (!driver || index >= driver->gpus.size()) {
+        return std::nullopt;
+    }
+    return request.gpu ? torch::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index)) : device;
 }
 
 }  // namespace

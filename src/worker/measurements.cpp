@@ -47,6 +47,22 @@ void Measurements::look_up(const Invocation& invocation) {
     }
 }
 
+bool Measurements::take(const Invocation& invocation, std::chrono::seconds duration) {
+    const std::string hash = invocation.hash();
+    if (leases_.contains(hash)) {
+        return true;
+    }
+    auto attempt = store_.lease(environment_, invocation, duration);
+    if (!attempt.lease) {
+        return attempt.holder.empty();  // where no lease can be had, none is asked for
+    }
+    // Another run may have measured it since it was looked up.
+    leases_.emplace(hash, *std::move(attempt.lease));
+    looked_up_.erase(hash);
+    look_up(invocation);
+    return true;
+}
+
 const Entry* Measurements::find(const Invocation& invocation,
                                 const tuning::Candidate& candidate) const {
     const auto found = known_.find({environment_.id(), invocation.hash(), candidate.id()});

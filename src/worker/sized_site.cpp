@@ -55,6 +55,7 @@ SizedSite::SizedSite(const runtime::Site& site, const runtime::SurveyedSite& sur
         }
     }
     for (auto& [rows, size] : sizes) {
+        size.tuned = size.tuned && facts.shard.has(size.invocation.hash());
         sizes_.push_back(std::move(size));
     }
 }

@@ -4,6 +4,7 @@
 #include "runtime/plan/site.h"
 #include "runtime/tuning/site_survey.h"
 #include "tuning/choice_by_size.h"
+#include "tuning/record_file.h"
 #include "worker/measurements.h"
 
 #include <string>
@@ -16,6 +17,7 @@ struct CallFacts {
     std::string platform;
     RunMode mode = RunMode::inference;
     double tolerance = 1;
+    tuning::Shard shard{};  // of what is measured
 };
 
 class SizedSite {
@@ -26,7 +28,7 @@ public:
     struct Size {
         std::int64_t rows = 1;  // calls with up to so many rows, and more than half as many
         Invocation invocation;  // of the first of them
-        bool tuned = false;     // to be measured
+        bool tuned = false;     // to be measured, by this run
     };
     // Ascending. Where no input tells sizes apart there is one, for all calls.
     const std::vector<Size>& sizes() const { return sizes_; }

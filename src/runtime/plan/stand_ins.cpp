@@ -3,6 +3,7 @@
 #include "runtime/graph/format.h"
 #include "runtime/patterns/original_function.h"
 #include "runtime/patterns/pattern_calls.h"
+#include "runtime/plan/inlined_binding.h"
 #include "runtime/plan/sized_functions.h"
 #include "runtime/proof/bound_call.h"
 #include "runtime/proof/call_schema.h"
@@ -30,14 +31,20 @@ StandIns::Made StandIns::of_call(const Site& site, const FunctionCall& call) {
 
 StandIns::Made StandIns::of_region(const Site& site, const Region& region) {
     const auto unit = site.instance.module.type()->compilation_unit();
-    const auto& inlined = *site.as<InlinedCallSite>();
+    const auto binding = binding_for(site, *site.choice);
+    if (!binding) {
+        return tl::make_unexpected(binding.error());
+    }
+    const auto place = place_given_by(*site.as<InlinedCallSite>(), *binding);
     return choosing(
-        site, *unit, name_in_place_of(site.report.of, inlined.place),
-        [&](const Choice& choice) { return of_region(site, choice, region); },
+        site, *unit, name_in_place_of(site.report.of, place),
+        [&](const Choice& choice) {
+            return of_region(site, choice, region, *binding_for(site, choice));
+        },
         [&]() -> Made {
             const c10::QualifiedName name(std::string(originals_prefix) + site.report.of);
             return unit->create_function(unit->mangle(name),
-                                         graph_of(bound_part(region, inlined.binding)));
+                                         graph_of(bound_part(region, *binding)));
         });
 }
 
@@ -91,20 +98,21 @@ StandIns::Made StandIns::of_call(const Choice& choice, const FunctionCall& call)
     return known_.emplace(key, std::move(made)).first->second;
 }
 
-StandIns::Made StandIns::of_region(const Site& site, const Choice& choice, const Region& region) {
-    const auto& call = *site.as<InlinedCallSite>();
+StandIns::Made StandIns::of_region(const Site& site, const Choice& choice, const Region& region,
+                                   const CallBinding& binding) {
     const auto& substitutes =
         substitution_.of(choice, site.instance.module, call_schema(region), site.report.of);
     if (!substitutes) {
         return tl::make_unexpected(substitutes.error());
     }
-    const auto graph = graph_of(region, substitutes->at(call.binding.substitute), call.binding);
+    const auto graph = graph_of(region, substitutes->at(binding.substitute), binding);
     if (!graph) {
         return cannot_compile("a trace has inlined it, and " + graph.error());
     }
     const auto unit = site.instance.module.type()->compilation_unit();
-    const auto name = name_in_place_of(site.report.of, call.place);
-    const std::tuple key(static_cast<const void*>(unit.get()), name.qualifiedName(),
+    const auto name =
+        name_in_place_of(site.report.of, place_given_by(*site.as<InlinedCallSite>(), binding));
+    const std::tuple key(static_cast<const void*>(unit.get()), choice.id(), name.qualifiedName(),
                          (*graph)->toString(false));
     jit::Function*& function = of_regions_[key];
     if (function == nullptr) {
