@@ -316,10 +316,11 @@ std::string Kernelizing::candidate_of(const SiteReport& entry) const {
     const runtime::Site* site = runtime::reported_site(planned_->plan(), entry.site);
     std::string text;
     if (site != nullptr && site->choice) {
-        text = fmt::format("{}", site->choice->id());
+        text = fmt::format("{}{}", site->choice->id(), site->choice->cfg_text());
         for (const auto& part :
              site->by_size ? site->by_size->parts : std::vector<runtime::ChoiceBySize::Part>()) {
-            text += fmt::format(" {}:{}", part.up_to, part.choice ? part.choice->id() : nullptr);
+            text += fmt::format(" {}:{}{}", part.up_to, part.choice ? part.choice->id() : nullptr,
+                                part.choice ? part.choice->cfg_text() : "");
         }
     }
     return text;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 namespace twinkle::worker {
 
@@ -30,7 +31,8 @@ tuning::Times nanoseconds(const runtime::Spread& us, double scale, std::size_t r
 }  // namespace
 
 Measurements::Measurements(const std::string& platform, int threads)
-    : store_(tuning::Store::usual_place(target::this_machine())),
+    : threads_(threads),
+      store_(tuning::Store::usual_place(target::this_machine())),
       environment_(
           tuning::environment_of(platform, target::this_machine(), with_threads(threads))) {}
 
@@ -103,6 +105,9 @@ tuning::Candidate candidate_of(const runtime::Choice& choice) {
         for (const auto& [name, value] : layer->binding->attributes) {
             candidate.cfg["attribute " + name] = runtime::to_text(value);
         }
+    }
+    for (const auto& [name, value] : choice.cfg) {
+        std::visit([&, &name = name](const auto& given) { candidate.cfg[name] = given; }, value);
     }
     const FunctionCandidate* function = choice.implementation();
     if (function != nullptr) {

@@ -18,6 +18,8 @@ public:
     // For this machine and what its children compute with.
     Measurements(const std::string& platform, int threads);
 
+    int threads() const { return threads_; }
+
     // Reads what the store knows of an invocation, once.
     void look_up(const Invocation& invocation);
     // Whether this run is to measure it: nobody else does at the moment. That holds until
@@ -46,6 +48,7 @@ public:
 private:
     void put(tuning::Entry entry, bool remember);
 
+    int threads_;
     tuning::Store store_;
     tuning::Environment environment_;
     std::set<std::string> looked_up_;  // hashes of invocations

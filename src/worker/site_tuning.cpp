@@ -77,6 +77,9 @@ bool SiteTuning::is_held(const SizedSite& sized, std::size_t size) const {
 
 const Choice* SiteTuning::next(const SizedSite& sized, const Site& site) const {
     for (const Choice& choice : sized.candidates()) {
+        if (serves(site, choice) && !is_configured(site, choice)) {
+            return &choice;
+        }
         const auto sizes = untried(sized, choice);
         const bool free = std::any_of(sizes.begin(), sizes.end(),
                                       [&](std::size_t size) { return !is_held(sized, size); });
@@ -85,6 +88,36 @@ const Choice* SiteTuning::next(const SizedSite& sized, const Site& site) const {
         }
     }
     return nullptr;
+}
+
+// Only what is measured for inference: with gradients operators are called by code of autograd.
+bool SiteTuning::is_configured(const Site& site, const Choice& choice) const {
+    return facts_.mode != RunMode::inference || choice.kernel == nullptr || !choice.cfg.empty() ||
+           configured_.contains({site.report.site, choice.id()});
+}
+
+bool SiteTuning::configure(const torch::jit::Module& model, const Report& report,
+                           runtime::Plan& plan) {
+    bool any = false;
+    for (const SiteReport& entry : report.sites) {
+        Site* site = runtime::reported_site(plan, entry.site);
+        const auto sized = sites_.find(entry.site);
+        if (site == nullptr || sized == sites_.end() || !site->choice || site->by_size ||
+            is_configured(*site, *site->choice)) {
+            continue;
+        }
+        any = true;
+        configured_.emplace(entry.site, site->choice->id());
+        if (entry.status != SiteStatus::replaced) {
+            continue;
+        }
+        for (auto& [choice, allowed] :
+             configurations_.of(model, *site, sized->second, known_->threads())) {
+            site->candidates.push_back({choice, ""});
+            sized->second.add(choice, std::move(allowed));
+        }
+    }
+    return any;
 }
 
 bool SiteTuning::waits(const SizedSite& sized, const Site& site) const {

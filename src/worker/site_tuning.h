@@ -8,6 +8,7 @@
 
 #include "runtime/plan/plan.h"
 #include "twinkle/report.h"
+#include "worker/configurations.h"
 #include "worker/measurements.h"
 #include "worker/sized_site.h"
 
@@ -29,6 +30,10 @@ public:
     std::vector<std::string> unknown(const Report& report) const;
     void add(const std::vector<std::string>& asked, const runtime::Survey& survey,
              runtime::Plan& plan);
+
+    // Adds the configurations of the candidates that sites have now, as the builds of their kernels
+    // declare them. Whether there was a candidate of which that was not known.
+    bool configure(const torch::jit::Module& model, const Report& report, runtime::Plan& plan);
 
     // Gives each site its next candidate that is to be measured or, where there is none, what has
     // turned out to be the fastest. Whether the plan is another one now.
@@ -65,6 +70,7 @@ private:
     bool is_held(const SizedSite& sized, std::size_t size) const;
     const runtime::Choice* next(const SizedSite& sized, const runtime::Site& site) const;
     bool waits(const SizedSite& sized, const runtime::Site& site) const;
+    bool is_configured(const runtime::Site& site, const runtime::Choice& choice) const;
     bool decide(runtime::Plan& plan, runtime::Site& site, const SizedSite& sized);
     std::string why_not(const SizedSite& sized, const Decided& decided,
                         std::size_t candidate) const;
@@ -76,6 +82,9 @@ private:
     std::set<std::string> unreached_;
     // Invocation and candidate, once they were to be measured: not again, whatever came of it.
     std::set<std::pair<std::string, std::string>> tried_;
+    std::set<std::pair<std::string, const void*>>
+        configured_;  // sites, and candidates (Choice::id)
+    Configurations configurations_;
     std::set<std::string> held_;  // invocations that another run measures
     bool waiting_ = true;
     std::map<std::string, Decided> decided_;

@@ -32,8 +32,10 @@ public:
     };
     // Ascending. Where no input tells sizes apart there is one, for all calls.
     const std::vector<Size>& sizes() const { return sizes_; }
-    // In the order of the mapping.
+    // In the order of the mapping; configured ones after all others.
     const std::vector<runtime::Choice>& candidates() const { return candidates_; }
+    // Adds what may serve calls of some sizes alone: all where `allowed` says so, by size.
+    void add(const runtime::Choice& choice, std::vector<bool> allowed);
     const tuning::Candidate& original() const { return original_; }
     bool is_reached() const;
 
@@ -55,7 +57,11 @@ private:
     std::int64_t width_ = 1;  // elements in a row
     bool varies_ = false;     // with the input's size
     std::vector<Size> sizes_;
+    // Whether it may serve calls of a size, by candidate; empty: of all.
+    bool is_allowed(const runtime::Choice& choice, std::size_t size) const;
+
     std::vector<runtime::Choice> candidates_;
+    std::vector<std::vector<bool>> allowed_;
     tuning::Candidate original_;
 };
 

@@ -79,6 +79,9 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
             context.sizes = survey.sizes;
             tuning.add(unknown, survey, kernelizing.plan());
         }
+        if (tuning.configure(made.model, made.report, kernelizing.plan())) {
+            continue;
+        }
         if (tuning.change(kernelizing.plan())) {
             kernelizing.make_again(made);
             continue;

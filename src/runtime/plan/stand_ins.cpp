@@ -1,6 +1,7 @@
 #include "runtime/plan/stand_ins.h"
 
 #include "runtime/graph/format.h"
+#include "runtime/graph/operator_configuration.h"
 #include "runtime/patterns/original_function.h"
 #include "runtime/patterns/pattern_calls.h"
 #include "runtime/plan/inlined_binding.h"
@@ -18,6 +19,13 @@ constexpr std::string_view originals_prefix = "__torch__.twinkle_originals.";
 
 tl::unexpected<KeepReason> cannot_compile(std::string because) {
     return tl::make_unexpected(KeepReason{Fallback::cannot_compile, std::move(because)});
+}
+
+// Why the code cannot be configured as it was chosen; nothing: it is.
+std::optional<std::string> not_configured(const Choice& choice, jit::Graph& graph) {
+    const bool done =
+        choice.cfg.empty() || configure_operators(graph, choice.kernel->op_namespace, choice.cfg);
+    return done ? std::nullopt : std::optional(std::string("none of its operators is configured"));
 }
 
 }  // namespace
@@ -88,8 +96,8 @@ StandIns::Made StandIns::choosing(const Site& site, jit::CompilationUnit& unit,
 StandIns::Made StandIns::of_call(const Choice& choice, const FunctionCall& call) {
     const auto unit = call.instance.type()->compilation_unit();
     const CallShape shape = shape_of(*call.node);
-    const std::tuple key(static_cast<const void*>(unit.get()), shape.key(),
-                         choice.implementation());
+    const std::tuple key(static_cast<const void*>(unit.get()), shape.key(), choice.implementation(),
+                         choice.cfg_text());
     if (const auto known = known_.find(key); known != known_.end()) {
         return known->second;
     }
@@ -108,6 +116,9 @@ StandIns::Made StandIns::of_region(const Site& site, const Choice& choice, const
     const auto graph = graph_of(region, substitutes->at(binding.substitute), binding);
     if (!graph) {
         return cannot_compile("a trace has inlined it, and " + graph.error());
+    }
+    if (const auto problem = not_configured(choice, **graph)) {
+        return cannot_compile(*problem);
     }
     const auto unit = site.instance.module.type()->compilation_unit();
     const auto name =
@@ -128,8 +139,8 @@ StandIns::Made StandIns::of_place(const Choice& choice, const FlatGraph& graph,
                                   const PatternSite& place) {
     const auto unit = place.instance.module.type()->compilation_unit();
     const std::tuple key(static_cast<const void*>(unit.get()),
-                         fmt::format("{}|{}", place.shape(), place.number),
-                         choice.implementation());
+                         fmt::format("{}|{}", place.shape(), place.number), choice.implementation(),
+                         choice.cfg_text());
     if (const auto known = known_.find(key); known != known_.end()) {
         return known->second;
     }
@@ -164,6 +175,9 @@ StandIns::Made StandIns::make(const Choice& choice, const jit::Module& instance,
         make_stand_in(*instance.type()->compilation_unit(), name, shape, *substitutes);
     if (!made) {
         return cannot_compile(made.error());
+    }
+    if (const auto problem = not_configured(choice, *jit::toGraphFunction(**made).graph())) {
+        return cannot_compile(*problem);
     }
     if (auto reason = substitution_.unfit(choice, **made)) {
         return tl::make_unexpected(*std::move(reason));

@@ -45,10 +45,11 @@ private:
     Substitution substitution_;
     // The originals of patterns, on which stand-ins are modelled.
     std::shared_ptr<torch::jit::CompilationUnit> originals_;
-    // Key: compilation unit, what the call passes, and the candidate.
-    std::map<std::tuple<const void*, std::string, const FunctionCandidate*>, Made> known_;
+    // Key: compilation unit, what the call passes, the candidate and its configuration.
+    std::map<std::tuple<const void*, std::string, const FunctionCandidate*, std::string>, Made>
+        known_;
     // Stand-ins for regions, by compilation unit, candidate, name and code, which shows only the
-    // names of what it calls.
+    // names of what it calls; configured ones have their configuration in theirs.
     std::map<std::tuple<const void*, const void*, std::string, std::string>, torch::jit::Function*>
         of_regions_;
 };

@@ -19,6 +19,7 @@ namespace twinkle::ops {
 namespace {
 
 using at::Tensor;
+using runtime::call_configured;
 using runtime::call_pack;
 using runtime::PackOperation;
 using Maybe = std::optional<Tensor>;
@@ -159,25 +160,26 @@ struct Rotary final : Operation<runtime::PackCfg> {
         return {runtime::pack_serves("apply_rotary", invocation) ? "twinkle-pack" : "libtorch"};
     }
     std::vector<runtime::PackCfg> config_space(const Invocation& invocation) const override {
-        return {heuristic_cfg(invocation), {"libtorch"}};
+        return runtime::pack_configurations("apply_rotary", invocation);
     }
     runtime::PackCfg heuristic_backward_cfg(const Invocation& invocation) const override {
         return heuristic_cfg(invocation);
     }
     std::vector<runtime::PackCfg> backward_config_space(
         const Invocation& invocation) const override {
-        return config_space(invocation);
+        return {heuristic_cfg(invocation), {"libtorch"}};
     }
     Tensor run(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved,
                const runtime::PackCfg& cfg) const {
         return cfg.implementation == "libtorch"
                    ? plain_rotary(x, cos, sin, interleaved)
-                   : call_pack<Tensor>("apply_rotary", x, cos, sin, interleaved, false);
+                   : call_configured<Tensor>("apply_rotary", cfg, x, cos, sin, interleaved, false);
     }
     Grads vjp(const Grads& grads, const Tensor& x, const Tensor& cos, const Tensor& sin,
               bool interleaved, const runtime::PackCfg& cfg) const {
         if (cfg.implementation != "libtorch") {
-            return {call_pack<Tensor>("apply_rotary", grads.at(0), cos, sin, interleaved, true),
+            return {call_configured<Tensor>("apply_rotary", {}, grads.at(0), cos, sin, interleaved,
+                                            true),
                     {},
                     {}};
         }
