@@ -38,7 +38,7 @@ struct DecidedShape {
     ContestTimes times;  // seconds; 0: they were not compared
 };
 
-// Replays runs of an unmarked model on these inputs, the arguments of forward(), beside plain ones.
+// Replays runs of an unmarked model on these inputs, all arguments of forward(), beside plain ones.
 // What cannot be captured is not replayed.
 std::vector<DecidedShape> decide_replays(const torch::jit::Module& model,
                                          const std::vector<Values>& inputs,
