@@ -165,15 +165,24 @@ void run(const Case& one, std::int64_t tokens, std::int64_t width, const std::st
                                 .inputs = one.inputs,
                                 .device = device.is_cpu() ? "cpu" : "cuda"};
     double begin = seconds();
-    const auto measured =
-        twinkle::ops::tune_recorded(invocation, {.num_warmup = 2, .num_iters = 10});
+    {
+        const twinkle::policy_override measuring(
+            {twinkle::TuningPolicy::When::first_use, std::chrono::minutes(60)});
+        one.call();  // measures, and runs
+    }
     const double tuning = seconds() - begin;
+    const auto taken = twinkle::ops::selector().cache().get(invocation.key());
+    if (!taken) {
+        std::fprintf(stderr, "%s was not tuned\n", one.op.c_str());
+        std::exit(1);
+    }
     std::vector<std::string> cfgs;
     std::size_t chosen = 0;
-    for (std::size_t i = 0; i < measured.candidates.size(); ++i) {
-        if (measured.candidates[i].problem.empty()) {
-            chosen = i == measured.best ? cfgs.size() : chosen;
-            cfgs.push_back(measured.candidates[i].cfg);
+    for (const auto& candidate :
+         twinkle::ops::tune_recorded(invocation, {.num_iters = 1}).candidates) {
+        if (candidate.problem.empty()) {
+            chosen = candidate.cfg == *taken ? cfgs.size() : chosen;
+            cfgs.push_back(candidate.cfg);
         }
     }
     begin = seconds();

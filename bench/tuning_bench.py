@@ -4,8 +4,8 @@
     tuning_bench.py BUILD_FOLDER [-o OUT.md] [--json RAW.json] [--from RAW.json] [--seconds 300] [--threads 1] [--op NAME]
                     [--device cuda [--gpus 2]]
 
-tuning_bench tunes every operator for every size as a program would (autotune, 10 turns, what has surely lost drops out),
-and then measures all its configurations 100 times each, in turns. On a CPU times are CPU time, so that other work on the
+tuning_bench tunes every operator for every size in its first call, as a program may (10 turns, what has surely lost drops
+out), and then measures all its configurations 100 times each, in turns. On a CPU times are CPU time, so that other work on the
 machine costs less; BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON. Exits with 1 if something chosen is slower than
 the original beyond the quartiles and 5 %, or two GPUs give another result than one.
 """

@@ -115,7 +115,7 @@ TEST_CASE("autotune takes the fastest that is right") {
     CHECK(from_json<Cfg>(all[0].cfg) == Cfg{.work = 40});
     CHECK(all[0].runs >= 3);
     CHECK(all[0].runs <= 10);
-    CHECK(all[1].runs == 10);
+    CHECK(all[1].runs >= 3);  // until nobody was left to compare it with
     CHECK(all[1].median_us > 0);
     CHECK(all[1].lower_us <= all[1].median_us);
     CHECK(all[1].median_us < all[0].median_us);

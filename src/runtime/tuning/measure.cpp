@@ -196,6 +196,9 @@ Samples time_candidates(const Trial& trial, const Inputs& inputs, std::vector<st
         turns += some;
         warm_up = 0;
         leave_out_losers(left, samples);
+        if (trial.cfgs.size() > 1 && left.size() == 1) {  // nobody is left to compare it with
+            break;
+        }
     }
     return samples;
 }

@@ -69,7 +69,7 @@ bool has_marker(torch::jit::Function& method) {
 // A class by its address, which another one may have later.
 class KernelizedClasses {
 public:
-    bool contains(const c10::ivalue::Object& model, const std::string& method) {
+    bool contains(const c10::ivalue::Object& model, const char* method) {
         const auto type = model.type();
         const auto known = known_.find(type.get());
         if (known != known_.end() && known->second.type.lock() == type) {
