@@ -99,6 +99,10 @@ _twinkle() {
         outdated:--lockfile) _twinkle_files -f "$cur"; return ;;
         tune:-o | tune:--output) _twinkle_files -f "$cur"; return ;;
         tune:--inputs) _twinkle_files -f "$cur"; return ;;
+        tune:--from) _twinkle_files -f "$cur"; return ;;
+        tune:--recorded) :; return ;;
+        tune:--shard) :; return ;;
+        tune:--devices) :; return ;;
         tune:--map) _twinkle_files -f "$cur"; return ;;
         tune:--budget) :; return ;;
         tune:--tune-sizes) :; return ;;
@@ -245,7 +249,7 @@ _twinkle() {
             ;;
         tune)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --inputs --map --budget --tune-sizes --mode --device --only --exclude --model --allow-io -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --inputs --from --recorded --shard --devices --map --budget --tune-sizes --mode --device --only --exclude --model --allow-io -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi

@@ -166,6 +166,10 @@ complete -c twinkle -n '__fish_seen_subcommand_from cache' -x -a '(__fish_comple
 
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -s o -l output -r -F -d 'merge: the file to write; a model: where to write the tuned one'
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l inputs -r -F -d 'Inputs of the model: a file that torch.save wrote (one tensor, a tuple or list of arguments, a dict of named ones), or a description of each argument, with a semicolon between them: "int64[1,128]:0..32000;float16[1,128,512]". May be repeated: each is another set of inputs, not another argument'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l from -r -F -d 'What a server has recorded (TWINKLE_RECORD=FILE): the sizes of its calls are measured; without MODEL the calls of operations'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l recorded -r -x -d 'Which model of a record that has several, by the name of its class'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l shard -r -x -d 'Measure the I-th of N shares: N runs, on machines of one kind, need nothing of each other; merge what they export'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l devices -r -x -d 'Measure on several GPUs of this machine at once: all, or their numbers (0,2); where there is one device, on that'
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l map -r -F -d 'The mapping that twinkle resolve wrote (default: resolve now; without a manifest, the bundled kernels)'
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l budget -r -x -d 'How long --tune measures, about (default: 20): 60, 2.5, 60s'
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l tune-sizes -r -x -d 'Beside the given inputs, measure with these lengths, or batches where the model takes no other length (default: powers of four below the given one): 1,16,512'

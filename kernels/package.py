@@ -41,7 +41,7 @@ def put_together(output: pathlib.Path, python: pathlib.Path, library: pathlib.Pa
     scratch = output.with_name(output.name + ".new")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
-    for source in sorted(python.glob("*.py")):
+    for source in sorted([*python.glob("*.py"), *python.glob("tuning.toml")]):
         shutil.copyfile(source, scratch / source.name)
     shutil.copyfile(library, scratch / library.name)
     (scratch / "_ops.py").write_text(OPS.format(library=library.name, id=metadata["id"]))

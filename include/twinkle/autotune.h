@@ -15,9 +15,15 @@
 namespace twinkle {
 
 struct AutotuneOptions {
-    int num_warmup = 3;    // unmeasured runs of each
-    int num_iters = 10;    // measured ones of each; what has surely lost has fewer
+    int num_warmup = 3;  // unmeasured runs of each
+    // Measured ones of each; what has surely lost has fewer, and all where one is left.
+    int num_iters = 10;
     double budget_ms = 0;  // stop then with what there is; 0: no limit
+    // Each runs once in a child process first: one that crashes, or takes longer than this many
+    // seconds, is banned, and this process goes on. Not for tensors on a GPU, which a child cannot
+    // use; and not where a call measures (TuningPolicy), as a child lacks this process's threads.
+    bool in_children = true;
+    double child_seconds = 60;
 };
 
 // What autotune() says.

@@ -43,6 +43,7 @@ Question Executor::question(const Op& op, RunMode mode, const Args&... args) con
     }
     question.measure = [this, &op, invocation = question.invocation, &args...](double budget_ms) {
         AutotuneOptions options = options_.autotune;
+        options.in_children = false;
         options.budget_ms = budget_ms;
         return detail::measure(detail::trial_of<Op, backward>(op, invocation, args...), options);
     };
@@ -52,6 +53,7 @@ Question Executor::question(const Op& op, RunMode mode, const Args&... args) con
             return [options, op, invocation,
                     copies = std::make_shared<std::tuple<Args...>>(detail::copied(args)...)](
                        double budget_ms) mutable {
+                options.in_children = false;
                 options.budget_ms = budget_ms;
                 return std::apply(
                     [&](const auto&... own) {

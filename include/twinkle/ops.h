@@ -8,6 +8,7 @@
 // arguments that do not fit, and Error(failed).
 
 #include "twinkle/api.h"
+#include "twinkle/autotune.h"
 #include "twinkle/selector.h"
 
 #include <ATen/core/Tensor.h>
@@ -19,6 +20,12 @@ namespace twinkle::ops {
 
 // Of all functions here: the user's store, offline. set_policy() and the like act on all of them.
 TWINKLE_API ConfigSelectorChain& selector();
+
+// Tunes a call of these functions that was recorded (record.h, TWINKLE_RECORD), on random numbers
+// of its shapes, and lets selector() learn it. Throws Error: not_found (another operation),
+// malformed (its arguments are others), refused (no candidate is left, or the policy says never).
+TWINKLE_API Measurement tune_recorded(const Invocation& invocation,
+                                      const AutotuneOptions& options = {});
 
 TWINKLE_API at::Tensor silu(const at::Tensor& x);
 TWINKLE_API at::Tensor gelu(const at::Tensor& x);

@@ -1,12 +1,16 @@
 #pragma once
 // Which calls a running program makes, to tune them later: shapes, no data. Kept in the process, at
 // most 10,000; what comes after is counted only. Thread-safe.
+//
+// TWINKLE_RECORD=FILE in the environment of any program that loads models by twinkle::load or the
+// preload library, or has executors, notes their calls in that file, for `twinkle tune --from`.
 
 #include "twinkle/api.h"
 #include "twinkle/autotune.h"
 #include "twinkle/invocation.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,9 +24,16 @@ class Executor;
 class TWINKLE_API recording {
 public:
     recording();
+    // Also appends them to a file, and the calls of every kernelized model that this program has
+    // loaded: at most 10,000 lines, each once. Several processes may share a file. Throws Error:
+    // failed (it cannot be written), refused (another file is recorded to).
+    explicit recording(const std::filesystem::path& file);
     ~recording();
     recording(const recording&) = delete;
     recording& operator=(const recording&) = delete;
+
+private:
+    bool to_file_ = false;
 };
 
 // Notes an invocation, whether anything is recording or not.

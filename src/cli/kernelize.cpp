@@ -151,9 +151,8 @@ void print_report(const protocol::Request& request, const base::Json& report, Co
     const auto columns = console.result_columns();
     say_warnings(report, console);
     console.result(kernelize_table(report, each, columns, console.result_color()) +
-                   (each ? candidates_text(report, columns) +
-                               tuning_text(report, columns, console.result_color())
-                         : "") +
+                   (each ? candidates_text(report, columns) : "") +
+                   tuning_text(report, columns, console.result_color()) +
                    verification_text(request, report, columns));
 }
 

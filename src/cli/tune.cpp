@@ -10,7 +10,9 @@
 #include "cli/console.h"
 #include "cli/kernelize_options.h"
 #include "cli/output_file.h"
+#include "cli/tune_devices.h"
 #include "cli/tune_model.h"
+#include "cli/tune_record.h"
 #include "cli/tune_report.h"
 #include "cli/verification_options.h"
 #include "target/machine.h"
@@ -128,8 +130,9 @@ int clear(const Store& store, Console& console) {
 
 const std::vector<std::string> actions = {"show", "export", "import", "merge", "clear"};
 // Options of tuning a model that no action takes.
-constexpr const char* of_models[] = {"inputs",  "map",  "budget", "tune-sizes", "only",
-                                     "exclude", "mode", "device", "model",      "allow-io"};
+constexpr const char* of_models[] = {"inputs",  "map",   "budget",   "tune-sizes", "only",
+                                     "exclude", "mode",  "device",   "model",      "allow-io",
+                                     "from",    "shard", "recorded", "devices"};
 
 // How many files an action takes, and whether it writes where -o says.
 void check_usage(const Arguments& arguments) {
@@ -173,6 +176,12 @@ bool is_model(const Arguments& arguments) {
 }
 
 int run_tune(const Arguments& arguments, Console& console) {
+    if (!arguments.text("ACTION")) {
+        if (!arguments.flag("from")) {
+            wrong_usage("there is nothing to tune: name a model, an action, or --from RECORD");
+        }
+        return run_tune_operations(arguments, console);
+    }
     if (is_model(arguments)) {
         return run_tune_model(arguments, console);
     }
@@ -207,7 +216,10 @@ Command tune_command() {
             "With a model: measures the candidates of its sites beside the original, in several "
             "sizes of the inputs, as far as that is not known yet, and remembers it. With -o a "
             "model is written in which each call gets what is fastest for its size, as kernelize "
-            "--tune does.\n\nPrograms that tune (twinkle/operation.h) keep what they measure in "
+            "--tune does. With --from the sizes are those of a server's record; without a model, "
+            "the "
+            "calls of the bundled operations in it are tuned.\n\nPrograms that tune "
+            "(twinkle/operation.h) keep what they measure in "
             "the user's cache, "
             "a "
             "file for each measurement, in a folder for each device. The commands need no "
@@ -223,7 +235,8 @@ Command tune_command() {
         .arguments = {{.name = "ACTION",
                        .help = "A model to tune, or show, export, import, merge or clear",
                        .kind = ValueKind::file,
-                       .choices = actions},
+                       .choices = actions,
+                       .required = false},
                       {.name = "FILE",
                        .help = "export: the file to write; import, merge: files to read",
                        .required = false,
@@ -233,6 +246,10 @@ Command tune_command() {
                      .help = "merge: the file to write; a model: where to write the tuned one",
                      .kind = ValueKind::file},
                     several_inputs_option(),
+                    from_option(),
+                    recorded_option(),
+                    shard_option(),
+                    devices_option(),
                     map_option(),
                     budget_option(),
                     tune_sizes_option(),
@@ -244,6 +261,10 @@ Command tune_command() {
                     allow_io_option()},
         .examples = {{"Measure for calls with 1, 16 and 512 tokens, and write the fastest model",
                       "twinkle tune model.pt --inputs inputs.pt --tune-sizes 1,16,512 -o tuned.pt"},
+                     {"For the calls that a server got (TWINKLE_RECORD=calls.jsonl)",
+                      "twinkle tune model.pt --from calls.jsonl -o tuned.pt"},
+                     {"The third of eight machines, which share a record",
+                      "twinkle tune model.pt --from calls.jsonl --shard 3/8"},
                      {"What was measured on this machine", "twinkle tune show"},
                      {"One file of what several machines have measured",
                       "twinkle tune merge node1.json node2.json -o tuned.json"},

@@ -8,31 +8,59 @@
 #include "cli/output_file.h"
 #include "cli/report_parts.h"
 #include "cli/request_choices.h"
+#include "cli/tune_devices.h"
+#include "cli/tune_record.h"
 #include "cli/tuning_text.h"
 #include "cli/verification_options.h"
 #include "cli/written_file.h"
 
 namespace twinkle::cli {
 
+namespace {
+
+void add_inputs(protocol::Request& request, const Arguments& arguments, Console& console) {
+    const auto& inputs = arguments.list("inputs");
+    if (inputs.empty() && !arguments.flag("from")) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "tuning a model needs inputs",
+                     .where = base::display_path(request.model),
+                     .why = "",
+                     .hint = "add --inputs FILE, --inputs \"int64[1,128]:0..32000\", or --from "
+                             "RECORD"});
+    }
+    for (const std::string& one : inputs) {
+        request.inputs ? request.more_inputs.push_back(inputs_argument(one))
+                       : void(request.inputs = inputs_argument(one));
+    }
+    if (arguments.flag("from")) {
+        add_recorded_runs(request, arguments, console);
+    }
+}
+
+void add_share(protocol::Request& request, const Arguments& arguments) {
+    const tuning::Shard shard = checked_shard(arguments);
+    request.shard = shard.number;
+    request.shards = shard.of;
+    if (shard.of > 1 && request.output) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "a share alone knows too little to write a model",
+                     .where = base::display_path(*request.output),
+                     .why = "",
+                     .hint = "leave out -o; import what all shares have exported, then write the "
+                             "model without --shard"});
+    }
+}
+
+}  // namespace
+
 int run_tune_model(const Arguments& arguments, Console& console) {
     protocol::Request request;
     request.command = "kernelize";
     request.model = existing_file(*arguments.text("ACTION"), "model");
     std::vector<std::filesystem::path> sources = {request.model};
-    const auto& inputs = arguments.list("inputs");
-    if (inputs.empty()) {
-        throw Error(ErrorCode::malformed,
-                    {.what = "tuning a model needs inputs",
-                     .where = base::display_path(request.model),
-                     .why = "",
-                     .hint = "add --inputs FILE, or --inputs \"int64[1,128]:0..32000\""});
-    }
-    request.inputs = inputs_argument(inputs.front());
+    add_inputs(request, arguments, console);
     sources.emplace_back(*request.inputs);
-    for (const std::string& more : std::vector(inputs.begin() + 1, inputs.end())) {
-        request.more_inputs.push_back(inputs_argument(more));
-        sources.emplace_back(request.more_inputs.back());
-    }
+    sources.insert(sources.end(), request.more_inputs.begin(), request.more_inputs.end());
     if (const auto map = arguments.text("map")) {
         sources.push_back(existing_file(*map, "mapping"));
     }
@@ -45,6 +73,15 @@ int run_tune_model(const Arguments& arguments, Console& console) {
     request.tune = true;
     add_tuning_limits(request, arguments);
     add_choice_of_sites(request, arguments);
+    add_share(request, arguments);
+    const auto gpus = chosen_gpus(arguments);
+    if (gpus.size() > 1) {
+        tune_on_each(gpus, arguments, console);
+    }
+    if (!gpus.empty()) {
+        request.device = "cuda";
+        request.gpu = gpus.front();
+    }
     request.model_name = arguments.text("model").value_or("");
     const auto worker = find_worker(console);
     add_mapping(request, arguments, console);

@@ -51,6 +51,10 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("measure", request.measure);
     visit("modules", request.modules);
     visit("tune_sizes", request.tune_sizes);
+    visit("shard", request.shard);
+    visit("shards", request.shards);
+    visit("gpu", request.gpu);
+    visit("invocations", request.invocations);
     visit("strict", request.strict);
     visit("dry_run", request.dry_run);
     visit("strip_debug", request.strip_debug);

@@ -48,6 +48,11 @@ struct Request {
     std::optional<double> agree;
     bool tune = false;  // kernelize: candidates are measured, and the fastest is kept
     std::vector<std::int64_t> tune_sizes;  // … in these sizes of the inputs; empty: in usual ones
+    // … of them and of all other measurements this share: number `shard` of `shards`.
+    std::uint64_t shard = 1;
+    std::uint64_t shards = 1;
+    std::optional<std::uint64_t> gpu;      // … on this one of several
+    std::vector<std::string> invocations;  // tune-operations: keys of them
     bool measure = false;                  // kernelize: the whole model against its original
     bool modules = false;                  // kernelize: the model's modules are to be in the result
     bool strict = false;

@@ -94,8 +94,8 @@ Properties exact_properties(const Invocation& invocation) {
 }  // namespace
 
 const std::vector<std::string>& property_names() {
-    static const std::vector<std::string> names = {"rows",  "columns",   "elements",
-                                                   "dtype", "alignment", "device"};
+    static const std::vector<std::string> names = {"rows",      "columns", "elements",   "dtype",
+                                                   "alignment", "device",  "cpu_threads"};
     return names;
 }
 
@@ -154,8 +154,11 @@ std::optional<Json> Tunable::default_for(const Properties& properties) const {
     return all.empty() ? std::nullopt : std::optional(all.front());
 }
 
-Properties OperatorTuning::properties_of(const Invocation& invocation) const {
-    const Properties exact = exact_properties(invocation);
+Properties OperatorTuning::properties_of(const Invocation& invocation, int threads) const {
+    Properties exact = exact_properties(invocation);
+    if (threads > 0) {
+        exact["cpu_threads"] = threads;
+    }
     Properties known;
     for (const auto& [name, bucketing] : properties) {
         if (const auto found = exact.find(name); found != exact.end()) {

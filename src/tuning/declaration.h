@@ -17,6 +17,9 @@
 //     at_most = 1024                          # a number, an argument or a property
 //     when = { device = "cuda" }              # where it holds; left out: everywhere
 //
+//     [operators.layer_norm]                  # all as of another one
+//     like = "rms_norm"
+//
 //     [[operators.rms_norm.forward.defaults]] # the first that fits
 //     when = { columns = { at_most = 1024 } }
 //     cfg = { threads = 128, rows_per_block = 4 }
@@ -39,7 +42,7 @@ using Properties = std::map<std::string, base::Json>;
 
 // Those that a declaration may name.
 const std::vector<std::string>&
-property_names();  // rows, columns, elements, dtype, alignment, device
+property_names();  // rows, columns, elements, dtype, alignment, device, cpu_threads
 
 struct Bucketing {
     enum class Kind { exact, power_of_two, bounds };
@@ -99,8 +102,9 @@ struct OperatorTuning {
     std::optional<Tunable> forward{};
     std::optional<Tunable> backward{};
 
-    // Of the first tensor of the invocation: rows are all dimensions but the last.
-    Properties properties_of(const Invocation& invocation) const;
+    // Of the first tensor of the invocation: rows are all dimensions but the last. `threads`: that
+    // its process computes with; 0: not known.
+    Properties properties_of(const Invocation& invocation, int threads = 0) const;
 };
 
 struct Declaration {

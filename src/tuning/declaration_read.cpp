@@ -298,6 +298,23 @@ OperatorTuning read_operator(const base::Member& member, std::string_view origin
     return tuning;
 }
 
+OperatorTuning read_like(const base::Member& member, const Declaration& known,
+                         std::string_view origin) {
+    TableReader reader(member.value, origin, "an operator");
+    const std::string name = reader.required_string("like");
+    reader.finish();
+    const auto other = std::find_if(known.operators.begin(), known.operators.end(),
+                                    [&](const auto& one) { return one.name == name; });
+    if (other == known.operators.end()) {
+        reader.fail(member.value, "there is no operator \"" + base::printable(name) +
+                                      "\" with a tuning of its own");
+    }
+    OperatorTuning tuning = *other;
+    tuning.name = member.key;
+    tuning.line = static_cast<int>(member.at.line);
+    return tuning;
+}
+
 }  // namespace
 
 Declaration read_declaration(std::string_view text, std::string_view origin) {
@@ -308,9 +325,16 @@ Declaration read_declaration(std::string_view text, std::string_view origin) {
         reader.fail(version, "the version must be 1", "a newer twinkle may know it");
     }
     Declaration declaration;
-    for (const base::Member& one :
-         reader.as_table(reader.require("operators"), "operators").members) {
-        declaration.operators.push_back(read_operator(one, origin));
+    const Node& operators = reader.as_table(reader.require("operators"), "operators");
+    for (const base::Member& one : operators.members) {
+        if (one.value.find("like") == nullptr) {
+            declaration.operators.push_back(read_operator(one, origin));
+        }
+    }
+    for (const base::Member& one : operators.members) {
+        if (one.value.find("like") != nullptr) {
+            declaration.operators.push_back(read_like(one, declaration, origin));
+        }
     }
     reader.finish();
     std::sort(declaration.operators.begin(), declaration.operators.end(),

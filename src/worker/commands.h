@@ -19,5 +19,6 @@ base::Json check_command(const Request& request, const Channel& channel);
 base::Json inspect_kernel_command(const Request& request, const Channel& channel);
 base::Json compile_kernel_command(const Request& request, const Channel& channel);
 base::Json kernel_operators_command(const Request& request, const Channel& channel);
+base::Json tune_operations_command(const Request& request, const Channel& channel);
 
 }  // namespace twinkle::worker

@@ -8,6 +8,7 @@
 #include "runtime/replay/marked_model.h"
 #include "runtime/trial/sandbox.h"
 #include "worker/commands.h"
+#include "worker/decide_graphs.h"
 #include "worker/fit_precision.h"
 #include "worker/kernelizing.h"
 #include "worker/modules_json.h"
@@ -43,7 +44,7 @@ Json weights_dtype(const torch::jit::Module& model) {
 
 // Writes the model's file, if one is asked for.
 Json save(const Request& request, const Channel& channel, Kernelized& made, runtime::Plan& plan,
-          bool graphs) {
+          const std::optional<DecidedGraphs>& graphs) {
     if (!request.output || request.dry_run) {
         return {};
     }
@@ -53,7 +54,7 @@ Json save(const Request& request, const Channel& channel, Kernelized& made, runt
     }
     label_sites(made.model, made.report, plan);
     if (graphs) {
-        runtime::mark_for_graphs(made.model, runtime::marked_models());
+        runtime::mark_for_graphs(made.model, runtime::marked_models(graphs->text));
     }
     return written(runtime::save_model(made.model, *request.output));
 }
@@ -113,6 +114,10 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     Json verified = {{"shapes", Json::array()}, {"tolerance", 1.0}};
     Json speed = Json::object();
     Json precision = Json::object();
+    std::optional<DecidedGraphs> marked;
+    if (graphs) {
+        marked.emplace();
+    }
     if (request.verify) {
         auto context = kernelizing.verification(made.report);
         kernelizing.verify_conversion(made, context);
@@ -124,6 +129,13 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
         kernelizing.say_if_nothing_is_left(made.report);
         kernelizing.verify_whole(made, context);
         verified = verified_on(context);
+        if (graphs && request.tune && kernelizing.gpu()) {
+            channel.stage("tune", "runs as CUDA graphs");
+            marked = decide_graphs(made.model, context);
+            if (!marked->problem.empty()) {
+                made.report.warnings.push_back("servers will measure replays: " + marked->problem);
+            }
+        }
         if (request.measure) {
             speed = whole_speed(request, channel, kernelizing, made, context, load_before);
         }
@@ -133,8 +145,11 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     Json result = with_findings(made.report, verified, speed);
     result.update(precision);
     result["graphs"] = graphs;
+    if (marked && !marked->shapes.empty()) {
+        result["graphs_by_shape"] = marked->shapes;
+    }
     result["weights_dtype"] = weights_dtype(made.model);
-    const Json file = save(request, channel, made, kernelizing.plan(), graphs);
+    const Json file = save(request, channel, made, kernelizing.plan(), marked);
     write_report(request, result);
     if (!file.is_null()) {
         result["written"] = file;

@@ -35,8 +35,12 @@ std::optional<torch::Device> gpu_for(const Request& request) {
         return std::nullopt;
     }
     const auto driver = target::this_machine().cuda_driver();
-    const std::size_t index = device->has_index() ? static_cast<std::size_t>(device->index()) : 0;
-    return driver && index < driver->gpus.size() ? device : std::nullopt;
+    const std::size_t index =
+        request.gpu.value_or(device->has_index() ? static_cast<std::size_t>(device->index()) : 0);
+    if (!driver || index >= driver->gpus.size()) {
+        return std::nullopt;
+    }
+    return request.gpu ? torch::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index)) : device;
 }
 
 }  // namespace
@@ -315,10 +319,11 @@ std::string Kernelizing::candidate_of(const SiteReport& entry) const {
     const runtime::Site* site = runtime::reported_site(planned_->plan(), entry.site);
     std::string text;
     if (site != nullptr && site->choice) {
-        text = fmt::format("{}", site->choice->id());
+        text = fmt::format("{}{}", site->choice->id(), site->choice->cfg_text());
         for (const auto& part :
              site->by_size ? site->by_size->parts : std::vector<runtime::ChoiceBySize::Part>()) {
-            text += fmt::format(" {}:{}", part.up_to, part.choice ? part.choice->id() : nullptr);
+            text += fmt::format(" {}:{}{}", part.up_to, part.choice ? part.choice->id() : nullptr,
+                                part.choice ? part.choice->cfg_text() : "");
         }
     }
     return text;

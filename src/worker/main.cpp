@@ -4,6 +4,7 @@
 #include "base/temporary_files.h"
 #include "child/confinement.h"
 #include "runtime/replay/replay_settings.h"
+#include "runtime/tuning/server_record.h"
 #include "target/machine.h"
 #include "twinkle/error.h"
 #include "worker/commands.h"
@@ -35,6 +36,7 @@ twinkle::base::Json execute(const twinkle::protocol::Request& request,
             {"bench", bench_command},
             {"compile-kernel", compile_kernel_command},
             {"kernel-operators", kernel_operators_command},
+            {"tune-operations", tune_operations_command},
         };
     if (const auto command = commands.find(request.command); command != commands.end()) {
         return command->second(request, channel);
@@ -60,6 +62,7 @@ int main() {
     }
     twinkle::target::probe_driver_in_child();  // sandboxes use the GPU
     twinkle::runtime::leave_graphs_off();      // runs are compared and measured here
+    twinkle::runtime::leave_records_off();     // … and are no server's
     const twinkle::worker::Channel channel(channel_descriptor);
     try {
         const std::string text{std::istreambuf_iterator<char>(std::cin), {}};

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 namespace twinkle::worker {
 
@@ -30,7 +31,8 @@ tuning::Times nanoseconds(const runtime::Spread& us, double scale, std::size_t r
 }  // namespace
 
 Measurements::Measurements(const std::string& platform, int threads)
-    : store_(tuning::Store::usual_place(target::this_machine())),
+    : threads_(threads),
+      store_(tuning::Store::usual_place(target::this_machine())),
       environment_(
           tuning::environment_of(platform, target::this_machine(), with_threads(threads))) {}
 
@@ -45,6 +47,22 @@ void Measurements::look_up(const Invocation& invocation) {
     for (const auto& [file, rejected] : found.rejected) {
         warnings_.insert(base::display_path(file) + ": " + rejected.why);
     }
+}
+
+bool Measurements::take(const Invocation& invocation, std::chrono::seconds duration) {
+    const std::string hash = invocation.hash();
+    if (leases_.contains(hash)) {
+        return true;
+    }
+    auto attempt = store_.lease(environment_, invocation, duration);
+    if (!attempt.lease) {
+        return attempt.holder.empty();  // where no lease can be had, none is asked for
+    }
+    // Another run may have measured it since it was looked up.
+    leases_.emplace(hash, *std::move(attempt.lease));
+    looked_up_.erase(hash);
+    look_up(invocation);
+    return true;
 }
 
 const Entry* Measurements::find(const Invocation& invocation,
@@ -87,6 +105,9 @@ tuning::Candidate candidate_of(const runtime::Choice& choice) {
         for (const auto& [name, value] : layer->binding->attributes) {
             candidate.cfg["attribute " + name] = runtime::to_text(value);
         }
+    }
+    for (const auto& [name, value] : choice.cfg) {
+        std::visit([&, &name = name](const auto& given) { candidate.cfg[name] = given; }, value);
     }
     const FunctionCandidate* function = choice.implementation();
     if (function != nullptr) {

@@ -5,6 +5,8 @@
 #include "runtime/verify/timing.h"
 #include "tuning/store.h"
 
+#include <chrono>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,8 +18,17 @@ public:
     // For this machine and what its children compute with.
     Measurements(const std::string& platform, int threads);
 
+    int threads() const { return threads_; }
+
     // Reads what the store knows of an invocation, once.
     void look_up(const Invocation& invocation);
+    // Whether this run is to measure it: nobody else does at the moment. That holds until
+    // release().
+    bool take(const Invocation& invocation, std::chrono::seconds duration);
+    void release() { leases_.clear(); }
+    // Reads everything again: others have measured since.
+    void look_again() { looked_up_.clear(); }
+
     // What is known of a candidate; null: nothing.
     const tuning::Entry* find(const Invocation& invocation,
                               const tuning::Candidate& candidate) const;
@@ -37,10 +48,12 @@ public:
 private:
     void put(tuning::Entry entry, bool remember);
 
+    int threads_;
     tuning::Store store_;
     tuning::Environment environment_;
     std::set<std::string> looked_up_;  // hashes of invocations
     tuning::Entries known_;
+    std::map<std::string, tuning::Lease> leases_;  // by hash
     std::set<std::string> warnings_;
 };
 

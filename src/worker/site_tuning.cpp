@@ -5,7 +5,7 @@
 #include "worker/tuning_report.h"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 namespace twinkle::worker {
 
@@ -17,6 +17,11 @@ namespace {
 // The times come from a child process that has run foreign code.
 bool was_measured(const runtime::SizeVerdict& verdict) {
     return verdict.times.size() == 2 && !verdict.times[0].empty() && !verdict.times[1].empty();
+}
+
+bool serves(const Site& site, const Choice& choice) {
+    return std::any_of(site.candidates.begin(), site.candidates.end(),
+                       [&](const auto& one) { return one.serves() && one.choice == choice; });
 }
 
 bool may_change(const Site& site) {
@@ -58,17 +63,91 @@ void SiteTuning::add(const std::vector<std::string>& asked, const runtime::Surve
     }
 }
 
+std::set<std::size_t> SiteTuning::untried(const SizedSite& sized, const Choice& choice) const {
+    std::set<std::size_t> sizes = sized.missing(*known_, choice);
+    std::erase_if(sizes, [&](std::size_t size) {
+        return tried_.contains({sized.sizes()[size].invocation.hash(), candidate_of(choice).id()});
+    });
+    return sizes;
+}
+
+bool SiteTuning::is_held(const SizedSite& sized, std::size_t size) const {
+    return held_.contains(sized.sizes()[size].invocation.hash());
+}
+
 const Choice* SiteTuning::next(const SizedSite& sized, const Site& site) const {
     for (const Choice& choice : sized.candidates()) {
-        const bool serves =
-            std::any_of(site.candidates.begin(), site.candidates.end(),
-                        [&](const auto& one) { return one.serves() && one.choice == choice; });
-        if (serves && !tried_.contains({sized.original().build, candidate_of(choice).id()}) &&
-            !sized.missing(*known_, choice).empty()) {
+        if (serves(site, choice) && !is_configured(site, choice)) {
+            return &choice;
+        }
+        const auto sizes = untried(sized, choice);
+        const bool free = std::any_of(sizes.begin(), sizes.end(),
+                                      [&](std::size_t size) { return !is_held(sized, size); });
+        if (free && serves(site, choice)) {
             return &choice;
         }
     }
     return nullptr;
+}
+
+// Only what is measured for inference: with gradients operators are called by code of autograd.
+bool SiteTuning::is_configured(const Site& site, const Choice& choice) const {
+    return facts_.mode != RunMode::inference || choice.kernel == nullptr || !choice.cfg.empty() ||
+           configured_.contains({site.report.site, choice.id()});
+}
+
+bool SiteTuning::configure(const torch::jit::Module& model, const Report& report,
+                           runtime::Plan& plan) {
+    bool any = false;
+    for (const SiteReport& entry : report.sites) {
+        Site* site = runtime::reported_site(plan, entry.site);
+        const auto sized = sites_.find(entry.site);
+        if (site == nullptr || sized == sites_.end() || !site->choice || site->by_size ||
+            is_configured(*site, *site->choice)) {
+            continue;
+        }
+        any = true;
+        configured_.emplace(entry.site, site->choice->id());
+        if (entry.status != SiteStatus::replaced) {
+            continue;
+        }
+        for (auto& [choice, allowed] :
+             configurations_.of(model, *site, sized->second, known_->threads())) {
+            site->candidates.push_back({choice, ""});
+            sized->second.add(choice, std::move(allowed));
+        }
+    }
+    return any;
+}
+
+bool SiteTuning::waits(const SizedSite& sized, const Site& site) const {
+    return waiting_ && std::any_of(sized.candidates().begin(), sized.candidates().end(),
+                                   [&](const Choice& choice) {
+                                       return serves(site, choice) &&
+                                              !untried(sized, choice).empty();
+                                   });
+}
+
+bool SiteTuning::waits(runtime::Plan& plan) const {
+    return std::any_of(plan.sites.begin(), plan.sites.end(), [&](const Site& site) {
+        const auto sized = sites_.find(site.report.site);
+        return sized != sites_.end() && may_change(site) && !decided_.contains(site.report.site) &&
+               waits(sized->second, site);
+    });
+}
+
+void SiteTuning::look_again() {
+    held_.clear();
+    known_->look_again();
+    for (auto& [name, sized] : sites_) {
+        sized.look_up(*known_);
+    }
+}
+
+void SiteTuning::release() {
+    if (known_) {
+        known_->release();
+    }
 }
 
 bool SiteTuning::change(runtime::Plan& plan) {
@@ -79,6 +158,9 @@ bool SiteTuning::change(runtime::Plan& plan) {
             continue;
         }
         const Choice* wanted = next(sized->second, site);
+        if (wanted == nullptr && waits(sized->second, site)) {
+            continue;
+        }
         if (wanted == nullptr) {
             changed = decide(plan, site, sized->second) || changed;
         } else if (site.choice != *wanted) {
@@ -146,26 +228,34 @@ std::map<std::string, runtime::SizeGroups> SiteTuning::to_measure(const Report& 
             decided_.contains(entry.site) || !site->choice) {
             continue;
         }
-        auto missing = sized->second.missing(*known_, *site->choice);
-        if (!missing.empty() &&
-            tried_.emplace(sized->second.original().build, candidate_of(*site->choice).id())
-                .second) {
-            groups.emplace(entry.site, sized->second.groups(std::move(missing)));
+        std::set<std::size_t> timed;
+        for (const std::size_t size : untried(sized->second, *site->choice)) {
+            const Invocation& invocation = sized->second.sizes()[size].invocation;
+            if (!known_->take(invocation, longest_)) {
+                held_.insert(invocation.hash());
+            } else if (sized->second.missing(*known_, *site->choice).contains(size)) {
+                tried_.emplace(invocation.hash(), candidate_of(*site->choice).id());
+                timed.insert(size);
+            }
+        }
+        if (!timed.empty()) {
+            groups.emplace(entry.site, sized->second.groups(std::move(timed)));
         }
     }
     return groups;
 }
 
 std::size_t SiteTuning::remaining(runtime::Plan& plan) const {
-    std::set<std::tuple<std::string, std::string, std::size_t>> all;
+    std::set<std::pair<std::string, std::string>> all;
     for (const Site& site : plan.sites) {
         const auto sized = sites_.find(site.report.site);
         if (sized == sites_.end() || !may_change(site) || decided_.contains(site.report.site)) {
             continue;
         }
         for (const Choice& choice : sized->second.candidates()) {
-            for (const std::size_t size : sized->second.missing(*known_, choice)) {
-                all.emplace(sized->second.original().build, candidate_of(choice).id(), size);
+            for (const std::size_t size : untried(sized->second, choice)) {
+                all.emplace(sized->second.sizes()[size].invocation.hash(),
+                            candidate_of(choice).id());
             }
         }
     }

@@ -8,9 +8,11 @@
 
 #include "runtime/plan/plan.h"
 #include "twinkle/report.h"
+#include "worker/configurations.h"
 #include "worker/measurements.h"
 #include "worker/sized_site.h"
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,16 +23,30 @@ namespace twinkle::worker {
 
 class SiteTuning {
 public:
-    explicit SiteTuning(CallFacts facts) : facts_(std::move(facts)) {}
+    SiteTuning(CallFacts facts, std::chrono::seconds longest)
+        : facts_(std::move(facts)), longest_(longest) {}
 
     // The replaced sites of which no calls are known yet.
     std::vector<std::string> unknown(const Report& report) const;
     void add(const std::vector<std::string>& asked, const runtime::Survey& survey,
              runtime::Plan& plan);
 
+    // Adds the configurations of the candidates that sites have now, as the builds of their kernels
+    // declare them. Whether there was a candidate of which that was not known.
+    bool configure(const torch::jit::Module& model, const Report& report, runtime::Plan& plan);
+
     // Gives each site its next candidate that is to be measured or, where there is none, what has
     // turned out to be the fastest. Whether the plan is another one now.
     bool change(runtime::Plan& plan);
+
+    // Whether another run measures what some site needs; the sites stay undecided.
+    bool waits(runtime::Plan& plan) const;
+    // Looks again for what the others have measured.
+    void look_again();
+    // No longer: what they have not measured is not known.
+    void stop_waiting() { waiting_ = false; }
+    // Other runs may measure what this one was to.
+    void release();
 
     // What is to be measured of the sites as they are, each kind of call once.
     std::map<std::string, runtime::SizeGroups> to_measure(const Report& report,
@@ -49,17 +65,28 @@ private:
         std::vector<tuning::MeasuredSize> sizes;
     };
 
+    // Sizes in which a candidate is still to be measured by somebody.
+    std::set<std::size_t> untried(const SizedSite& sized, const runtime::Choice& choice) const;
+    bool is_held(const SizedSite& sized, std::size_t size) const;
     const runtime::Choice* next(const SizedSite& sized, const runtime::Site& site) const;
+    bool waits(const SizedSite& sized, const runtime::Site& site) const;
+    bool is_configured(const runtime::Site& site, const runtime::Choice& choice) const;
     bool decide(runtime::Plan& plan, runtime::Site& site, const SizedSite& sized);
     std::string why_not(const SizedSite& sized, const Decided& decided,
                         std::size_t candidate) const;
 
     CallFacts facts_;
+    std::chrono::seconds longest_;  // that this run may take to measure
     std::optional<Measurements> known_;
     std::map<std::string, SizedSite> sites_;
     std::set<std::string> unreached_;
-    // Original and candidate, once they were to be measured: not again, whatever came of it.
+    // Invocation and candidate, once they were to be measured: not again, whatever came of it.
     std::set<std::pair<std::string, std::string>> tried_;
+    std::set<std::pair<std::string, const void*>>
+        configured_;  // sites, and candidates (Choice::id)
+    Configurations configurations_;
+    std::set<std::string> held_;  // invocations that another run measures
+    bool waiting_ = true;
     std::map<std::string, Decided> decided_;
 };
 

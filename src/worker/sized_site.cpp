@@ -34,6 +34,7 @@ SizedSite::SizedSite(const runtime::Site& site, const runtime::SurveyedSite& sur
                      const CallFacts& facts) {
     for (const runtime::Candidate& one : site.candidates) {
         candidates_.push_back(one.choice);
+        allowed_.emplace_back();
     }
     original_ = {surveyed.content, base::Json::object(), tuning::Role::original};
     find_input(surveyed.calls);
@@ -55,6 +56,7 @@ SizedSite::SizedSite(const runtime::Site& site, const runtime::SurveyedSite& sur
         }
     }
     for (auto& [rows, size] : sizes) {
+        size.tuned = size.tuned && facts.shard.has(size.invocation.hash());
         sizes_.push_back(std::move(size));
     }
 }
@@ -83,6 +85,17 @@ std::int64_t SizedSite::rows_of(const SurveyedCall& call) const {
     return std::max<std::int64_t>(size_bucket(rows), 1);
 }
 
+void SizedSite::add(const Choice& choice, std::vector<bool> allowed) {
+    candidates_.push_back(choice);
+    allowed_.push_back(std::move(allowed));
+}
+
+bool SizedSite::is_allowed(const Choice& choice, std::size_t size) const {
+    const auto place = std::find(candidates_.begin(), candidates_.end(), choice);
+    const auto& allowed = allowed_.at(static_cast<std::size_t>(place - candidates_.begin()));
+    return allowed.empty() || allowed.at(size);
+}
+
 bool SizedSite::is_reached() const {
     return std::any_of(sizes_.begin(), sizes_.end(), [](const Size& one) { return one.tuned; });
 }
@@ -101,7 +114,7 @@ std::set<std::size_t> SizedSite::missing(const Measurements& known, const Choice
         const auto* entry = known.find(size.invocation, candidate);
         const bool measured =
             entry != nullptr && (!entry->problem.empty() || known.find(size.invocation, original_));
-        if (size.tuned && !measured) {
+        if (size.tuned && !measured && is_allowed(choice, i)) {
             missing.insert(i);
         }
     }
@@ -119,7 +132,8 @@ runtime::SizeGroups SizedSite::groups(std::set<std::size_t> timed) const {
 std::vector<tuning::MeasuredSize> SizedSite::measured(const Measurements& known,
                                                       const runtime::Site& site) const {
     std::vector<tuning::MeasuredSize> all;
-    for (const Size& size : sizes_) {
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+        const Size& size = sizes_[i];
         tuning::MeasuredSize& one = all.emplace_back();
         one.rows = size.rows;
         const auto* original = size.tuned ? known.find(size.invocation, original_) : nullptr;
@@ -133,6 +147,7 @@ std::vector<tuning::MeasuredSize> SizedSite::measured(const Measurements& known,
             const auto* entry = known.find(size.invocation, candidate_of(choice));
             const bool timed = entry != nullptr && entry->times.runs > 0;
             one.banned.push_back(here == site.candidates.end() || !here->serves() ||
+                                 !is_allowed(choice, i) ||
                                  (entry != nullptr && !entry->problem.empty()));
             if (original != nullptr) {
                 one.times.push_back(timed ? std::optional(entry->times) : std::nullopt);

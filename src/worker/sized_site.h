@@ -4,6 +4,7 @@
 #include "runtime/plan/site.h"
 #include "runtime/tuning/site_survey.h"
 #include "tuning/choice_by_size.h"
+#include "tuning/record_file.h"
 #include "worker/measurements.h"
 
 #include <string>
@@ -16,6 +17,7 @@ struct CallFacts {
     std::string platform;
     RunMode mode = RunMode::inference;
     double tolerance = 1;
+    tuning::Shard shard{};  // of what is measured
 };
 
 class SizedSite {
@@ -26,12 +28,14 @@ public:
     struct Size {
         std::int64_t rows = 1;  // calls with up to so many rows, and more than half as many
         Invocation invocation;  // of the first of them
-        bool tuned = false;     // to be measured
+        bool tuned = false;     // to be measured, by this run
     };
     // Ascending. Where no input tells sizes apart there is one, for all calls.
     const std::vector<Size>& sizes() const { return sizes_; }
-    // In the order of the mapping.
+    // In the order of the mapping; configured ones after all others.
     const std::vector<runtime::Choice>& candidates() const { return candidates_; }
+    // Adds what may serve calls of some sizes alone: all where `allowed` says so, by size.
+    void add(const runtime::Choice& choice, std::vector<bool> allowed);
     const tuning::Candidate& original() const { return original_; }
     bool is_reached() const;
 
@@ -53,7 +57,11 @@ private:
     std::int64_t width_ = 1;  // elements in a row
     bool varies_ = false;     // with the input's size
     std::vector<Size> sizes_;
+    // Whether it may serve calls of a size, by candidate; empty: of all.
+    bool is_allowed(const runtime::Choice& choice, std::size_t size) const;
+
     std::vector<runtime::Choice> candidates_;
+    std::vector<std::vector<bool>> allowed_;
     tuning::Candidate original_;
 };
 

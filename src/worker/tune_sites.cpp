@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 namespace twinkle::worker {
 
@@ -14,11 +15,12 @@ namespace {
 
 constexpr std::size_t least_runs = 12;  // with fewer, quartiles say little
 constexpr std::size_t runs_if_lost = 5;
-constexpr double usual_seconds = 20;
 
 CallFacts facts_of(const Request& request, const runtime::VerificationContext& context) {
     return {get_device_platform(context.device.value_or(at::kCPU)),
-            context.gradients ? RunMode::forward : RunMode::inference, request.tolerance};
+            context.gradients ? RunMode::forward : RunMode::inference,
+            request.tolerance,
+            {static_cast<std::size_t>(request.shard), static_cast<std::size_t>(request.shards)}};
 }
 
 void add_sizes(const Request& request, runtime::VerificationContext& context) {
@@ -46,20 +48,39 @@ std::vector<std::string> names_of(const std::map<std::string, runtime::SizeGroup
     return names;
 }
 
+// Another run measures what is missing. It is waited for as long as this one could have measured.
+void wait_for_others(SiteTuning& tuning, std::chrono::steady_clock::time_point patience) {
+    constexpr std::chrono::milliseconds pause(100);
+    if (std::chrono::steady_clock::now() >= patience) {
+        tuning.stop_waiting();
+        return;
+    }
+    std::this_thread::sleep_for(pause);
+    tuning.look_again();
+}
+
 }  // namespace
 
 void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationContext& context,
                 const Request& request, const Channel& channel) {
-    SiteTuning tuning(facts_of(request, context));
+    double left = request.duration.value_or(usual_tuning_seconds);
+    // Twice the time for measuring, as values are compared, too.
+    SiteTuning tuning(facts_of(request, context),
+                      std::chrono::seconds(60 + static_cast<long>(2 * left)));
     add_sizes(request, context);
-    double left = request.duration.value_or(usual_seconds);
+    const auto patience = std::chrono::steady_clock::now() +
+                          std::chrono::milliseconds(static_cast<std::int64_t>(1000 * left));
     context.steps = context.gradients;
+    bool waited = false;
     while (true) {
         if (const auto unknown = tuning.unknown(made.report); !unknown.empty()) {
             channel.stage("survey", std::to_string(unknown.size()) + " sites");
             const auto survey = runtime::survey_sites(context, made.model, unknown);
             context.sizes = survey.sizes;
             tuning.add(unknown, survey, kernelizing.plan());
+        }
+        if (tuning.configure(made.model, made.report, kernelizing.plan())) {
+            continue;
         }
         if (tuning.change(kernelizing.plan())) {
             kernelizing.make_again(made);
@@ -68,7 +89,14 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
         const auto remaining = static_cast<double>(tuning.remaining(kernelizing.plan()));
         context.by_size = tuning.to_measure(made.report, kernelizing.plan());
         if (context.by_size.empty()) {
-            break;
+            if (!tuning.waits(kernelizing.plan())) {
+                break;
+            }
+            if (!std::exchange(waited, true)) {
+                channel.stage("wait", "for another run, which measures the same");
+            }
+            wait_for_others(tuning, patience);
+            continue;
         }
         // The time left is shared by all that remains; half of each share is for warming up.
         const double seconds = left * static_cast<double>(count_of(context.by_size)) / remaining;
@@ -82,6 +110,7 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
         tuning.note(verdicts, kernelizing.plan());
         kernelizing.drop_wrong(made, verdicts);
     }
+    tuning.release();
     context.by_size.clear();
     context.sampling.reset();
     context.steps = false;

@@ -6,6 +6,8 @@
 
 namespace twinkle::worker {
 
+inline constexpr double usual_tuning_seconds = 20;
+
 // Verifies and measures the candidates of each site, as far as the user's store does not know them
 // and the request's time lasts, and makes the model of the fastest. The sizes in which that was
 // done and that the original accepts stay in the context.

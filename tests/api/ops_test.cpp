@@ -105,8 +105,9 @@ void use_own_cache() {
 
 // Results, then gradients.
 Tensors everything(const Case& one, const char* implementation) {
-    ops::selector().set_cfg("twinkle-pack::" + one.operation,
-                            std::string(R"({"implementation":")") + implementation + "\"}");
+    ops::selector().set_cfg(
+        "twinkle-pack::" + one.operation,
+        std::string(R"({"implementation":")") + implementation + R"(","grain":0,"reading":0})");
     Tensors inputs;
     for (std::size_t i = 0; i < one.inputs.size(); ++i) {
         inputs.push_back(one.inputs[i].clone().requires_grad_(i < one.differentiable));

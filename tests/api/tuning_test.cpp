@@ -6,11 +6,18 @@
 #include "api/package.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <thread>
+
+#include <unistd.h>
 
 // After LibTorch.
 #include "catch.h"
@@ -108,7 +115,7 @@ TEST_CASE("autotune takes the fastest that is right") {
     CHECK(from_json<Cfg>(all[0].cfg) == Cfg{.work = 40});
     CHECK(all[0].runs >= 3);
     CHECK(all[0].runs <= 10);
-    CHECK(all[1].runs == 10);
+    CHECK(all[1].runs >= 3);  // until nobody was left to compare it with
     CHECK(all[1].median_us > 0);
     CHECK(all[1].lower_us <= all[1].median_us);
     CHECK(all[1].median_us < all[0].median_us);
@@ -428,6 +435,240 @@ TEST_CASE("calls are recorded without their data, and tuned later") {
     CHECK(get_invocations().size() == 10'000);
     CHECK(lost_invocations() == 5);
     clear_invocations();
+}
+
+namespace {
+
+struct OwnFolder {
+    std::filesystem::path path;
+    OwnFolder() {
+        std::string name = (std::filesystem::temp_directory_path() / "twinkle_XXXXXX").string();
+        path = ::mkdtemp(name.data());
+    }
+    ~OwnFolder() { std::filesystem::remove_all(path); }
+    OwnFolder(const OwnFolder&) = delete;
+    OwnFolder& operator=(const OwnFolder&) = delete;
+    std::filesystem::path operator/(const std::string& name) const { return path / name; }
+};
+
+// One of each kind of candidate that a tuner must survive.
+struct BadCfg {
+    std::string kind = "good";
+    template <class Self, class Visit>
+    static void fields(Self& self, Visit&& visit) {
+        visit("kind", self.kind);
+    }
+};
+
+struct Suspicious : Operation<BadCfg> {
+    std::vector<std::string> kinds;
+    explicit Suspicious(std::vector<std::string> all) : kinds(std::move(all)) {}
+
+    std::string name() const override { return "tests::suspicious"; }
+    BadCfg heuristic_cfg(const Invocation&) const override { return {.kind = "slow"}; }
+    std::vector<BadCfg> config_space(const Invocation&) const override {
+        std::vector<BadCfg> all;
+        for (const std::string& kind : kinds) {
+            all.push_back({kind});
+        }
+        return all;
+    }
+    at::Tensor run(const at::Tensor& x, const BadCfg& cfg) const {
+        static int first_runs = 0;
+        const auto sleep = [](int ms) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+        };
+        if (cfg.kind == "crashing") {
+            std::abort();
+        } else if (cfg.kind == "hanging") {
+            sleep(3'600'000);
+        } else if (cfg.kind == "wrong") {
+            return x * 3;
+        } else if (cfg.kind == "shape-dependent") {
+            return x.size(0) == 64 ? x * 3 : x * 2;
+        } else if (cfg.kind == "slow at first") {
+            sleep(first_runs++ < 3 ? 50 : 0);
+        } else if (cfg.kind == "slow") {
+            sleep(4);
+        }
+        return x * 2;
+    }
+};
+
+std::map<std::string, std::string> problems_of(const Measurement& measurement) {
+    std::map<std::string, std::string> problems;
+    for (const MeasuredCfg& one : measurement.candidates) {
+        problems[from_json<BadCfg>(one.cfg).kind] = one.problem;
+    }
+    return problems;
+}
+
+}  // namespace
+
+TEST_CASE("a candidate that crashes, hangs or is wrong is banned, and the tuner goes on") {
+    const Suspicious operation({"crashing", "hanging", "wrong", "slow at first"});
+    const at::Tensor x = torch::ones({64, 8});
+    const auto tuned = autotune(operation, std::tuple(x), {.child_seconds = 0.5});
+    auto problems = problems_of(tuned.measurement);
+    CHECK_THAT(problems["crashing"], ContainsSubstring("aborted"));
+    CHECK_THAT(problems["hanging"], ContainsSubstring("hung"));
+    CHECK(problems["wrong"] == "wrong values");
+    CHECK(problems["slow"].empty());
+    CHECK(tuned.cfg.kind == "slow at first");  // its first runs are no part of what is measured
+}
+
+TEST_CASE("a candidate that is wrong for one shape is banned for that alone") {
+    const Executor executor = in_memory();
+    const Suspicious operation({"shape-dependent"});
+    CHECK(autotune(executor, operation, std::tuple(torch::ones({64, 8}))).cfg.kind == "slow");
+    CHECK(autotune(executor, operation, std::tuple(torch::ones({16, 8}))).cfg.kind ==
+          "shape-dependent");
+    CHECK(executor.cfg(operation, torch::ones({64, 8})).kind == "slow");
+    CHECK(executor.cfg(operation, torch::ones({15, 8})).kind == "shape-dependent");
+}
+
+TEST_CASE("where not even the rule's configuration runs in a child, nothing is banned for that") {
+    const pid_t here = ::getpid();
+    struct OwnProcess : Operation<Cfg> {
+        pid_t process;
+        std::string name() const override { return "tests::own_process"; }
+        std::vector<Cfg> config_space(const Invocation&) const override { return {{.work = 2}}; }
+        at::Tensor run(const at::Tensor& x, const Cfg&) const {
+            if (::getpid() != process) {
+                std::abort();
+            }
+            return x * 2;
+        }
+    } operation;
+    operation.process = here;
+    const auto tuned = autotune(operation, std::tuple(torch::ones({4})));
+    CHECK(tuned.measurement.candidates.at(1).problem.empty());
+}
+
+TEST_CASE("two tunings agree, and a replay is identical") {
+    const OwnFolder folder;
+    const Scale scale;
+    const at::Tensor x = torch::randn({64, 64});
+    std::vector<std::string> answers;
+    for (int run = 0; run < 3; ++run) {
+        const Executor executor(ConfigSelectorChain(ConfigCache(), PersistentCache(folder.path)));
+        if (run == 0) {
+            autotune(executor, scale, std::tuple(x, 2.0));
+        }
+        const Choice choice = executor.choose(scale, x, 2.0);
+        CHECK(choice.by == (run == 0 ? ChosenBy::memory : ChosenBy::store));
+        answers.push_back(choice.cfg);
+    }
+    CHECK(answers[1] == answers[0]);
+    CHECK(answers[2] == answers[0]);
+}
+
+TEST_CASE("calls are recorded in a file, of executors and of kernelized models alone") {
+    const OwnFolder folder;
+    const auto file = folder / "calls.jsonl";
+    torch::jit::Module plain("Plain"), kernelized("Kernelized");
+    plain.define("def forward(self, x):\n    return x + 1\n");
+    kernelized.register_attribute("twinkle_labels", c10::StringType::get(), "{}");
+    kernelized.define("def forward(self, x, y: Optional[Tensor] = None):\n    return x * 2\n");
+    const Executor executor = in_memory();
+    const Scale scale;
+    {
+        const recording scope(file);
+        CHECK(code_of([&] { const recording second(folder / "other.jsonl"); }) ==
+              ErrorCode::refused);
+        for (int i = 0; i < 3; ++i) {
+            plain.forward({torch::ones({2, 3})});
+            kernelized.forward({torch::ones({2, 3})});
+            kernelized.forward({torch::ones({60, 3})});
+            kernelized.forward({torch::ones({61, 3})});  // the same power of two
+            kernelized.forward({torch::ones({7}, torch::kLong)});
+            executor(scale, torch::randn({64, 64}), 2.0);
+        }
+        std::thread([&] { kernelized.forward({torch::ones({2, 3})}); }).join();
+    }
+    kernelized.forward({torch::ones({2, 4})});
+    const std::string text{std::istreambuf_iterator<char>(std::ifstream(file).rdbuf()), {}};
+    CHECK_THAT(text,
+               ContainsSubstring(R"({"inputs":"float32[2,3]","model":"Kernelized","record":1})"));
+    CHECK_THAT(text, ContainsSubstring(R"("float32[60,3]")"));
+    CHECK_THAT(text, ContainsSubstring(R"("int64[7]")"));
+    CHECK_THAT(text, ContainsSubstring("tests::scale"));
+    std::size_t runs = 0;
+    for (auto at = text.find("\"inputs\":\""); at != std::string::npos; ++runs) {
+        at = text.find("\"inputs\":\"", at + 1);
+    }
+    CHECK(runs == 3);
+    CHECK_FALSE(std::filesystem::exists(folder / "other.jsonl"));
+    CHECK(code_of([&] { const recording nowhere(folder / "no/calls.jsonl"); }) ==
+          ErrorCode::failed);
+}
+
+TEST_CASE("a recorded call of a bundled kernel is repeated and tuned") {
+    const Executor executor(ops::selector());
+    const Invocation invocation{
+        .operation = "twinkle-pack::rms_norm",
+        .inputs = {{.dtype = "float32", .sizes = {16, 64}, .layout = "dense", .alignment = 16},
+                   {.dtype = "none"},
+                   {.dtype = "float"},
+                   {.dtype = "float"},
+                   {.dtype = "bool", .value = "false"}}};
+    const Measurement measured = ops::tune_recorded(invocation, {.num_iters = 3});
+    CHECK(measured.candidates.size() >= 2);
+    Invocation other = invocation;
+    other.inputs.pop_back();
+    CHECK(code_of([&] { ops::tune_recorded(other); }) == ErrorCode::malformed);
+    other = invocation;
+    other.inputs[0].sizes = {1 << 30, 1 << 30};
+    CHECK(code_of([&] { ops::tune_recorded(other); }) == ErrorCode::malformed);
+    other.operation = "mine::norm";
+    CHECK(code_of([&] { ops::tune_recorded(other); }) == ErrorCode::not_found);
+}
+
+TEST_CASE("labels are found in a model, and turned back into configurations") {
+    const std::string text =
+        R"({"schema":"twinkle.labels/1","sites":[{"site":"norm","kind":"layer","of":"RMSNorm",
+        "because":"faster","serves":[{"from":0,"up_to":32,"kernel":"a: Norm","build":"ab",
+        "cfg":{"layer":"Norm","grain":4096}},{"from":33,"up_to":null,"kernel":null,"build":null,
+        "cfg":null}]},{"site":3},7]})";
+    torch::jit::Module model("Labelled");
+    CHECK(find_labels(model).empty());
+    model.register_attribute("twinkle_labels", c10::StringType::get(), text);
+    const auto labels = find_labels(model);
+    REQUIRE(labels.size() == 1);
+    CHECK(labels[0].of == "RMSNorm");
+    REQUIRE(labels[0].serves.size() == 2);
+    CHECK(labels[0].serves[0].up_to == 32);
+    CHECK(labels[0].serves[1].from == 33);
+    CHECK(labels[0].serves[1].kernel.empty());
+    CHECK(find_labels(R"({"labels":)" + text.substr(text.find('['))).size() == 1);
+    CHECK(code_of([] { find_labels("no JSON"); }) == ErrorCode::malformed);
+    const auto configs = labels_to_configs(labels);
+    const CfgFields expected{{"layer", "Norm"}, {"grain", std::int64_t{4096}}};
+    CHECK((configs.at("norm").at(0).cfg == expected));
+    CHECK(configs.at("norm").at(1).cfg.empty());
+    CHECK_FALSE(configs.at("norm").at(1).up_to);
+}
+
+TEST_CASE("a label is a range of the profiler") {
+    static std::vector<std::string> seen;
+    const auto callback = at::addGlobalCallback(
+        at::RecordFunctionCallback([](const at::RecordFunction& function)
+                                       -> std::unique_ptr<at::ObserverContext> {
+            seen.emplace_back(function.name());
+            return nullptr;
+        }).scopes({at::RecordScope::USER_SCOPE}));
+    {
+        const label scope("decoding");
+        torch::ones({2}).add(1);
+    }
+    at::removeCallback(callback);
+    CHECK(seen == std::vector<std::string>{"decoding"});
+}
+
+TEST_CASE("stable JSON") {
+    CHECK(stable_json(R"({"b": 1, "a": 2.0})") == R"({"a":2.0,"b":1})");
+    CHECK(stable_json(Cfg{.work = 3}) == to_json(Cfg{.work = 3}));
+    CHECK(from_json<Cfg>(stable_json(Cfg{.work = 3})) == Cfg{.work = 3});
 }
 
 TEST_CASE("benchmark") {

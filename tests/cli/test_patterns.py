@@ -325,6 +325,18 @@ def test_beside_what_is_forked(project, how):
     assert_same(project, model, torch.randn(3, 2, 16, generator=torch.Generator().manual_seed(8)))
 
 
+def test_a_formula_that_makes_a_tensor_of_constants_is_looked_for(project):
+    """In a trace without such a tensor it is nowhere."""
+    formulas = FORMULAS + """
+
+def shifted(x):
+    return x.tanh() + torch.full([16], 1e-3, dtype=x.dtype)
+"""
+    save(project, Model(), "traced", formulas)
+    report = project.kernelized('[patterns.shifted]\npattern = "formulas.py:shifted"\nfunc_impl = "formulas.py:shifted"\n', INPUT)
+    assert counts(report, "pattern") == {} and any("shifted is nowhere" in one for one in report["warnings"])
+
+
 def test_modes_and_devices(project):
     saved(project, Model(), "traced")
     report = project.kernelized("presets = []\n" + NORM.format("fast") + 'device = "cuda"\n', INPUT)

@@ -111,6 +111,8 @@ def test_the_original_where_no_candidate_is_faster(project):
         assert site["because"].startswith("no kernel is faster here: slow: Layer is 0.")
     shown = project("kernelize", "model.pt", *INPUTS, "--tune", "--budget", "2", "-v")
     assert shown.code == 0 and "no kernel is faster here" in shown.out
+    shown = project("kernelize", "model.pt", *INPUTS, "--tune", "--budget", "2")  # its times are in a table of their own
+    assert any(line.split()[:1] == ["Doubling"] and line.split()[-1] == "chosen" for line in shown.out.splitlines()), shown.out
 
 
 @pytest.mark.parametrize("more", [[], ["--tune", "--budget", "2"]])

@@ -2,6 +2,7 @@
 plain TorchScript in the one file. What is slow here is so by far, whatever the machine does."""
 
 import concurrent.futures
+import importlib.util
 import json
 import time
 
@@ -36,6 +37,20 @@ def doubled(x):
     return {result} + work(x, {few} if rows <= 32 else {many})
 """
 CANDIDATE = '[[layers.Layer]]\nrepo_path = "{}"\nlayer_name = "Layer"\nclasses = ["{}"]\n'
+PLAIN = """import torch
+
+
+def doubled(x):
+    z = (0 * x.sum() + 1e-3).reshape(1, 1).expand(256, 256)
+    z = torch.mm(z, z)
+    z = torch.mm(z, z)
+    z = torch.mm(z, z)
+    z = torch.mm(z, z)
+    return x * 2 + 0.0 * z[0, 0]
+"""
+PATTERN = '[[patterns.doubled]]\npattern = "formula.py:doubled"\nfunc_impl = "{}.py:doubled"\n'
+# By kind of site: a layer in scripted and in traced code, a call, one that a trace has inlined, and a place of a pattern.
+MODELS = ["model.pt", "traced.pt", "calling.pt", "inlined.pt", "places.pt"]
 IMPLEMENTATION = '[[functions.doubled]]\ntarget_module = "my_pkg.ops"\nfunc_impl = "{}.py:doubled"\n'
 PACKAGES = {
     "small": {"few": 0, "many": 24, "result": "x * 2"},
@@ -84,6 +99,26 @@ class Calling(nn.Module):
         return doubled(self.line(doubled(x)))
 
 
+class Inlined(Calling):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.function(self.line(self.function(x)))
+
+
+def plain_function(folder):
+    """As a trace sees it: code in a file my_pkg/ops.py."""
+    path = folder / "my_pkg/ops.py"
+    path.parent.mkdir()
+    path.write_text(PLAIN)
+    spec = importlib.util.spec_from_file_location("my_pkg_ops", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.doubled
+
+
 @pytest.fixture(name="project")
 def model_and_packages(twinkle):
     twinkle.env["OMP_NUM_THREADS"] = "1"
@@ -92,6 +127,10 @@ def model_and_packages(twinkle):
     model.save(twinkle.folder / "model.pt")
     torch.jit.trace(Model().eval(), torch.ones(3, 64)).save(twinkle.folder / "traced.pt")
     torch.jit.script(Calling().eval()).save(twinkle.folder / "calling.pt")
+    inlined = torch.jit.trace(Inlined(plain_function(twinkle.folder)).eval(), torch.ones(3, 64))
+    inlined.save(twinkle.folder / "inlined.pt")
+    inlined.save(twinkle.folder / "places.pt")
+    (twinkle.folder / "formula.py").write_text(PLAIN)
     classes = f"{Doubling.__module__}.{model.first.original_name}"
     for package, values in PACKAGES.items():
         (twinkle.folder / package).mkdir()
@@ -99,12 +138,13 @@ def model_and_packages(twinkle):
         (twinkle.folder / package / "layers.py").write_text(LAYER.format(**values))
         (twinkle.folder / f"{package}.py").write_text(FUNCTION.format(**values))
 
-    def bind(packages):
-        (twinkle.folder / "twinkle.toml").write_text(
-            "presets = []\n" + "".join(CANDIDATE.format(one, classes) + IMPLEMENTATION.format(one) for one in packages))
+    def bind(packages, places=False):
+        tables = [PATTERN.format(one) if places else CANDIDATE.format(one, classes) + IMPLEMENTATION.format(one)
+                  for one in packages]
+        (twinkle.folder / "twinkle.toml").write_text("presets = []\n" + "".join(tables))
 
     def kernelized(packages, *more, model="model.pt", output="tuned.pt"):
-        bind(packages)
+        bind(packages, places=model == "places.pt")
         done = twinkle("kernelize", model, "-o", output, "--json", *(more or SIZES))
         assert done.code == 0, done.err
         return done.json
@@ -131,7 +171,7 @@ def milliseconds(models, x):
     return [1000 * min(mine[3:]) for mine in times]
 
 
-@pytest.mark.parametrize("model", ["model.pt", "traced.pt", "calling.pt"])
+@pytest.mark.parametrize("model", MODELS)
 def test_each_call_gets_what_is_the_fastest_for_its_size(project, model):
     report = project.kernelized(["small", "large"], model=model)
     assert report["replaced"] == 2 and report["reverted"] == 0
@@ -193,7 +233,7 @@ def test_nothing_is_chosen_where_one_candidate_wins_everywhere(project):
     assert "aten::numel" not in str(torch.jit.load(project.folder / "tuned.pt").first.graph)
 
 
-@pytest.mark.parametrize("model", ["model.pt", "traced.pt", "calling.pt"])
+@pytest.mark.parametrize("model", MODELS)
 def test_what_is_wrong_in_one_size_is_banned_there_alone(project, model):
     report = project.kernelized(["odd"], model=model)
     for site in report["sites"]:

@@ -180,3 +180,33 @@ TEST_CASE("what does not fit a linear layer is refused") {
     CHECK(has(refusal([&] { call("linear", {x, at::ones({5, 4}, at::kHalf), Tensor()}); }),
               "x is float32, and its weight or bias is float16"));
 }
+
+TEST_CASE("a call may say which way it goes, and how much a thread does") {
+    for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+        for (const int64_t rows : {1, 20, 100}) {
+            const Tensor x = random({rows, 96}, dtype), weight = random({70, 96}, dtype),
+                         bias = random({70}, dtype);
+            const Tensor original = at::linear(x, weight, bias);
+            const Tensor exact =
+                at::linear(x.to(at::kDouble), weight.to(at::kDouble), bias.to(at::kDouble));
+            for (const int64_t way : {0, 1, 2, 3, 7}) {
+                for (const int64_t grain : {0, 1, 1 << 20, -5}) {
+                    INFO("way " << way);
+                    check_close(call("linear", {x, weight, bias}, {way, grain})[0], original,
+                                exact);
+                }
+            }
+            CHECK(at::equal(call("linear", {x, weight, bias}, {int64_t{3}, int64_t{0}})[0],
+                            original));
+        }
+    }
+}
+
+TEST_CASE("a grain changes no value") {
+    const Tensor x = random({300, 100}, at::kFloat), weight = random({100}, at::kFloat);
+    for (const int64_t grain : {1, 1000, 1 << 24, -1}) {
+        CHECK(at::equal(call("rms_norm", {x, weight}, {1e-6, 0.0, false, grain, int64_t{0}})[0],
+                        call("rms_norm", {x, weight})[0]));
+        CHECK(at::equal(call("silu", {x}, {grain, int64_t{0}})[0], call("silu", {x})[0]));
+    }
+}

@@ -5,6 +5,7 @@
 #include "runtime/fake_graphs.h"
 #include "runtime/graph/graph_walk.h"
 #include "runtime/model/graphs_mark.h"
+#include "runtime/replay/replay_decisions.h"
 #include "twinkle/error.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -114,6 +115,77 @@ TEST_CASE("a marked model runs plainly where a replay is not faster, and holds n
     marked(row(1, 9));
     marked(row(1, 9));
     CHECK(marked.said().replays == 1);
+}
+
+namespace {
+
+// As decided before the model was saved.
+struct Decided : Marked {
+    explicit Decided(const runtime::ReplayDecisions& decisions, double replay_seconds)
+        : Marked(graph_model(working), replay_seconds) {
+        object = c10::make_intrusive<runtime::MarkedModels>(
+            runtime::ReplayDevice{at::kCPU, backend.finder(), clock_now}, runtime::ReplaySettings(),
+            decisions.text());
+        runtime::mark_for_graphs(model, c10::IValue(object));
+    }
+};
+
+}  // namespace
+
+TEST_CASE("what was decided before a model was saved is not measured again") {
+    runtime::ReplayDecisions decisions;
+    decisions.add("Float[1, 4]", true);
+    decisions.add("Float[3, 4]", false);
+    Decided slow(decisions, 5);  // here a replay is slow, and one row is replayed nevertheless
+    Decided fast(decisions, 0.1);
+    for (int i = 0; i < 4; ++i) {
+        CHECK(at::equal(slow(row(i)), row(i) * 2 + 1));
+        CHECK(at::equal(fast(row(i, 3)), row(i, 3) * 2 + 1));
+        CHECK(at::equal(slow(row(i, 2)), row(i, 2) * 2 + 1));
+    }
+    CHECK(slow.said().replays == 3);
+    CHECK(slow.said().captures == 1);  // two rows are measured here, and are slower
+    CHECK(fast.said().captures == 0);
+    CHECK(fast.backend.device.captures == 0);
+    CHECK(slow.object->decided() == decisions.text());
+}
+
+TEST_CASE("decisions are made beside plain runs, shape by shape") {
+    FakeBackend backend;
+    backend.device.clock = &now;
+    const torch::jit::Module model = graph_model(working);
+    const runtime::ReplayDevice device{at::kCPU, backend.finder(), clock_now};
+    const torch::NoGradGuard no_grad;
+    for (const double replay : {0.1, 5.0}) {
+        backend.device.replay_seconds = replay;
+        const auto decided = runtime::decide_replays(model, {{row(1), false}, {row(1, 3), false}}, device);
+        REQUIRE(decided.size() == 2);
+        CHECK(decided[0].shapes == "Float[1, 4]");
+        CHECK(decided[1].shapes == "Float[3, 4]");
+        for (const auto& one : decided) {
+            CHECK(one.replayed == (replay < 1));
+            CHECK(one.times.plain > 0);
+            CHECK(one.why.empty() == one.replayed);
+        }
+    }
+    const auto unfit = runtime::decide_replays(
+        graph_model("def forward(self, x):\n    return x * int(x.sum())\n"), {{row(1)}}, device);
+    CHECK_FALSE(unfit[0].replayed);
+    CHECK_FALSE(unfit[0].why.empty());
+}
+
+TEST_CASE("decisions from outside are read with care") {
+    const runtime::ReplayDecisions none;
+    CHECK(runtime::ReplayDecisions::parse(none.text()).empty());
+    for (const std::string wrong :
+         {"", "[]", "1", "{\"float32[1]\":1}", "{\"a\":{\"b\":true}}", "{"}) {
+        CHECK_THROWS_AS(runtime::ReplayDecisions::parse(wrong), Error);
+    }
+    std::string many = "{";
+    for (int i = 0; i <= 1000; ++i) {
+        many += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":true";
+    }
+    CHECK_THROWS_AS(runtime::ReplayDecisions::parse(many + "}"), Error);
 }
 
 TEST_CASE("a replay that gives other values than a plain run is not used") {

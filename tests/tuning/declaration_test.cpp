@@ -48,6 +48,10 @@ threads = [64]
 cfg = { threads = 64 }
 )";
 
+Declaration declared(const std::string& text) {
+    return read_declaration(text, "tuning.toml");
+}
+
 Invocation of(std::vector<std::int64_t> sizes, const std::string& device = "cuda") {
     return {.operation = "norm",
             .inputs = {{.dtype = "float"},
@@ -173,4 +177,44 @@ TEST_CASE("a grid has its limit") {
     const auto error = error_of([&] { read_declaration(text, "tuning.toml"); });
     REQUIRE(error);
     CHECK_THAT(error->what(), ContainsSubstring("more than 4096 configurations"));
+}
+
+TEST_CASE("an operator is tuned like another one") {
+    const Declaration declaration = declared(
+        norm + "\n[operators.other]\nlike = \"norm\"\n[operators.also]\nlike = \"norm\"\n");
+    REQUIRE(declaration.operators.size() == 3);
+    const auto* other = declaration.find("other");
+    REQUIRE(other != nullptr);
+    CHECK(other->name == "other");
+    const Properties properties = other->properties_of(of({64, 256}));
+    CHECK(other->forward->configurations(properties) ==
+          declaration.find("norm")->forward->configurations(properties));
+    for (const std::string wrong :
+         {"like = \"none\"", "like = 1", "like = \"norm\"\nmore = 1", "like = \"other\""}) {
+        CHECK(error_of([&] { declared(norm + "\n[operators.other]\n" + wrong + "\n"); })->code() ==
+              ErrorCode::malformed);
+    }
+}
+
+TEST_CASE("threads are a property where they are known") {
+    const Declaration declaration = declared(R"(version = 1
+[operators.norm.properties]
+cpu_threads = "exact"
+[operators.norm.forward.arguments]
+grain = [0, 4096]
+[[operators.norm.forward.constraints]]
+value = "grain"
+equals = 0
+when = { cpu_threads = 1 }
+[[operators.norm.forward.defaults]]
+cfg = { grain = 0 }
+)");
+    const OperatorTuning& norm_of = *declaration.find("norm");
+    const auto count = [&](int threads) {
+        return norm_of.forward->configurations(norm_of.properties_of(of({64, 256}), threads))
+            .size();
+    };
+    CHECK(count(1) == 1);
+    CHECK(count(2) == 2);
+    CHECK(count(0) == 2);
 }

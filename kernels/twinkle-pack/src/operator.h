@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "rules.h"
 #include "view.h"
 
 namespace twinkle_pack {
@@ -15,6 +16,7 @@ constexpr int64_t most_dims = 64;  // LibTorch's own limit
 struct Inputs {
     View tensors[most_tensors];
     double numbers[most_numbers] = {};
+    Config config;
 };
 
 // Dimensions from the outermost in memory to the innermost.
@@ -50,9 +52,18 @@ struct Plan {
 };
 
 // Splits [0, end) over threads, in pieces of at least `grain`.
-using ParallelFor = void (*)(int64_t end, int64_t grain,
-                             void (*body)(int64_t begin, int64_t end, void* context),
-                             void* context);
+using Split = void (*)(int64_t end, int64_t grain,
+                       void (*body)(int64_t begin, int64_t end, void* context), void* context);
+struct ParallelFor {
+    Split split;
+    int64_t grain = 0;  // of the call's configuration; 0: that of the rules
+
+    int64_t grain_or(int64_t rule) const { return grain > 0 ? grain : rule; }
+    void operator()(int64_t end, int64_t least, void (*body)(int64_t, int64_t, void*),
+                    void* context) const {
+        split(end, least, body, context);
+    }
+};
 
 // The same result by LibTorch: aten::linear of the first tensor with each pair of the next ones
 // (weight, bias), then an operator of this table over these products.
@@ -63,8 +74,10 @@ struct Composition {
 
 struct Operator {
     const char* name;
-    const char* schema;     // whole, so that who reads the library's strings finds it
-    const char* arguments;  // a letter each: t tensor, o optional tensor, f float, b bool
+    const char* schema;  // whole, so that who reads the library's strings finds it
+    // A letter each: t tensor, o optional tensor, f float, b bool; of the configuration, by
+    // keyword, w way, g grain, r reading.
+    const char* arguments;
     void (*plan)(const char* name, const Inputs& inputs, Plan& plan);
     // `inputs` must be readable in place, `results` as planned.
     void (*compute)(const Inputs& inputs, const Plan& plan, void* const* results,

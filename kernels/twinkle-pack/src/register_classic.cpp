@@ -50,6 +50,9 @@ struct Arguments {
                     ++tensor;
                     break;
                 case 'f': inputs.numbers[number++] = values[at].toDouble(); break;
+                case 'w': inputs.config.way = values[at].toInt(); break;
+                case 'g': inputs.config.grain = values[at].toInt(); break;
+                case 'r': inputs.config.reading = values[at].toInt(); break;
                 default: inputs.numbers[number++] = values[at].toBool();
             }
         view();
@@ -83,9 +86,11 @@ void compose(const Operator& op, const Arguments& arguments, c10::Stack& stack) 
         stack.emplace_back(at::linear(tensors[0], tensors[1 + 2 * i],
                                       bias.defined() ? std::optional(bias) : std::nullopt));
     }
-    if (op.composition.then)
-        call(twinkle_pack::find_operator(op.composition.then), static_cast<size_t>(products),
-             stack);
+    if (!op.composition.then) return;
+    for (int i = 0; i < 2; ++i)
+        stack.emplace_back(int64_t{0});  // what follows has no configuration
+    call(twinkle_pack::find_operator(op.composition.then), static_cast<size_t>(products) + 2,
+         stack);
 }
 
 // The meta device needs only shape and dtype.
@@ -109,7 +114,7 @@ void call(const Operator& op, size_t count, c10::Stack& stack) {
     }
     if (!meta) {
         arguments.make_readable(plan);
-        op.compute(arguments.inputs, plan, data, parallel);
+        op.compute(arguments.inputs, plan, data, {parallel, arguments.inputs.config.grain});
     }
     for (int i = 0; i < plan.result_count; ++i) stack.emplace_back(std::move(results[i]));
 }

@@ -140,6 +140,9 @@ struct Arguments {
                 case 't': tensors[tensor++] = take_tensor(*stack); break;
                 case 'o': tensors[tensor++] = take_optional(*stack); break;
                 case 'f': inputs.numbers[number++] = std::bit_cast<double>(*stack); break;
+                case 'w': inputs.config.way = std::bit_cast<int64_t>(*stack); break;
+                case 'g': inputs.config.grain = std::bit_cast<int64_t>(*stack); break;
+                case 'r': inputs.config.reading = std::bit_cast<int64_t>(*stack); break;
                 default: inputs.numbers[number++] = take_bool(*stack);
             }
         device = tensors[0].device();
@@ -175,7 +178,7 @@ struct Arguments {
 [[maybe_unused]] void compute_on_cpu(const Operator& op, Arguments& arguments, const Plan& plan,
                                      void* const* results) {
     arguments.make_readable(plan);
-    op.compute(arguments.inputs, plan, results, parallel);
+    op.compute(arguments.inputs, plan, results, {parallel, arguments.inputs.config.grain});
 }
 
 #if defined(TWINKLE_PACK_CUDA) || defined(TWINKLE_PACK_ON_HOST)
@@ -214,7 +217,8 @@ void compute_on_cuda(const Operator& op, Arguments& arguments, const Plan& plan,
     const auto* const kernel = twinkle_pack::cuda::kernel_of(op.name);
     if (!kernel) throw std::logic_error(std::string("twinkle-pack: no CUDA kernel for ") + op.name);
     const DeviceGuard guard(arguments.device);
-    twinkle_pack::cuda::Queue queue{nullptr, arguments.device.second, nullptr};
+    twinkle_pack::cuda::Queue queue{nullptr, arguments.device.second, nullptr,
+                                    arguments.inputs.config};
 #ifdef TWINKLE_PACK_CUDA
     check(aoti_torch_get_current_cuda_stream(arguments.device.second, &queue.stream));
 #endif
@@ -252,6 +256,8 @@ bool is_on_cpu([[maybe_unused]] const Arguments& arguments) {
 // Whether LibTorch computes this call.
 bool is_composed(const Operator& op, const Arguments& arguments) {
     if (op.composition.products == 0 || arguments.is_meta) return false;
+    if (arguments.inputs.config.way == static_cast<int64_t>(twinkle_pack::Way::libtorch))
+        return true;
     if (is_on_cpu(arguments)) return !op.serves(arguments.inputs);
 #if defined(TWINKLE_PACK_CUDA) || defined(TWINKLE_PACK_ON_HOST)
     const DeviceGuard guard(arguments.device);
@@ -266,7 +272,7 @@ bool is_composed(const Operator& op, const Arguments& arguments) {
 void call(const Operator& op, StableIValue* stack);
 
 // A product of several: on a GPU by the pack's own kernel, where that serves it.
-void multiply(const Operator& op, const Arguments& arguments, StableIValue (&values)[3]) {
+void multiply(const Operator& op, const Arguments& arguments, StableIValue (&values)[5]) {
     if (op.composition.then || op.composition.products > 1)
         if (!is_on_cpu(arguments)) return call(twinkle_pack::find_operator("linear"), values);
     check(torch_call_dispatcher("aten::linear", "", values, TORCH_ABI_VERSION));
@@ -278,11 +284,17 @@ void compose(const Operator& op, Arguments& arguments, StableIValue* stack) {
         const Tensor& bias = tensors[2 + 2 * i];
         StableIValue values[] = {give_tensor(tensors[0].shared()),
                                  give_tensor(tensors[1 + 2 * i].shared()),
-                                 give_optional(bias ? bias.shared() : Tensor())};
+                                 give_optional(bias ? bias.shared() : Tensor()),
+                                 0,  // the product's own configuration
+                                 0};
         multiply(op, arguments, values);
         stack[i] = values[0];
     }
-    if (op.composition.then) call(twinkle_pack::find_operator(op.composition.then), stack);
+    if (!op.composition.then) return;
+    // What follows takes the products, and has a configuration of its own.
+    StableIValue values[] = {stack[0], op.composition.products > 1 ? stack[1] : 0, 0, 0};
+    call(twinkle_pack::find_operator(op.composition.then), values);
+    stack[0] = values[0];
 }
 
 // The meta device needs only shape and dtype.

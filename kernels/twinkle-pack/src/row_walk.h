@@ -117,9 +117,6 @@ private:
     int64_t index_[most_dims];
 };
 
-// Less work than this is not worth waking another thread (elements; measured).
-constexpr int64_t grain_elements = 16384;
-
 // Calls `row(at, next)` for each row: its address in each tensor, and that of the next one (the
 // same for a thread's last).
 template <int count, class Row>
@@ -141,7 +138,7 @@ void for_each_row(const RowShape<count>& shape, ParallelFor parallel, const Row&
     };
     if (shape.rows == 0 || shape.n == 0) return;
     Work work{shape, row};
-    const int64_t grain = grain_elements / shape.n;
+    const int64_t grain = parallel.grain_or(rules::grain_elements) / shape.n;
     parallel(shape.rows, grain > 0 ? grain : 1, Work::run, &work);
 }
 
@@ -181,8 +178,8 @@ void for_each_piece(const RowShape<count>& shape, ParallelFor parallel, const Pi
     const int64_t length = shape.n < most ? shape.n : most;
     const int64_t pieces = (shape.n + length - 1) / length;
     Work work{shape, piece, done, length, pieces};
-    const int64_t grain = grain_elements / length;
-    parallel(shape.rows * pieces, grain, Work::run, &work);
+    const int64_t grain = parallel.grain_or(rules::grain_elements) / length;
+    parallel(shape.rows * pieces, grain > 0 ? grain : 1, Work::run, &work);
 }
 
 }  // namespace twinkle_pack

@@ -8,6 +8,7 @@
 #include "runtime/model/marker.h"
 #include "runtime/model/program_function.h"
 #include "runtime/registry/pending.h"
+#include "runtime/tuning/server_record.h"
 #include "twinkle/error.h"
 
 #include <optional>
@@ -61,11 +62,13 @@ void runtime::load_required_kernels(const std::filesystem::path& model, const Lo
 }
 
 void load_required_kernels(const std::filesystem::path& model, const LoadOptions& options) {
+    runtime::record_as_environment_says();
     runtime::load_required_kernels(model, options, runtime::load_kernel);
 }
 
 void load_required_kernels(const std::shared_ptr<caffe2::serialize::ReadAdapterInterface>& model,
                            const LoadOptions& options) {
+    runtime::record_as_environment_says();
     const std::filesystem::path name = "a model from a stream";
     runtime::load_named_kernels(kernels_for(runtime::code_of(model), name), name, options);
 }

@@ -121,6 +121,15 @@ VerifiedFiles read_verified(const MappedKernel& kernel) {
     return files;
 }
 
+std::optional<std::string> read_verified_file(const MappedKernel& kernel, const std::string& path) {
+    for (const MappedFile& file : kernel.files) {
+        if (file.path == path) {
+            return source_of(kernel, file);
+        }
+    }
+    return std::nullopt;
+}
+
 std::map<std::string, std::string> read_verified_sources(const MappedKernel& kernel) {
     std::map<std::string, std::string> sources;
     for (const MappedFile& file : kernel.files) {

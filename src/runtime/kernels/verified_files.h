@@ -6,6 +6,7 @@
 #include "twinkle/mapping.h"
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace twinkle::runtime {
@@ -25,6 +26,9 @@ struct VerifiedFiles {
 // first that differs, Error(not_found) the first that is missing. Files that the mapping does not
 // name are ignored: nothing reads them.
 VerifiedFiles read_verified(const MappedKernel& kernel);
+
+// One file, checked in the same way; none: the build has none of that name.
+std::optional<std::string> read_verified_file(const MappedKernel& kernel, const std::string& path);
 
 // The sources alone, checked in the same way; the other files are not read.
 std::map<std::string, std::string> read_verified_sources(const MappedKernel& kernel);

@@ -5,6 +5,7 @@
 #include "runtime/graph/format.h"
 #include "runtime/graph/forward_methods.h"
 #include "runtime/graph/kernel_method.h"
+#include "runtime/graph/operator_configuration.h"
 #include "runtime/layers/prepared_class.h"
 #include "runtime/layers/site_adapter.h"
 #include "runtime/source/layer_compiler.h"
@@ -73,6 +74,11 @@ tl::expected<Edit, std::string> prepare(const c10::ClassTypePtr& type, jit::Func
         return tl::make_unexpected(method.error());
     }
     edit.method = *method;
+    if (!hosted.cfg.empty() && !configure_operators(*jit::toGraphFunction(*edit.method).graph(),
+                                                    hosted.op_namespace, hosted.cfg)) {
+        remove_method(type, name);
+        return tl::make_unexpected("none of its operators is configured");
+    }
     if (auto lost = lost_effects(forward, *edit.method)) {
         remove_method(type, name);
         return tl::make_unexpected(*std::move(lost));

@@ -6,6 +6,7 @@
 #include "runtime/layers/site_adapter.h"
 #include "runtime/source/host_value.h"
 #include "runtime/source/package_values.h"
+#include "twinkle/tuning_config.h"
 
 #include <tl/expected.hpp>
 
@@ -21,6 +22,8 @@ struct HostedLayer {
     Compilation* compilation = nullptr;
     std::string layer;
     HostAttributes host;
+    std::string op_namespace{};  // of its operators
+    CfgFields cfg{};             // their keyword arguments; empty: as its code calls them
 };
 
 struct ReplacementRequest {

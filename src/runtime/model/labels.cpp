@@ -16,6 +16,10 @@ void set_labels(torch::jit::Module& root, const std::string& text) {
     }
 }
 
+bool has_labels(const c10::ClassType& type) {
+    return type.hasAttribute(attribute);
+}
+
 std::optional<std::string> labels_of(const torch::jit::Module& root) {
     if (!root.hasattr(attribute)) {
         return std::nullopt;

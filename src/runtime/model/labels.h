@@ -14,6 +14,8 @@ namespace twinkle::runtime {
 // attribute.
 void set_labels(torch::jit::Module& root, const std::string& text);
 
+// Whether models of this class have labels.
+bool has_labels(const c10::ClassType& type);
 // None: it has no labels, or what it has is no text. From outside: to be parsed with care.
 std::optional<std::string> labels_of(const torch::jit::Module& root);
 

@@ -6,6 +6,7 @@
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/runtime/custom_operator.h>
+#include <torch/csrc/jit/runtime/graph_iterator.h>
 
 #include <algorithm>
 
@@ -53,6 +54,17 @@ void collect_markers(const std::string& code, std::vector<RequiredKernel>& found
 }
 
 }  // namespace
+
+bool is_marked(torch::jit::Graph& graph) {
+    auto shared = graph.shared_from_this();
+    torch::jit::DepthFirstGraphNodeIterator nodes(shared);
+    for (const torch::jit::Node* node = nodes.next(); node != nullptr; node = nodes.next()) {
+        if (node->kind() == operator_name) {
+            return true;
+        }
+    }
+    return false;
+}
 
 std::string marker_text(const RequiredKernel& kernel) {
     return std::string(prefix) + " namespace=" + kernel.op_namespace + " name=" + kernel.name +

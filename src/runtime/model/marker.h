@@ -19,6 +19,9 @@ void mark_model(torch::jit::Module& root, const RequiredKernel& kernel);
 // The same with another text and object.
 void mark_model(torch::jit::Module& root, const std::string& text, const c10::IValue& object);
 
+// Whether this code has a marker.
+bool is_marked(torch::jit::Graph& graph);
+
 std::string marker_text(const RequiredKernel& kernel);
 // Returns nothing for a text that is no marker. Throws Error(malformed) for a damaged one.
 std::optional<RequiredKernel> parse_marker(std::string_view text);

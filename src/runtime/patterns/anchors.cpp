@@ -70,7 +70,9 @@ private:
         while (!pending.empty()) {
             const std::int32_t at = pending.back();
             pending.pop_back();
-            if (count(graph.node(at).op) < count(graph.node(rarest).op)) {
+            // A dtype that is asked for is a constant in a trace, and no operator.
+            const std::size_t here = count(graph.node(at).op);
+            if (here > 0 && here < count(graph.node(rarest).op)) {
                 rarest = at;
             }
             for (const FlatInput& input : graph.node(at).inputs) {

@@ -2,6 +2,7 @@
 
 #include "runtime/graph/forward_methods.h"
 #include "runtime/graph/kernel_method.h"
+#include "runtime/plan/inlined_binding.h"
 #include "runtime/plan/left_out.h"
 #include "runtime/plan/prove_inlined.h"
 #include "runtime/plan/stand_ins.h"
@@ -20,7 +21,6 @@ namespace {
 const std::string inlined_and = "a trace has inlined it, and ";
 const std::string not_proved =
     inlined_and + "only a run shows how to replace it: give inputs (--inputs)";
-constexpr std::size_t most_results = 60;  // InlinedPlace::given has a bit for each
 
 std::vector<InlinedGraph> inlined_graphs(const Job& job, TracedCalls& calls) {
     std::vector<InlinedGraph> graphs;
@@ -42,14 +42,6 @@ std::vector<InlinedGraph> inlined_graphs(const Job& job, TracedCalls& calls) {
         }
     }
     return graphs;
-}
-
-std::uint64_t given_by(const CallBinding& binding) {
-    std::uint64_t given = 0;
-    for (std::size_t i = 0; i < binding.results.size() && i < most_results; ++i) {
-        given |= binding.results[i] ? std::uint64_t{1} << i : 0;
-    }
-    return given;
 }
 
 std::size_t index_among_its_function(const std::vector<TracedRun>& runs, const TracedRun& run) {
@@ -75,34 +67,54 @@ Site site_of(const Job& job, const InlinedGraph& graph, const Instance& instance
             std::move(call)};
 }
 
-// Keeps a call if no proof says how to replace it.
-void decide(const Job& job, const Proofs& proofs, Site& site,
-            const tl::expected<CallBinding, std::string>* proved) {
-    const std::string name = site.choice->describe();
-    const auto refuse_others = [&](const std::string& because) {
-        for (Candidate& one : site.candidates) {
-            if (one.serves() && one.choice != *site.choice) {
-                one.refused = inlined_and + because;
-            }
+// How a candidate is called in call number `call` of a run, or why it is not.
+tl::expected<CallBinding, KeepReason> proved(const Proofs& proofs, const Proof* proof,
+                                             std::size_t call, const Choice& choice) {
+    const auto refused = [](const std::string& why) {
+        return tl::make_unexpected(KeepReason{Fallback::cannot_compile, why});
+    };
+    const auto unusable = proofs.unusable.find(choice.implementation());
+    if (unusable != proofs.unusable.end()) {
+        return tl::make_unexpected(unusable->second);
+    }
+    if (proof == nullptr) {
+        return refused(not_proved);
+    }
+    const auto& ids = proof->candidates;
+    const auto place = std::find(ids.begin(), ids.end(), choice.id()) - ids.begin();
+    const Answer::Bound& bound = proof->answer.calls.at(call).at(static_cast<std::size_t>(place));
+    if (!bound) {
+        return refused(inlined_and + bound.error());
+    }
+    if (bound->results.size() > most_inlined_results) {
+        return refused(inlined_and + "it has too many results");
+    }
+    return *bound;
+}
+
+// Refuses the candidates of which no proof says how to call them; keeps a call if none is left.
+void decide(const Job& job, const Proofs& proofs, const Proof* proof, std::size_t number,
+            Site& site) {
+    std::optional<KeepReason> first;
+    for (Candidate& one : site.candidates) {
+        if (!one.serves()) {
+            continue;
         }
-    };
-    const auto refuse = [&](KeepReason reason) {
-        refuse_others("only " + name + " was tried");
-        enter(job, site, tl::make_unexpected(std::move(reason)));
-    };
-    if (proved == nullptr) {
-        const auto known = proofs.unusable.find(site.choice->implementation());
-        refuse(known != proofs.unusable.end() ? known->second
-                                              : KeepReason{Fallback::cannot_compile, not_proved});
-    } else if (!*proved) {
-        refuse({Fallback::cannot_compile, inlined_and + proved->error()});
-    } else if ((*proved)->results.size() > most_results) {
-        refuse({Fallback::cannot_compile, inlined_and + "it has too many results"});
+        auto binding = proved(proofs, proof, number, one.choice);
+        if (binding) {
+            site.as<InlinedCallSite>()->bindings.emplace(one.choice.id(), *std::move(binding));
+        } else {
+            one.refused = binding.error().because;
+            first = first ? first : binding.error();
+        }
+    }
+    std::stable_partition(site.candidates.begin(), site.candidates.end(),
+                          [](const Candidate& one) { return one.serves(); });
+    if (site.may_be_replaced()) {
+        site.choice = site.candidates.front().choice;
     } else {
-        auto& call = *site.as<InlinedCallSite>();
-        call.binding = **proved;
-        call.place.given = given_by(**proved);
-        refuse_others("how to call it was proved of " + name + " alone");
+        site.choice.reset();
+        enter(job, site, tl::make_unexpected(*std::move(first)));
     }
 }
 
@@ -116,9 +128,10 @@ void add_sites(const Job& job, const InlinedGraph& graph, const Proofs& proofs, 
     for (const Instance& instance : graph.instances) {
         std::map<std::size_t, std::size_t> numbers;  // by function
         for (const TracedRun& run : graph.code.runs()) {
-            const auto known = proofs.answers.find(&run);
-            const Answer* answer = known != proofs.answers.end() ? &known->second : nullptr;
-            const RunSplit split = graph.code.splits(run)[answer != nullptr ? answer->split : 0];
+            const auto known = proofs.of.find(&run);
+            const Proof* proof = known != proofs.of.end() ? &known->second : nullptr;
+            const RunSplit split =
+                graph.code.splits(run)[proof != nullptr ? proof->answer.split : 0];
             for (std::size_t i = 0; i < split.size(); ++i) {
                 std::size_t& number = numbers[run.function];
                 Site site = site_of(job, graph, instance, run, split[i], ++number);
@@ -132,7 +145,7 @@ void add_sites(const Job& job, const InlinedGraph& graph, const Proofs& proofs, 
                                                job.context));
                 }
                 if (site.choice) {
-                    decide(job, proofs, site, answer != nullptr ? &answer->calls.at(i) : nullptr);
+                    decide(job, proofs, proof, i, site);
                 }
                 plan.sites.push_back(std::move(site));
             }

@@ -26,15 +26,15 @@ std::uint64_t bytes_of(const jit::Module& model) {
     return bytes;
 }
 
-// None: nothing can replace its function here.
-std::optional<Question> question_about(const Job& job, StandIns& stand_ins, InlinedGraph& graph,
-                                       const TracedRun& run, Proofs& proofs) {
+// Without candidates where nothing can replace its function here; notes those that can.
+Question question_about(const Job& job, StandIns& stand_ins, InlinedGraph& graph,
+                        const TracedRun& run, std::vector<const void*>& ids, Proofs& proofs) {
     const MappedFunction& function = job.mapping.functions[run.function];
-    const auto choice = candidates_for(job.mapping, function, job.context).first();
-    if (!choice) {
-        return std::nullopt;
-    }
+    const Candidates candidates = candidates_for(job.mapping, function, job.context);
     Question question;
+    if (!candidates.first()) {
+        return question;
+    }
     c10::FunctionSchema like("call", "", {}, {});
     for (const RunSplit& split : graph.code.splits(run)) {
         auto& regions = question.splits.emplace_back();
@@ -43,13 +43,19 @@ std::optional<Question> question_about(const Job& job, StandIns& stand_ins, Inli
             like = regions.back() ? call_schema(*regions.back()) : like;
         }
     }
-    const auto& substitutes = stand_ins.substitutes().of(*choice, graph.instances.front().module,
-                                                         like, function.full_name());
-    if (!substitutes) {
-        proofs.unusable.emplace(choice->implementation(), substitutes.error());
-        return std::nullopt;
+    for (const Candidate& one : candidates.all) {
+        if (!one.serves()) {
+            continue;
+        }
+        const auto& substitutes = stand_ins.substitutes().of(
+            one.choice, graph.instances.front().module, like, function.full_name());
+        if (substitutes) {
+            question.candidates.push_back(&*substitutes);
+            ids.push_back(one.choice.id());
+        } else {
+            proofs.unusable.emplace(one.choice.implementation(), substitutes.error());
+        }
     }
-    question.substitutes = &*substitutes;
     return question;
 }
 
@@ -92,9 +98,12 @@ Proofs prove(const Job& job, StandIns& stand_ins, std::vector<InlinedGraph>& gra
     std::vector<const TracedRun*> runs;
     for (InlinedGraph& graph : graphs) {
         for (const TracedRun& run : graph.code.runs()) {
-            if (auto question = question_about(job, stand_ins, graph, run, proofs)) {
-                questions.push_back(*std::move(question));
+            std::vector<const void*> ids;
+            Question question = question_about(job, stand_ins, graph, run, ids, proofs);
+            if (!ids.empty()) {
+                questions.push_back(std::move(question));
                 runs.push_back(&run);
+                proofs.of[&run].candidates = std::move(ids);
             }
         }
     }
@@ -104,7 +113,7 @@ Proofs prove(const Job& job, StandIns& stand_ins, std::vector<InlinedGraph>& gra
     job.observe("prove", "how to call what a trace has inlined");
     auto answers = answers_to(job, questions);
     for (std::size_t i = 0; i < runs.size(); ++i) {
-        proofs.answers.emplace(runs[i], std::move(answers.at(i)));
+        proofs.of.at(runs[i]).answer = std::move(answers.at(i));
     }
     return proofs;
 }

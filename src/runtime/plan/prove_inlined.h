@@ -19,8 +19,14 @@ struct InlinedGraph {
     InlinedCode code;
 };
 
+// What was proved of a run, and of which candidates (Choice::id), in the order of the answer's.
+struct Proof {
+    std::vector<const void*> candidates;
+    Answer answer;
+};
+
 struct Proofs {
-    std::map<const TracedRun*, Answer> answers;  // none for a run: there was no proof
+    std::map<const TracedRun*, Proof> of;  // none for a run: there was no proof
     // Candidates that cannot be compiled or loaded, so that nothing can be proved of them.
     std::map<const FunctionCandidate*, KeepReason> unusable;
 };

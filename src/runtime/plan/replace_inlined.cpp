@@ -1,5 +1,6 @@
 #include "runtime/plan/replace_inlined.h"
 
+#include "runtime/plan/inlined_binding.h"
 #include "runtime/proof/bound_call.h"
 #include "runtime/trace/inlined_code.h"
 #include "runtime/trace/region_call.h"
@@ -44,8 +45,8 @@ tl::expected<void, KeepReason> replace(StandIns& stand_ins, InlinedCode& code, P
     if (!function) {
         return tl::make_unexpected(function.error());
     }
-    const CallBinding& binding = site.as<InlinedCallSite>()->binding;
-    auto destroyed = call_in_place_of(bound_part(*region, binding), **function);
+    const Region part = bound_part(*region, *binding_for(site, *site.choice));
+    auto destroyed = call_in_place_of(part, **function);
     if (!destroyed) {
         return refused(destroyed.error());
     }

@@ -60,7 +60,9 @@ private:
             if (!host) {
                 return tl::make_unexpected(KeepReason{Fallback::cannot_compile, host.error()});
             }
-            request.layers.push_back({*compilation, layer.candidate->layer, std::move(*host)});
+            request.layers.push_back({*compilation, layer.candidate->layer, std::move(*host),
+                                      choice.kernel != nullptr ? choice.kernel->op_namespace : "",
+                                      choice.cfg});
         }
         if (site.by_size) {
             request.input = site.by_size->input;

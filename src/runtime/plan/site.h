@@ -43,7 +43,8 @@ struct InlinedCallSite {
     std::size_t function = 0;  // of the mapping
     InlinedPlace place;
     std::size_t nodes = 0;  // of its run
-    CallBinding binding;    // how what stands for it is called there
+    // How what stands for it is called there, by candidate (Choice::id).
+    std::map<const void*, CallBinding> bindings;
 };
 
 // A place that computes a formula.

@@ -1,8 +1,10 @@
 #include "runtime/plan/stand_ins.h"
 
 #include "runtime/graph/format.h"
+#include "runtime/graph/operator_configuration.h"
 #include "runtime/patterns/original_function.h"
 #include "runtime/patterns/pattern_calls.h"
+#include "runtime/plan/inlined_binding.h"
 #include "runtime/plan/sized_functions.h"
 #include "runtime/proof/bound_call.h"
 #include "runtime/proof/call_schema.h"
@@ -19,6 +21,13 @@ tl::unexpected<KeepReason> cannot_compile(std::string because) {
     return tl::make_unexpected(KeepReason{Fallback::cannot_compile, std::move(because)});
 }
 
+// Why the code cannot be configured as it was chosen; nothing: it is.
+std::optional<std::string> not_configured(const Choice& choice, jit::Graph& graph) {
+    const bool done =
+        choice.cfg.empty() || configure_operators(graph, choice.kernel->op_namespace, choice.cfg);
+    return done ? std::nullopt : std::optional(std::string("none of its operators is configured"));
+}
+
 }  // namespace
 
 StandIns::Made StandIns::of_call(const Site& site, const FunctionCall& call) {
@@ -30,14 +39,20 @@ StandIns::Made StandIns::of_call(const Site& site, const FunctionCall& call) {
 
 StandIns::Made StandIns::of_region(const Site& site, const Region& region) {
     const auto unit = site.instance.module.type()->compilation_unit();
-    const auto& inlined = *site.as<InlinedCallSite>();
+    const auto binding = binding_for(site, *site.choice);
+    if (!binding) {
+        return tl::make_unexpected(binding.error());
+    }
+    const auto place = place_given_by(*site.as<InlinedCallSite>(), *binding);
     return choosing(
-        site, *unit, name_in_place_of(site.report.of, inlined.place),
-        [&](const Choice& choice) { return of_region(site, choice, region); },
+        site, *unit, name_in_place_of(site.report.of, place),
+        [&](const Choice& choice) {
+            return of_region(site, choice, region, *binding_for(site, choice));
+        },
         [&]() -> Made {
             const c10::QualifiedName name(std::string(originals_prefix) + site.report.of);
             return unit->create_function(unit->mangle(name),
-                                         graph_of(bound_part(region, inlined.binding)));
+                                         graph_of(bound_part(region, *binding)));
         });
 }
 
@@ -81,8 +96,8 @@ StandIns::Made StandIns::choosing(const Site& site, jit::CompilationUnit& unit,
 StandIns::Made StandIns::of_call(const Choice& choice, const FunctionCall& call) {
     const auto unit = call.instance.type()->compilation_unit();
     const CallShape shape = shape_of(*call.node);
-    const std::tuple key(static_cast<const void*>(unit.get()), shape.key(),
-                         choice.implementation());
+    const std::tuple key(static_cast<const void*>(unit.get()), shape.key(), choice.implementation(),
+                         choice.cfg_text());
     if (const auto known = known_.find(key); known != known_.end()) {
         return known->second;
     }
@@ -91,20 +106,24 @@ StandIns::Made StandIns::of_call(const Choice& choice, const FunctionCall& call)
     return known_.emplace(key, std::move(made)).first->second;
 }
 
-StandIns::Made StandIns::of_region(const Site& site, const Choice& choice, const Region& region) {
-    const auto& call = *site.as<InlinedCallSite>();
+StandIns::Made StandIns::of_region(const Site& site, const Choice& choice, const Region& region,
+                                   const CallBinding& binding) {
     const auto& substitutes =
         substitution_.of(choice, site.instance.module, call_schema(region), site.report.of);
     if (!substitutes) {
         return tl::make_unexpected(substitutes.error());
     }
-    const auto graph = graph_of(region, substitutes->at(call.binding.substitute), call.binding);
+    const auto graph = graph_of(region, substitutes->at(binding.substitute), binding);
     if (!graph) {
         return cannot_compile("a trace has inlined it, and " + graph.error());
     }
+    if (const auto problem = not_configured(choice, **graph)) {
+        return cannot_compile(*problem);
+    }
     const auto unit = site.instance.module.type()->compilation_unit();
-    const auto name = name_in_place_of(site.report.of, call.place);
-    const std::tuple key(static_cast<const void*>(unit.get()), name.qualifiedName(),
+    const auto name =
+        name_in_place_of(site.report.of, place_given_by(*site.as<InlinedCallSite>(), binding));
+    const std::tuple key(static_cast<const void*>(unit.get()), choice.id(), name.qualifiedName(),
                          (*graph)->toString(false));
     jit::Function*& function = of_regions_[key];
     if (function == nullptr) {
@@ -120,8 +139,8 @@ StandIns::Made StandIns::of_place(const Choice& choice, const FlatGraph& graph,
                                   const PatternSite& place) {
     const auto unit = place.instance.module.type()->compilation_unit();
     const std::tuple key(static_cast<const void*>(unit.get()),
-                         fmt::format("{}|{}", place.shape(), place.number),
-                         choice.implementation());
+                         fmt::format("{}|{}", place.shape(), place.number), choice.implementation(),
+                         choice.cfg_text());
     if (const auto known = known_.find(key); known != known_.end()) {
         return known->second;
     }
@@ -156,6 +175,9 @@ StandIns::Made StandIns::make(const Choice& choice, const jit::Module& instance,
         make_stand_in(*instance.type()->compilation_unit(), name, shape, *substitutes);
     if (!made) {
         return cannot_compile(made.error());
+    }
+    if (const auto problem = not_configured(choice, *jit::toGraphFunction(**made).graph())) {
+        return cannot_compile(*problem);
     }
     if (auto reason = substitution_.unfit(choice, **made)) {
         return tl::make_unexpected(*std::move(reason));

@@ -31,7 +31,8 @@ public:
 
 private:
     Made of_call(const Choice& choice, const FunctionCall& call);
-    Made of_region(const Site& site, const Choice& choice, const Region& region);
+    Made of_region(const Site& site, const Choice& choice, const Region& region,
+                   const CallBinding& binding);
     Made of_place(const Choice& choice, const FlatGraph& graph, const PatternSite& place);
     // What the site's calls go to: what is made of its choice, or a function that chooses between
     // what is made of several and the original, by the size of an argument.
@@ -44,10 +45,13 @@ private:
     Substitution substitution_;
     // The originals of patterns, on which stand-ins are modelled.
     std::shared_ptr<torch::jit::CompilationUnit> originals_;
-    // Key: compilation unit, what the call passes, and the candidate.
-    std::map<std::tuple<const void*, std::string, const FunctionCandidate*>, Made> known_;
-    // Stand-ins for regions, by compilation unit, name and code.
-    std::map<std::tuple<const void*, std::string, std::string>, torch::jit::Function*> of_regions_;
+    // Key: compilation unit, what the call passes, the candidate and its configuration.
+    std::map<std::tuple<const void*, std::string, const FunctionCandidate*, std::string>, Made>
+        known_;
+    // Stand-ins for regions, by compilation unit, candidate, name and code, which shows only the
+    // names of what it calls; configured ones have their configuration in theirs.
+    std::map<std::tuple<const void*, const void*, std::string, std::string>, torch::jit::Function*>
+        of_regions_;
 };
 
 }  // namespace twinkle::runtime

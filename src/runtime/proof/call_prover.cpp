@@ -18,6 +18,8 @@ namespace twinkle::runtime {
 namespace {
 
 using base::Json;
+using Bound = Answer::Bound;
+using Dead = std::map<std::size_t, std::string>;  // by candidate
 constexpr std::size_t calls_per_region = 4;
 // A piece that cannot be cut out is most often half a call: worse than a call with a result or two
 // too few.
@@ -49,41 +51,87 @@ public:
         recorded_ = record_regions(regions, calls_per_region, run);
     }
 
-    // The split that leaves the fewest results to the original nodes; a call that cannot be
-    // replaced leaves all of its results. Of several such splits the one of most calls wins,
-    // because one big call would say nothing of those inside. If none leaves any, the one with the
-    // fewest guesses.
-    Answer answer(const Question& question) {
-        std::optional<Answer> best;
-        std::array<std::size_t, 5> least{};
+    // `dead`: candidates that are not to be tried, with the reason. `begin` is called before
+    // another one is.
+    Answer answer(const Question& question, const Dead& dead,
+                  const std::function<void(std::size_t candidate)>& begin) {
+        std::vector<std::optional<Way>> ways(question.candidates.size());
+        std::optional<std::size_t> split;
+        for (std::size_t i = 0; i < ways.size() && !split; ++i) {
+            if (!dead.contains(i)) {
+                begin(i);
+                ways[i] = best_way(question, *question.candidates[i]);
+                split = ways[i]->left == 0 ? std::optional(ways[i]->split) : std::nullopt;
+            }
+        }
+        const auto first =
+            std::find_if(ways.begin(), ways.end(), [](const auto& way) { return way.has_value(); });
+        Answer answer{split.value_or(first != ways.end() ? (*first)->split : 0), {}};
+        answer.calls.resize(question.splits[answer.split].size());
+        for (std::size_t i = 0; i < ways.size(); ++i) {
+            std::vector<Bound> calls;
+            if (const auto died = dead.find(i); died != dead.end()) {
+                calls.assign(answer.calls.size(), tl::make_unexpected(died->second));
+            } else if (ways[i] && ways[i]->split == answer.split) {
+                calls = std::move(ways[i]->calls);
+            } else {
+                begin(i);
+                calls = way_of(question, answer.split, *question.candidates[i]).calls;
+            }
+            for (std::size_t call = 0; call < calls.size(); ++call) {
+                answer.calls[call].push_back(std::move(calls[call]));
+            }
+        }
+        return answer;
+    }
+
+private:
+    // One candidate in one split.
+    struct Way {
+        std::size_t split = 0;
+        std::vector<Bound> calls{};
+        std::size_t left = 0;  // results that the original nodes go on computing
+        std::size_t unusual = 0;
+        std::size_t leaks = 0;
+
+        // A call that cannot be replaced leaves all of its results. Of several splits that leave as
+        // many, the one of most calls wins, because one big call would say nothing of those inside.
+        // If none leaves any, the one with the fewest guesses.
+        auto rank() const {
+            const std::size_t fewer = SIZE_MAX - calls.size();
+            return std::array{left, left > 0 ? fewer : 0, unusual, leaks, fewer};
+        }
+    };
+
+    Way way_of(const Question& question, std::size_t split, const Substitutes& substitutes) {
+        Way way{split};
+        for (const auto& region : question.splits[split]) {
+            way.calls.push_back(bind(region, substitutes));
+            const Bound& binding = way.calls.back();
+            way.left += left_by(region, binding);
+            way.unusual += binding ? binding->unusual : 0;
+            way.leaks += binding ? region->leaks.size() : 0;
+        }
+        return way;
+    }
+
+    Way best_way(const Question& question, const Substitutes& substitutes) {
+        std::optional<Way> best;
         for (std::size_t i = 0; i < question.splits.size(); ++i) {
-            Answer one{i, {}};
-            std::size_t left = 0;
-            std::size_t unusual = 0;
-            std::size_t leaks = 0;
-            for (const auto& region : question.splits[i]) {
-                one.calls.push_back(bind(region, *question.substitutes));
-                const auto& binding = one.calls.back();
-                left += left_by(region, binding);
-                unusual += binding ? binding->unusual : 0;
-                leaks += binding ? region->leaks.size() : 0;
+            Way way = way_of(question, i, substitutes);
+            const bool perfect = way.left + way.unusual + way.leaks == 0;
+            if (!best || way.rank() < best->rank()) {
+                best = std::move(way);
             }
-            const std::size_t fewer = SIZE_MAX - one.calls.size();
-            const std::array rank{left, left > 0 ? fewer : 0, unusual, leaks, fewer};
-            if (!best || rank < least) {
-                best = std::move(one);
-                least = rank;
-            }
-            if (left + unusual + leaks == 0) {
+            if (perfect) {
                 break;
             }
         }
         return *std::move(best);
     }
 
-private:
     static std::size_t left_by(const tl::expected<Region, std::string>& region,
-                               const tl::expected<CallBinding, std::string>& binding) {
+                               const Bound& binding) {
         if (!region) {
             return pieces_of_no_region;
         }
@@ -92,8 +140,7 @@ private:
                               binding->results.begin(), binding->results.end(), std::nullopt));
     }
 
-    tl::expected<CallBinding, std::string> bind(const tl::expected<Region, std::string>& region,
-                                                const Substitutes& substitutes) {
+    Bound bind(const tl::expected<Region, std::string>& region, const Substitutes& substitutes) {
         if (!region) {
             return tl::make_unexpected("it cannot be cut out: " + region.error());
         }
@@ -147,7 +194,10 @@ CallBinding binding_from(const Json& json) {
 Json to_json(const Answer& answer) {
     Json calls = Json::array();
     for (const auto& call : answer.calls) {
-        calls.push_back(call ? to_json(*call) : Json(call.error()));
+        Json& candidates = calls.emplace_back(Json::array());
+        for (const Bound& bound : call) {
+            candidates.push_back(bound ? to_json(*bound) : Json(bound.error()));
+        }
     }
     return {{"split", answer.split}, {"calls", calls}};
 }
@@ -155,14 +205,32 @@ Json to_json(const Answer& answer) {
 Answer answer_from(const Json& json) {
     Answer answer{json.at("split").get<std::size_t>(), {}};
     for (const Json& call : json.at("calls")) {
-        if (call.is_string()) {
-            answer.calls.emplace_back(
-                tl::make_unexpected(base::printable(call.get<std::string>())));
-        } else {
-            answer.calls.emplace_back(binding_from(call));
+        auto& candidates = answer.calls.emplace_back();
+        for (const Json& bound : call) {
+            if (bound.is_string()) {
+                candidates.emplace_back(
+                    tl::make_unexpected(base::printable(bound.get<std::string>())));
+            } else {
+                candidates.emplace_back(binding_from(bound));
+            }
         }
     }
     return answer;
+}
+
+bool fits(const Bound& bound, const tl::expected<Region, std::string>& region,
+          const Substitutes& substitutes) {
+    if (!bound) {
+        return true;
+    }
+    const bool kinds = std::all_of(bound->sources.begin(), bound->sources.end(),
+                                   [](const ParameterSource& source) {
+                                       return source.kind >= ParameterSource::Kind::omitted &&
+                                              source.kind <= ParameterSource::Kind::scalar;
+                                   });
+    return kinds && region && bound->substitute < substitutes.size() &&
+           bound->results.size() == region->results.size() &&
+           (!bound->out || bound->out->argument < region->inputs.size());
 }
 
 // Checks that a child's answer fits this question: its numbers are used as indices.
@@ -172,30 +240,25 @@ bool fits(const Answer& answer, const Question& question) {
         return false;
     }
     for (std::size_t i = 0; i < answer.calls.size(); ++i) {
-        const auto& call = answer.calls[i];
-        const auto& region = question.splits[answer.split][i];
-        if (!call) {
-            continue;
-        }
-        const bool kinds = std::all_of(call->sources.begin(), call->sources.end(),
-                                       [](const ParameterSource& source) {
-                                           return source.kind >= ParameterSource::Kind::omitted &&
-                                                  source.kind <= ParameterSource::Kind::scalar;
-                                       });
-        if (!kinds || !region || call->substitute >= question.substitutes->size() ||
-            call->results.size() != region->results.size() ||
-            (call->out && call->out->argument >= region->inputs.size())) {
+        const auto& candidates = answer.calls[i];
+        if (candidates.size() != question.candidates.size()) {
             return false;
+        }
+        for (std::size_t one = 0; one < candidates.size(); ++one) {
+            if (!fits(candidates[one], question.splits[answer.split][i],
+                      *question.candidates[one])) {
+                return false;
+            }
         }
     }
     return true;
 }
 
-// A child's answers to the open questions, and the question during which it died.
+// A child's answers to the open questions, and the question and candidate during which it died.
 struct Collector {
     const std::vector<Question>& questions;
     std::map<std::size_t, Answer> answers{};
-    std::optional<std::size_t> current{};
+    std::optional<std::pair<std::size_t, std::size_t>> current{};
     std::optional<std::string> fatal{};
 
     // Checks every line: foreign code can write to the child's pipe.
@@ -205,27 +268,22 @@ struct Collector {
             fatal = base::printable(json["fatal"].get<std::string>());
         } else if (json.contains("begin")) {
             const auto number = json["begin"].get<std::size_t>();
-            static_cast<void>(questions.at(number));
-            current = number;
+            const auto candidate = json.at("candidate").get<std::size_t>();
+            static_cast<void>(questions.at(number).candidates.at(candidate));
+            current.emplace(number, candidate);
         } else if (current) {
             Answer answer = answer_from(json);
-            if (!fits(answer, questions[*current])) {
+            if (!fits(answer, questions[current->first])) {
                 throw Error(ErrorCode::malformed, {.what = "a proof does not fit its question",
                                                    .where = "",
                                                    .why = "",
                                                    .hint = ""});
             }
-            answers.insert_or_assign(*current, std::move(answer));
+            answers.insert_or_assign(current->first, std::move(answer));
             current.reset();
         }
     }
 };
-
-Answer refused(const Question& question, const std::string& why) {
-    Answer answer;
-    answer.calls.assign(question.splits.at(0).size(), tl::make_unexpected(why));
-    return answer;
-}
 
 }  // namespace
 
@@ -239,7 +297,7 @@ std::vector<Answer> prove_calls(const std::vector<Question>& questions,
     }
     std::vector<Answer> answers;
     for (const Question& question : questions) {
-        answers.push_back(prover->answer(question));
+        answers.push_back(prover->answer(question, {}, [](std::size_t) {}));
     }
     return answers;
 }
@@ -249,6 +307,7 @@ std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
                                          const SandboxLimits& limits,
                                          const std::optional<at::Device>& device) {
     std::map<std::size_t, Answer> answers;
+    std::map<std::size_t, Dead> dead;  // by question
     while (answers.size() < questions.size()) {
         Collector collector{questions};
         const auto work = [&](const std::function<void(std::string_view)>& send) {
@@ -263,8 +322,11 @@ std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
                 if (answers.contains(i)) {
                     continue;
                 }
-                send(base::json_line({{"begin", i}}));
-                send(base::json_line(to_json(prover->answer(questions[i]))));
+                const auto begin = [&](std::size_t candidate) {
+                    send(base::json_line({{"begin", i}, {"candidate", candidate}}));
+                };
+                begin(0);
+                send(base::json_line(to_json(prover->answer(questions[i], dead[i], begin))));
                 if (!still_works(device)) {
                     return;  // the others are for another child
                 }
@@ -275,13 +337,14 @@ std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
         if (collector.fatal || (!outcome.finished && !collector.current)) {
             inputs_do_not_fit(collector.fatal.value_or(outcome.why));
         }
+        bool any = false;
         if (!outcome.finished) {
-            answers.emplace(*collector.current,
-                            refused(questions[*collector.current], outcome.why));
+            const auto [question, candidate] = *collector.current;
+            any = dead[question].emplace(candidate, outcome.why).second;
         }
         const std::size_t before = answers.size();
         answers.merge(collector.answers);
-        if (outcome.finished && answers.size() == before) {  // it is not our code that ended it
+        if (!any && answers.size() == before) {  // it is not our code that ended it
             inputs_do_not_fit("the child process that ran the model ended without an answer");
         }
     }

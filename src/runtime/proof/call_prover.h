@@ -18,20 +18,23 @@ namespace twinkle::runtime {
 // A run of nodes: the ways of cutting it into calls, as regions or why they are none.
 struct Question {
     std::vector<std::vector<tl::expected<Region, std::string>>> splits;
-    const Substitutes* substitutes = nullptr;  // for its function
+    // For its function, by candidate in the order of preference; at least one.
+    std::vector<const Substitutes*> candidates;
 };
 
 struct Answer {
-    std::size_t split = 0;
-    std::vector<tl::expected<CallBinding, std::string>> calls;  // of that split
+    using Bound = tl::expected<CallBinding, std::string>;
+
+    std::size_t split = 0;                  // the first candidate that fits decides
+    std::vector<std::vector<Bound>> calls;  // of that split, each by candidate
 };
 
 // `run` runs the model. Throws its exceptions as Error(malformed).
 std::vector<Answer> prove_calls(const std::vector<Question>& questions,
                                 const std::function<void()>& run);
 
-// The same in a child process: a crash there is a refusal. `device`: the GPU that `run` uses, if
-// any.
+// The same in a child process: a crash there refuses the candidate that was tried. `device`: the
+// GPU that `run` uses, if any.
 std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
                                          const std::function<void()>& run,
                                          const SandboxLimits& limits,

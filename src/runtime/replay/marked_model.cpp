@@ -1,6 +1,7 @@
 #include "runtime/replay/marked_model.h"
 
 #include "runtime/model/graphs_mark.h"
+#include "runtime/replay/replay_decisions.h"
 #include "runtime/replay/replay_log.h"
 #include "runtime/replay/served_model.h"
 #include "twinkle/error.h"
@@ -71,7 +72,14 @@ const torch::jit::RegisterOperators replay_registration({torch::jit::Operator(
     std::string(replay_operator) + "(str mark, Any graphs, Any model, Any inputs) -> (bool, Any)",
     replay, c10::AliasAnalysisKind::FROM_SCHEMA)});
 
-c10::intrusive_ptr<MarkedModels> marked_models_of(const std::string& mark) {
+// "twinkle.graphs/1", and behind it what was decided before.
+std::string state_of(const MarkedModels& models) {
+    const std::string decided = models.decided();
+    return graphs_mark_text + (decided.empty() ? "" : " " + decided);
+}
+
+c10::intrusive_ptr<MarkedModels> marked_models_of(const std::string& state) {
+    const std::string mark = state.substr(0, state.find(' '));
     if (mark != graphs_mark_text) {
         throw Error(ErrorCode::malformed,
                     {.what = "the model's mark for graphs is another one",
@@ -79,23 +87,28 @@ c10::intrusive_ptr<MarkedModels> marked_models_of(const std::string& mark) {
                      .why = "this twinkle knows " + std::string(graphs_mark_text),
                      .hint = "kernelize the original model again"});
     }
-    return c10::make_intrusive<MarkedModels>();
+    return c10::make_intrusive<MarkedModels>(
+        ReplayDevice(), replay_settings(),
+        mark.size() < state.size() ? state.substr(mark.size() + 1) : "");
 }
 
 const auto class_registration =
     torch::class_<MarkedModels>("twinkle", "MarkedModels")
         .def_pickle(
-            [](const c10::intrusive_ptr<MarkedModels>&) { return std::string(graphs_mark_text); },
-            [](const std::string& mark) { return marked_models_of(mark); });
+            [](const c10::intrusive_ptr<MarkedModels>& models) { return state_of(*models); },
+            [](const std::string& state) { return marked_models_of(state); });
 
 }  // namespace
 
-c10::IValue marked_models() {
-    return torch::make_custom_class<MarkedModels>();
+c10::IValue marked_models(const std::string& decided) {
+    return torch::make_custom_class<MarkedModels>(ReplayDevice(), replay_settings(), decided);
 }
 
-MarkedModels::MarkedModels(ReplayDevice device, ReplaySettings settings)
-    : device_(std::move(device)), settings_(settings) {
+MarkedModels::MarkedModels(ReplayDevice device, ReplaySettings settings, const std::string& decided)
+    : device_(std::move(device)),
+      settings_(std::move(settings)),
+      decisions_(std::make_unique<const ReplayDecisions>(
+          decided.empty() ? ReplayDecisions() : ReplayDecisions::parse(decided))) {
     if (settings_.statistics) {
         Living::living().add(this);
     }
@@ -106,6 +119,10 @@ MarkedModels::~MarkedModels() {
         Living::living().remove(this);
         tell();
     }
+}
+
+std::string MarkedModels::decided() const {
+    return decisions_->empty() ? "" : decisions_->text();
 }
 
 void MarkedModels::tell() const {
@@ -145,7 +162,7 @@ std::shared_ptr<ServedModel> MarkedModels::served(
     if (models_.size() >= most_models) {
         models_.erase(models_.begin());
     }
-    models_.push_back(std::make_shared<ServedModel>(model, device_, settings_));
+    models_.push_back(std::make_shared<ServedModel>(model, device_, settings_, *decisions_));
     return models_.back();
 }
 

@@ -21,6 +21,7 @@ struct ReplayDevice {
     std::function<double()> clock;  // seconds; none: a steady one
 };
 
+class ReplayDecisions;
 class ServedModel;
 
 // The object in the code of a marked model. A copy of a model shares it, so that it tells models
@@ -28,13 +29,15 @@ class ServedModel;
 class MarkedModels : public torch::CustomClassHolder {
 public:
     MarkedModels() : MarkedModels({}, replay_settings()) {}
-    MarkedModels(ReplayDevice device, ReplaySettings settings);
+    // `decided`: shapes whose replay was measured before (replay_decisions.h), as text; "": none.
+    MarkedModels(ReplayDevice device, ReplaySettings settings, const std::string& decided = "");
     ~MarkedModels() override;
 
     // The result of the model's forward(); none: it is to run as it is.
     std::optional<c10::IValue> replayed(const c10::intrusive_ptr<c10::ivalue::Object>& model,
                                         const Values& inputs);
     GraphStatistics statistics() const;
+    std::string decided() const;
     void tell() const;  // the same on stderr, if there is anything to say
 
 private:
@@ -43,11 +46,12 @@ private:
 
     ReplayDevice device_;
     ReplaySettings settings_;
+    std::unique_ptr<const ReplayDecisions> decisions_;
     mutable std::mutex mutex_;
     std::vector<std::shared_ptr<ServedModel>> models_;
 };
 
 // For mark_for_graphs().
-c10::IValue marked_models();
+c10::IValue marked_models(const std::string& decided = "");
 
 }  // namespace twinkle::runtime

@@ -37,12 +37,17 @@ std::string milliseconds(double seconds) {
     return text;
 }
 
+std::string replay_objection(const std::function<c10::IValue()>& plain, const Contestant& replay) {
+    const c10::IValue expected = plain();
+    return same_results(replay.run(), expected) ? ""
+                                                : "a replay gives other values than a plain run";
+}
+
 ContestResult replay_contest(const std::function<c10::IValue()>& plain, const Contestant& replay,
                              const std::function<double()>& clock) {
     for (int i = 0; i < warm_up; ++i) {
-        const c10::IValue expected = plain();
-        if (!same_results(replay.run(), expected)) {
-            return {{}, "a replay gives other values than a plain run"};
+        if (std::string objection = replay_objection(plain, replay); !objection.empty()) {
+            return {{}, std::move(objection)};
         }
     }
     replay.wait();

@@ -18,6 +18,9 @@ struct ContestResult {
     std::string objection;  // to the replay; empty: it is faster
 };
 
+// Whether a replay gives what a plain run does; empty: it does.
+std::string replay_objection(const std::function<c10::IValue()>& plain, const Contestant& replay);
+
 // Both wait for the device after each run. `clock`: seconds.
 ContestResult replay_contest(const std::function<c10::IValue()>& plain, const Contestant& replay,
                              const std::function<double()>& clock);

@@ -12,7 +12,7 @@ class ServedModel {
 public:
     using Object = c10::ivalue::Object;
     ServedModel(const c10::intrusive_ptr<Object>& model, const ReplayDevice& device,
-                const ReplaySettings& settings);
+                const ReplaySettings& settings, const ReplayDecisions& decisions);
 
     bool is(const c10::intrusive_ptr<Object>& model) const { return model_ == model.get(); }
     std::optional<c10::IValue> replayed(const c10::intrusive_ptr<Object>& model,
@@ -31,6 +31,7 @@ private:
 
     const ReplayDevice& device_;
     const ReplaySettings& settings_;
+    const ReplayDecisions& decisions_;
     // Alive while a call is under way. Another one in its place is seen by its state.
     Object* model_;
     std::string name_;

@@ -41,7 +41,30 @@ const std::string& Choice::precision() const {
     return layer != nullptr ? layer->candidate->precision : exact;
 }
 
+std::string Choice::cfg_text() const {
+    return cfg.empty() ? "" : to_json(cfg);
+}
+
+namespace {
+
+// " (way=2, grain=16384)"
+std::string shown(const CfgFields& cfg) {
+    std::vector<std::string> all;
+    for (const auto& [name, value] : cfg) {
+        const std::string text = to_json(CfgFields{{name, value}});
+        all.push_back(name + "=" +
+                      text.substr(text.find(':') + 1, text.size() - text.find(':') - 2));
+    }
+    return all.empty() ? "" : " (" + base::join(all, ", ") + ")";
+}
+
+}  // namespace
+
 std::string Choice::describe() const {
+    return describe_candidate() + shown(cfg);
+}
+
+std::string Choice::describe_candidate() const {
     if (const auto* layer = as<LayerChoice>()) {
         return layer->candidate->kernel + ": " + layer->candidate->layer;
     }

@@ -4,6 +4,7 @@
 #include "runtime/graph/sites.h"
 #include "runtime/layers/lost_attributes.h"
 #include "twinkle/kernelize.h"
+#include "twinkle/tuning_config.h"
 
 #include <optional>
 #include <set>
@@ -35,6 +36,7 @@ struct PatternChoice {
 struct Choice {
     std::variant<LayerChoice, FunctionChoice, PatternChoice> of;
     const MappedKernel* kernel = nullptr;  // none: a file of the user's, or an operator
+    CfgFields cfg{};  // keyword arguments of its operators; empty: what they are without
 
     bool operator==(const Choice&) const = default;
 
@@ -42,16 +44,20 @@ struct Choice {
     const Kind* as() const {
         return std::get_if<Kind>(&of);
     }
-    // The candidate for a function or a pattern; null for a layer.
-    // The candidate in its mapping: equal for no two, even of one kernel.
+    // The candidate in its mapping: equal for no two, even of one kernel. What is configured in
+    // another way has the same.
     const void* id() const;
+    std::string cfg_text() const;  // stable JSON; empty: it is not configured
+    // The candidate for a function or a pattern; null for a layer.
     const FunctionCandidate* implementation() const;
     std::string bound_name() const;  // "RMSNorm", "silu_and_mul", "add_rms_norm"
     const std::string& mode() const;
     // Of a layer that is coarser than the model; empty: it is as exact as the original.
     const std::string& precision() const;
-    // "twinkle-pack: RMSNorm", "my.py: silu", "a C++ function of this program".
+    // "twinkle-pack: RMSNorm", "my.py: silu", "a C++ function of this program"; "twinkle-pack:
+    // Linear (way=2)".
     std::string describe() const;
+    std::string describe_candidate() const;  // without its configuration
 };
 
 struct SelectionContext {

@@ -1,3 +1,4 @@
+#include "child/child_process.h"
 #include "runtime/replay/same_results.h"
 #include "runtime/verify/run_error.h"
 #include "runtime/verify/timing.h"
@@ -6,10 +7,14 @@
 #include "twinkle/error.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <string>
 
 namespace twinkle {
 
@@ -91,12 +96,51 @@ private:
     std::vector<std::size_t> written_;
 };
 
+bool may_use_children(const Trial& trial, const AutotuneOptions& options) {
+    return options.in_children && trial.cfgs.size() > 1 &&
+           std::all_of(trial.tensors.begin(), trial.tensors.end(),
+                       [](const at::Tensor& tensor) { return tensor.is_cpu(); });
+}
+
+// Bans what ends a child, or does not end in it.
+void try_in_children(const Trial& trial, const AutotuneOptions& options, Measurement& measurement) {
+    child::Limits limits;
+    limits.silence = std::chrono::milliseconds(
+        std::max<std::int64_t>(1, std::llround(1000 * options.child_seconds)));
+    limits.total = std::chrono::milliseconds(0);
+    limits.memory = 0;
+    limits.confinement.none = true;  // it is this program's own code
+    for (std::size_t next = 0; next < trial.cfgs.size();) {
+        const auto work = [&](const child::Send& send) {
+            at::set_num_threads(1);  // of others that have worked before it has none
+            for (std::size_t i = next; i < trial.cfgs.size(); ++i) {
+                try {
+                    trial.run(i);
+                } catch (const std::exception&) {  // it throws here again, and is banned then
+                }
+                send(std::to_string(i));
+            }
+        };
+        const auto outcome = child::run(limits, work, [&](std::string_view) { ++next; });
+        if (next >= trial.cfgs.size() || outcome.finished) {
+            return;
+        }
+        if (next == 0) {  // not even what is right by definition runs there
+            return;
+        }
+        measurement.candidates[next++].problem = outcome.why;
+    }
+}
+
 // Bans what is wrong. The first one's exceptions pass: without it there is no call.
 void compare(const Trial& trial, Inputs& inputs, Measurement& measurement) {
     const c10::IValue expected = inputs.left_by(trial.run(0));
     inputs.look();
     inputs.restore();
     for (std::size_t i = 1; i < trial.cfgs.size(); ++i) {
+        if (!measurement.candidates[i].problem.empty()) {
+            continue;
+        }
         try {
             if (!runtime::same_results(inputs.left_by(trial.run(i)), expected)) {
                 measurement.candidates[i].problem = "wrong values";
@@ -152,6 +196,9 @@ Samples time_candidates(const Trial& trial, const Inputs& inputs, std::vector<st
         turns += some;
         warm_up = 0;
         leave_out_losers(left, samples);
+        if (trial.cfgs.size() > 1 && left.size() == 1) {  // nobody is left to compare it with
+            break;
+        }
     }
     return samples;
 }
@@ -163,6 +210,9 @@ Measurement detail::measure(const Trial& trial, const AutotuneOptions& options) 
     Measurement measurement;
     for (const std::string& cfg : trial.cfgs) {
         measurement.candidates.push_back({.cfg = cfg});
+    }
+    if (may_use_children(trial, options)) {
+        try_in_children(trial, options, measurement);
     }
     Inputs inputs(trial.tensors);
     compare(trial, inputs, measurement);

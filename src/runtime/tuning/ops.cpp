@@ -3,15 +3,23 @@
 
 #include "twinkle/ops.h"
 
+#include "base/text.h"
 #include "runtime/tuning/pack_operation.h"
+#include "runtime/tuning/recorded_arguments.h"
+#include "twinkle/error.h"
 
 #include <ATen/ATen.h>
+
+#include <map>
+#include <string_view>
+#include <type_traits>
 
 namespace twinkle::ops {
 
 namespace {
 
 using at::Tensor;
+using runtime::call_configured;
 using runtime::call_pack;
 using runtime::PackOperation;
 using Maybe = std::optional<Tensor>;
@@ -152,25 +160,26 @@ struct Rotary final : Operation<runtime::PackCfg> {
         return {runtime::pack_serves("apply_rotary", invocation) ? "twinkle-pack" : "libtorch"};
     }
     std::vector<runtime::PackCfg> config_space(const Invocation& invocation) const override {
-        return {heuristic_cfg(invocation), {"libtorch"}};
+        return runtime::pack_configurations("apply_rotary", invocation);
     }
     runtime::PackCfg heuristic_backward_cfg(const Invocation& invocation) const override {
         return heuristic_cfg(invocation);
     }
     std::vector<runtime::PackCfg> backward_config_space(
         const Invocation& invocation) const override {
-        return config_space(invocation);
+        return {heuristic_cfg(invocation), {"libtorch"}};
     }
     Tensor run(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved,
                const runtime::PackCfg& cfg) const {
         return cfg.implementation == "libtorch"
                    ? plain_rotary(x, cos, sin, interleaved)
-                   : call_pack<Tensor>("apply_rotary", x, cos, sin, interleaved, false);
+                   : call_configured<Tensor>("apply_rotary", cfg, x, cos, sin, interleaved, false);
     }
     Grads vjp(const Grads& grads, const Tensor& x, const Tensor& cos, const Tensor& sin,
               bool interleaved, const runtime::PackCfg& cfg) const {
         if (cfg.implementation != "libtorch") {
-            return {call_pack<Tensor>("apply_rotary", grads.at(0), cos, sin, interleaved, true),
+            return {call_configured<Tensor>("apply_rotary", {}, grads.at(0), cos, sin, interleaved,
+                                            true),
                     {},
                     {}};
         }
@@ -195,19 +204,111 @@ constexpr char silu_name[] = "silu", gelu_name[] = "gelu", gelu_tanh_name[] = "g
                mul_and_silu_name[] = "mul_and_silu";
 
 template <const char* name, Activation formula>
-Tensor one(const Tensor& x) {
+const auto& one_operation() {
     static const PackOperation<Tensor(Tensor)> operation(name, formula, of_one<name>);
-    return executor()(operation, x);
+    return operation;
+}
+template <const char* name, Activation formula>
+Tensor one(const Tensor& x) {
+    return executor()(one_operation<name, formula>(), x);
 }
 
 template <const char* name, Activation activation>
-Tensor gate_of(const Tensor& gate, const Tensor& up) {
+const auto& gate_operation() {
     static const PackOperation<Tensor(Tensor, Tensor)> operation(name, plain_gate<activation>,
                                                                  of_gate<name>);
-    return executor()(operation, gate, up);
+    return operation;
+}
+template <const char* name, Activation activation>
+Tensor gate_of(const Tensor& gate, const Tensor& up) {
+    return executor()(gate_operation<name, activation>(), gate, up);
+}
+
+const auto& rms_norm_operation() {
+    static const PackOperation<Tensor(Tensor, Maybe, double, double, bool)> operation(
+        "rms_norm", plain_rms_norm, rms_norm_gradients);
+    return operation;
+}
+const auto& layer_norm_operation() {
+    static const PackOperation<Tensor(Tensor, Maybe, Maybe, double)> operation(
+        "layer_norm", plain_layer_norm, layer_norm_gradients);
+    return operation;
+}
+const auto& add_rms_norm_operation() {
+    static const PackOperation<Pair(Tensor, Tensor, Maybe, double, double, bool)> operation(
+        "add_rms_norm", plain_add_rms_norm, add_rms_norm_gradients);
+    return operation;
+}
+const auto& add_layer_norm_operation() {
+    static const PackOperation<Pair(Tensor, Tensor, Maybe, Maybe, double)> operation(
+        "add_layer_norm", plain_add_layer_norm, add_layer_norm_gradients);
+    return operation;
+}
+const auto& rotary_operation() {
+    static const Rotary operation;
+    return operation;
+}
+
+// Tunes a recorded call of an operation with arguments of these types.
+template <class Operation, class... A>
+Measurement tune(const Operation& operation, const Invocation& invocation,
+                 const AutotuneOptions& options, std::type_identity<std::tuple<A...>>) {
+    auto arguments = runtime::RecordedArguments(invocation).all<A...>();
+    if (invocation.mode == RunMode::forward) {
+        std::get<0>(arguments).set_requires_grad(true);
+    }
+    return autotune(executor(), operation, arguments, options).measurement;
+}
+
+using Tune = Measurement (*)(const Invocation&, const AutotuneOptions&);
+
+template <const auto& (*operation)(), class... A>
+Measurement tune_by(const Invocation& invocation, const AutotuneOptions& options) {
+    return tune(operation(), invocation, options, std::type_identity<std::tuple<A...>>());
+}
+
+const std::map<std::string, Tune>& tuned_by_name() {
+    static const std::map<std::string, Tune> all = {
+        {silu_name, tune_by<one_operation<silu_name, plain_silu>, Tensor>},
+        {gelu_name, tune_by<one_operation<gelu_name, plain_gelu>, Tensor>},
+        {gelu_tanh_name, tune_by<one_operation<gelu_tanh_name, plain_gelu_tanh>, Tensor>},
+        {relu_name, tune_by<one_operation<relu_name, plain_relu>, Tensor>},
+        {silu_and_mul_name,
+         tune_by<one_operation<silu_and_mul_name, plain_halves<plain_silu>>, Tensor>},
+        {gelu_and_mul_name,
+         tune_by<one_operation<gelu_and_mul_name, plain_halves<plain_gelu>>, Tensor>},
+        {gelu_tanh_and_mul_name,
+         tune_by<one_operation<gelu_tanh_and_mul_name, plain_halves<plain_gelu_tanh>>, Tensor>},
+        {mul_and_silu_name, tune_by<one_operation<mul_and_silu_name, plain_mul_and_silu>, Tensor>},
+        {silu_mul_name, tune_by<gate_operation<silu_mul_name, plain_silu>, Tensor, Tensor>},
+        {gelu_mul_name, tune_by<gate_operation<gelu_mul_name, plain_gelu>, Tensor, Tensor>},
+        {gelu_tanh_mul_name,
+         tune_by<gate_operation<gelu_tanh_mul_name, plain_gelu_tanh>, Tensor, Tensor>},
+        {"rms_norm", tune_by<rms_norm_operation, Tensor, Maybe, double, double, bool>},
+        {"layer_norm", tune_by<layer_norm_operation, Tensor, Maybe, Maybe, double>},
+        {"add_rms_norm",
+         tune_by<add_rms_norm_operation, Tensor, Tensor, Maybe, double, double, bool>},
+        {"add_layer_norm", tune_by<add_layer_norm_operation, Tensor, Tensor, Maybe, Maybe, double>},
+        {"apply_rotary", tune_by<rotary_operation, Tensor, Tensor, Tensor, bool>},
+    };
+    return all;
 }
 
 }  // namespace
+
+Measurement tune_recorded(const Invocation& invocation, const AutotuneOptions& options) {
+    constexpr std::string_view prefix = "twinkle-pack::";
+    const std::string& name = invocation.operation;
+    const auto known = name.starts_with(prefix) ? tuned_by_name().find(name.substr(prefix.size()))
+                                                : tuned_by_name().end();
+    if (known == tuned_by_name().end()) {
+        throw Error(ErrorCode::not_found, {.what = "the operation is none of the bundled kernels",
+                                           .where = base::printable(name),
+                                           .why = "only its own program has its code",
+                                           .hint = "call autotune_recorded() there"});
+    }
+    return known->second(invocation, options);
+}
 
 ConfigSelectorChain& selector() {
     static ConfigSelectorChain chain;
@@ -251,34 +352,25 @@ Tensor mul_and_silu(const Tensor& x) {
 }
 
 Tensor rms_norm(const Tensor& x, const Maybe& weight, double eps, double offset, bool round_last) {
-    static const PackOperation<Tensor(Tensor, Maybe, double, double, bool)> operation(
-        "rms_norm", plain_rms_norm, rms_norm_gradients);
-    return executor()(operation, x, weight, eps, offset, round_last);
+    return executor()(rms_norm_operation(), x, weight, eps, offset, round_last);
 }
 
 Tensor layer_norm(const Tensor& x, const Maybe& weight, const Maybe& bias, double eps) {
-    static const PackOperation<Tensor(Tensor, Maybe, Maybe, double)> operation(
-        "layer_norm", plain_layer_norm, layer_norm_gradients);
-    return executor()(operation, x, weight, bias, eps);
+    return executor()(layer_norm_operation(), x, weight, bias, eps);
 }
 
 Pair add_rms_norm(const Tensor& x, const Tensor& residual, const Maybe& weight, double eps,
                   double offset, bool round_last) {
-    static const PackOperation<Pair(Tensor, Tensor, Maybe, double, double, bool)> operation(
-        "add_rms_norm", plain_add_rms_norm, add_rms_norm_gradients);
-    return executor()(operation, x, residual, weight, eps, offset, round_last);
+    return executor()(add_rms_norm_operation(), x, residual, weight, eps, offset, round_last);
 }
 
 Pair add_layer_norm(const Tensor& x, const Tensor& residual, const Maybe& weight, const Maybe& bias,
                     double eps) {
-    static const PackOperation<Pair(Tensor, Tensor, Maybe, Maybe, double)> operation(
-        "add_layer_norm", plain_add_layer_norm, add_layer_norm_gradients);
-    return executor()(operation, x, residual, weight, bias, eps);
+    return executor()(add_layer_norm_operation(), x, residual, weight, bias, eps);
 }
 
 Tensor apply_rotary(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved) {
-    static const Rotary operation;
-    return executor()(operation, x, cos, sin, interleaved);
+    return executor()(rotary_operation(), x, cos, sin, interleaved);
 }
 
 }  // namespace twinkle::ops

@@ -1,9 +1,11 @@
 #include "runtime/tuning/pack_operation.h"
 
 #include "runtime/kernels/own_place.h"
+#include "runtime/kernels/verified_files.h"
 #include "twinkle/error.h"
 #include "twinkle/kernel.h"
 
+#include <ATen/Parallel.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -13,10 +15,15 @@ namespace twinkle::runtime {
 
 namespace {
 
+tuning::Declaration declaration_of(const MappedKernel& build) {
+    const auto text = read_verified_file(build, tuning::declaration_name);
+    return text ? tuning::read_declaration(*text, tuning::declaration_name) : tuning::Declaration();
+}
+
 BundledPack load_pack() {
     try {
         const Kernel pack = get_local_kernel(bundled_kernels() / "twinkle-pack");
-        return {pack.build().op_namespace, pack.build().build_id()};
+        return {pack.build().op_namespace, pack.build().build_id(), declaration_of(pack.build())};
     } catch (const Error&) {
         return {};  // LibTorch computes
     }
@@ -46,6 +53,26 @@ bool pack_serves(const std::string& op, const Invocation& invocation) {
     return known &&
            known->hasKernelForDispatchKey(invocation.device == "cpu" ? c10::DispatchKey::CPU
                                                                      : c10::DispatchKey::CUDA);
+}
+
+std::vector<PackCfg> pack_configurations(const std::string& op, const Invocation& invocation) {
+    std::vector<PackCfg> all;
+    if (pack_serves(op, invocation)) {
+        all.push_back({});
+        const auto* declared = bundled_pack().tuning.find(op);
+        if (declared != nullptr && declared->forward) {
+            const auto properties = declared->properties_of(invocation, at::get_num_threads());
+            for (const base::Json& cfg : declared->forward->configurations(properties)) {
+                const PackCfg one{"twinkle-pack", cfg.value("grain", std::int64_t{0}),
+                                  cfg.value("reading", std::int64_t{0})};
+                if (one.grain != 0 || one.reading != 0) {
+                    all.push_back(one);
+                }
+            }
+        }
+    }
+    all.push_back({"libtorch"});
+    return all;
 }
 
 std::string pack_build() {

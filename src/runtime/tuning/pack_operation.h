@@ -2,11 +2,13 @@
 // An operator of the bundled kernels beside LibTorch's own way of computing it, as an operation
 // whose configuration says which of them runs.
 
+#include "tuning/declaration.h"
 #include "twinkle/executor.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@ namespace twinkle::runtime {
 struct BundledPack {
     std::string op_namespace;
     std::string build_id;
+    tuning::Declaration tuning;
 };
 const BundledPack& bundled_pack();
 
@@ -26,12 +29,20 @@ std::string pack_build();  // of the pack and LibTorch
 
 struct PackCfg {
     std::string implementation = "twinkle-pack";  // or "libtorch"
+    // Keyword arguments of the pack's operators (its tuning.toml); 0: by their own rules.
+    std::int64_t grain = 0;
+    std::int64_t reading = 0;
 
     template <class Self, class Visit>
     static void fields(Self& self, Visit&& visit) {
         visit("implementation", self.implementation);
+        visit("grain", self.grain);
+        visit("reading", self.reading);
     }
 };
+
+// The pack's first, by its own rules, then those that it declares, then LibTorch.
+std::vector<PackCfg> pack_configurations(const std::string& op, const Invocation& invocation);
 
 template <class T>
 struct ByReference {
@@ -53,6 +64,12 @@ R call_pack(const std::string& op, const A&... arguments) {
         .findSchemaOrThrow((bundled_pack().op_namespace + "::" + op).c_str(), "")
         .template typed<R(typename ByReference<A>::type...)>()
         .call(arguments...);
+}
+
+// One that takes a configuration.
+template <class R, class... A>
+R call_configured(const std::string& op, const PackCfg& cfg, const A&... arguments) {
+    return call_pack<R, A..., std::int64_t, std::int64_t>(op, arguments..., cfg.grain, cfg.reading);
 }
 
 // Of what LibTorch computes, with LibTorch's gradients: one for each tensor.
@@ -121,19 +138,18 @@ public:
         return {pack_serves(op_, invocation) ? "twinkle-pack" : "libtorch"};
     }
     std::vector<PackCfg> config_space(const Invocation& invocation) const override {
-        return pack_serves(op_, invocation) ? std::vector<PackCfg>{{"twinkle-pack"}, {"libtorch"}}
-                                            : std::vector<PackCfg>{{"libtorch"}};
+        return pack_configurations(op_, invocation);
     }
     PackCfg heuristic_backward_cfg(const Invocation& invocation) const override {
         return heuristic_cfg(invocation);
     }
     std::vector<PackCfg> backward_config_space(const Invocation& invocation) const override {
-        return config_space(invocation);
+        return {heuristic_cfg(invocation), {"libtorch"}};
     }
 
     R run(const A&... arguments, const PackCfg& cfg) const {
         return cfg.implementation == "libtorch" ? formula_(arguments...)
-                                                : call_pack<R, A...>(op_, arguments...);
+                                                : call_configured<R, A...>(op_, cfg, arguments...);
     }
     std::vector<at::Tensor> vjp(const std::vector<at::Tensor>& grads, const A&... arguments,
                                 const PackCfg& cfg) const {

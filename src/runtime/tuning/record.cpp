@@ -1,5 +1,6 @@
 #include "twinkle/record.h"
 
+#include "runtime/tuning/server_record.h"
 #include "twinkle/error.h"
 #include "twinkle/executor.h"
 
@@ -31,6 +32,12 @@ struct Recordings {
 
 Recordings& recordings() {
     static auto& all = *new Recordings;  // threads may record while the process ends
+    static const bool begun = [] {
+        runtime::record_as_environment_says();
+        return runtime::is_recorded_to_file();
+    }();
+    static const int of_environment = begun ? ++all.active : 0;
+    static_cast<void>(of_environment);
     return all;
 }
 
@@ -51,6 +58,7 @@ void note(const Invocation& invocation, detail::Replay replay) {
     }
     here.places.emplace(key, here.all.size());
     here.all.push_back({invocation, std::move(replay)});
+    runtime::note_in_record(invocation);
 }
 
 }  // namespace
@@ -60,7 +68,16 @@ recording::recording() {
     ++recordings().changes;
 }
 
+recording::recording(const std::filesystem::path& file) : to_file_(true) {
+    runtime::begin_record(file);
+    ++recordings().active;
+    ++recordings().changes;
+}
+
 recording::~recording() {
+    if (to_file_) {
+        runtime::end_record();
+    }
     --recordings().active;
     ++recordings().changes;
 }

@@ -101,10 +101,11 @@ void launch_strided(const RowShape<F::inputs + F::outputs>& shape, const Queue& 
     const unsigned threads = places.items < 8192 ? 128 : most_threads;
     const Card here = card(queue.device);
     const uint64_t results = static_cast<uint64_t>(shape.rows * shape.n) * F::outputs;
-    with_reading<loads_wide<T, n>>(reading_beside(results * sizeof(T), here), [&](auto how) {
-        launch_early(queue.stream, here, strided<F, T, n, Index, most, decltype(how)::value>,
-                     grid_for(places.items, threads), threads, 1, places);
-    });
+    with_reading<loads_wide<T, n>>(
+        reading_beside(results * sizeof(T), here, queue.config), [&](auto how) {
+            launch_early(queue.stream, here, strided<F, T, n, Index, most, decltype(how)::value>,
+                         grid_for(places.items, threads), threads, 1, places);
+        });
 }
 
 template <class F, class T, int n>
@@ -115,10 +116,11 @@ void launch_dense(const RowShape<F::inputs + F::outputs>& shape, const Queue& qu
     tensors.elements = static_cast<uint64_t>(shape.n);
     const Card here = card(queue.device);
     const uint64_t results = tensors.elements * F::outputs;
-    with_reading<loads_wide<T, n>>(reading_beside(results * sizeof(T), here), [&](auto how) {
-        launch_early(queue.stream, here, dense<F, T, n, decltype(how)::value>,
-                     grid_for(tensors.elements / n, most_threads), most_threads, 1, tensors);
-    });
+    with_reading<loads_wide<T, n>>(
+        reading_beside(results * sizeof(T), here, queue.config), [&](auto how) {
+            launch_early(queue.stream, here, dense<F, T, n, decltype(how)::value>,
+                         grid_for(tensors.elements / n, most_threads), most_threads, 1, tensors);
+        });
 }
 
 // So few elements that all are in flight at once, and the latency of one thread decides.

@@ -10,6 +10,7 @@ struct Queue {
     void* stream;
     int device;       // the current one
     void* workspace;  // with as many bytes as requested
+    Config config;
 };
 
 struct Kernel {

@@ -174,7 +174,8 @@ bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& aff
     if (split.held == 0) return false;
     const RowsOf<NumberOf<X>> all(static_cast<uint64_t>(shape.rows), vectors, split, shape.n);
     const auto elements = static_cast<uint64_t>(shape.rows) * static_cast<uint64_t>(shape.n);
-    const Reading reading = reading_beside(elements * (sizeof(R) + (add ? sizeof(X) : 0)), here);
+    const Reading reading =
+        reading_beside(elements * (sizeof(R) + (add ? sizeof(X) : 0)), here, queue.config);
     const auto start = [&](auto team, auto held, const auto& places) {
         constexpr Team who = decltype(team)::value;
         constexpr int has = decltype(held)::value;

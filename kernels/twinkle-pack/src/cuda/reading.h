@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "cuda/card.h"
+#include "rules.h"
 
 namespace twinkle_pack::cuda {
 namespace {
@@ -13,13 +14,13 @@ enum class Reading {
     once,    // leaves first: results stay there for the kernel that reads them
 };
 
-// `once`, unless more results are written than the cache keeps: then `cached` takes 2 to 5 % less
-// time on an H200, while results that would stay cost a kernel with `cached`, and the next that
-// reads them, up to 8 % more. Few results leave room for all: both take the same time.
-inline Reading reading_beside(uint64_t result_bytes, const Card& card) {
+// As the call says, else by the rule.
+inline Reading reading_beside(uint64_t result_bytes, const Card& card, const Config& config) {
+    if (config.reading == 1 || config.reading == 2) return static_cast<Reading>(config.reading - 1);
     const uint64_t cache = uint64_t{card.cache_mib} << 20;
-    return result_bytes >= cache / 64 && result_bytes < cache / 4 * 3 ? Reading::once
-                                                                      : Reading::cached;
+    return result_bytes >= rules::once_from(cache) && result_bytes < rules::once_below(cache)
+               ? Reading::once
+               : Reading::cached;
 }
 
 // Calls f with it as a constant. Without `both` only `cached` is compiled: for kernels whose

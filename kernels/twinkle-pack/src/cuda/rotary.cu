@@ -138,7 +138,7 @@ bool launch_vectors(const RotaryShape& shape, int64_t rotated, bool neighbours, 
     const Places<4, uint32_t, few_dims> places(shape, n);
     const Card here = card(queue.device);
     const uint64_t results = static_cast<uint64_t>(shape.rows * shape.n);
-    with_reading<true>(reading_beside(results * sizeof(R), here), [&](auto how) {
+    with_reading<true>(reading_beside(results * sizeof(R), here, queue.config), [&](auto how) {
         constexpr Reading reading = decltype(how)::value;
         launch_early(queue.stream, here,
                      neighbours ? rotate_vectors<X, C, R, true, reading>

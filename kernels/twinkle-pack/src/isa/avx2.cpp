@@ -244,10 +244,9 @@ void add_linear(RowFunctions& to, LinearBorders borders) {
 
 void add_avx2(RowFunctions& functions) {
     add_float_functions<Avx2, VectorExtension<double, int64_t, 32, true>>(functions, "avx2");
-    // Sixteen registers are too few for more rows.
-    add_linear<float>(functions, {4, 0});
-    add_linear<BFloat16>(functions, {4, 0});
-    add_linear<Float16>(functions, {4, 0});
+    add_linear<float>(functions, rules::linear_avx2);
+    add_linear<BFloat16>(functions, rules::linear_avx2);
+    add_linear<Float16>(functions, rules::linear_avx2);
     add_bits<Avx2, float, Bits256>(functions);
     add_bits<Avx2, BFloat16, Bits256>(functions);
     add_bits<Avx2, Float16, Bits256>(functions);

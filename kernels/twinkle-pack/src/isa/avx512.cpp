@@ -18,13 +18,12 @@ namespace {
 
 void add_avx512(RowFunctions& functions) {
     add_float_functions<Avx512, VectorExtension<double, int64_t, 64, true>>(functions, "avx512");
-    // MKL and oneDNN, which LibTorch multiplies by, reach what Intel's CPUs can do where rows are
-    // many, and in float32 half of what AMD's can (measured on Sapphire Rapids and Zen 4).
-    const int64_t many = __builtin_cpu_is("amd") ? any_rows : 128;
+    const LinearBorders borders =
+        __builtin_cpu_is("amd") ? rules::linear_avx512_amd : rules::linear_avx512_intel;
     const bool has_fp16 = __builtin_cpu_supports("avx512fp16");
-    add_linear<float>(functions, {48, many});
-    add_linear<BFloat16>(functions, {48, many});
-    add_linear<Float16>(functions, has_fp16 ? LinearBorders{8, 0} : LinearBorders{48, many});
+    add_linear<float>(functions, borders);
+    add_linear<BFloat16>(functions, borders);
+    add_linear<Float16>(functions, has_fp16 ? rules::linear_avx512_fp16 : borders);
 }
 
 }  // namespace twinkle_pack

@@ -78,9 +78,8 @@ void add_avx512_bf16(RowFunctions& functions) {
     constexpr int bfloat16 = index_of<BFloat16>;
     functions.linear_few[bfloat16] = linear_few<V, DotPairs>;
     functions.linear_many[bfloat16] = linear_many<V, OuterPairs>;
-    // AMX, which oneDNN uses, multiplies matrices four to eight times as fast from 64 rows on.
     functions.linear_borders[bfloat16] =
-        __builtin_cpu_supports("amx-bf16") ? LinearBorders{8, 0} : LinearBorders{40, 256};
+        __builtin_cpu_supports("amx-bf16") ? rules::linear_bf16_amx : rules::linear_bf16;
 }
 
 }  // namespace twinkle_pack

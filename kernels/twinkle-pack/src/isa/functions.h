@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "rules.h"
 #include "view.h"
 
 namespace twinkle_pack {
@@ -64,17 +65,11 @@ using Linear = void (*)(const LinearPiece& piece);
 
 // Sums are kept for this many columns at a time, and this many rows.
 constexpr int64_t few_columns = 64, many_columns = 1024, many_rows = 256;
-constexpr int64_t most_few_rows = 64, any_rows = int64_t{1} << 40;
+constexpr int64_t most_few_rows = 64;
 // A few rows are read in pieces of at most so many bytes together, which the second cache holds.
 constexpr int64_t few_bytes = 384 * 1024;
 // Depth that is summed before the sums leave the registers, in groups of 4 bytes.
 constexpr int64_t many_depth = 256;
-
-// The most rows for each way of a linear layer; beyond both, LibTorch's is as fast. Zero: there is
-// no such way.
-struct LinearBorders {
-    int64_t few, many;  // few: at most most_few_rows
-};
 
 // Linear layers with fewer bits: weights of 8 or 4 bits and activations of 8, in groups along the
 // depth that have a scale each. Within a group sums are exact integers; groups are summed in

@@ -46,7 +46,7 @@ RowFunctions choose() {
         if (wanted && std::string(wanted) == isa.name) {
             // For tests: all that there is, whatever pays on this CPU.
             for (LinearBorders& borders : functions.linear_borders)
-                if (borders.few > 0) borders.many = any_rows;
+                if (borders.few > 0) borders.many = rules::any_rows;
             return functions;
         }
     }

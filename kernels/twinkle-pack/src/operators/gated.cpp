@@ -76,7 +76,7 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
 
 template <Activation activation>
 constexpr Operator forward(const char* name, const char* schema) {
-    return {name, schema, "tt", plan, compute<activation>};
+    return {name, schema, "ttgr", plan, compute<activation>};
 }
 
 template <Activation activation>
@@ -84,7 +84,7 @@ constexpr Operator backward(const char* name, const char* schema) {
     return {name, schema, "ttt", plan_backward, compute_backward<activation>};
 }
 
-#define FORWARD(name) name, name "(Tensor gate, Tensor up) -> Tensor"
+#define FORWARD(name) name, name "(Tensor gate, Tensor up, *, int grain=0, int reading=0) -> Tensor"
 #define BACKWARD(name) \
     name "_backward", name "_backward(Tensor grad, Tensor gate, Tensor up) -> (Tensor, Tensor)"
 

@@ -69,7 +69,7 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
 
 template <Activation activation, bool gate_first = true>
 constexpr Operator forward(const char* name, const char* schema) {
-    return {name, schema, "t", plan, compute<activation, gate_first>};
+    return {name, schema, "tgr", plan, compute<activation, gate_first>};
 }
 
 template <Activation activation, bool gate_first = true>
@@ -77,7 +77,7 @@ constexpr Operator backward(const char* name, const char* schema) {
     return {name, schema, "tt", plan_backward, compute_backward<activation, gate_first>};
 }
 
-#define FORWARD(name) name, name "(Tensor x) -> Tensor"
+#define FORWARD(name) name, name "(Tensor x, *, int grain=0, int reading=0) -> Tensor"
 #define BACKWARD(name) name "_backward", name "_backward(Tensor grad, Tensor x) -> Tensor"
 
 }  // namespace

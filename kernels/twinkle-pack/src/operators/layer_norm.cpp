@@ -152,13 +152,13 @@ void compute_backward(const Inputs& in, const Plan& plan, void* const* results,
 OperatorList layer_norm_operators() {
     static constexpr Operator all[] = {
         {"layer_norm",
-         "layer_norm(Tensor x, Tensor? weight, Tensor? bias, float eps=1e-05) -> Tensor", "toof",
-         plan, compute},
+         "layer_norm(Tensor x, Tensor? weight, Tensor? bias, float eps=1e-05, *, int grain=0, int "
+         "reading=0) -> Tensor",
+         "toofgr", plan, compute},
         {"add_layer_norm",
-         "add_layer_norm(Tensor x, Tensor residual, Tensor? weight, Tensor? bias, float eps=1e-05) "
-         "-> (Tensor, "
-         "Tensor)",
-         "ttoof", plan_add, compute_add},
+         "add_layer_norm(Tensor x, Tensor residual, Tensor? weight, Tensor? bias, float eps=1e-05, "
+         "*, int grain=0, int reading=0) -> (Tensor, Tensor)",
+         "ttoofgr", plan_add, compute_add},
         {"layer_norm_backward",
          "layer_norm_backward(Tensor grad, Tensor x, Tensor? weight, float eps=1e-05) -> (Tensor, "
          "Tensor, Tensor)",

@@ -51,12 +51,18 @@ void plan(const char* name, const Inputs& in, Plan& plan) {
         plan.add_with_last(x, weight_of(in, i).sizes[0], dtype);
 }
 
-// Which of the two ways is the faster one here, or neither.
+// Which of the two ways the call asks for, or is the faster one here, or neither.
 Linear way_of(const Inputs& in, int factors) {
     const View& x = in.tensors[0];
     const RowFunctions& functions = row_functions();
     const int dtype = static_cast<int>(dtype_of(x));
     const int64_t rows = row_count(x);
+    switch (static_cast<Way>(in.config.way)) {
+        case Way::few: return rows <= most_few_rows ? functions.linear_few[dtype] : nullptr;
+        case Way::many: return functions.linear_many[dtype];
+        case Way::libtorch: return nullptr;
+        case Way::by_rule: break;
+    }
     const LinearBorders& borders = functions.linear_borders[dtype];
     // A gate has twice as much to keep in the cache.
     if (rows <= borders.few / factors) return functions.linear_few[dtype];
@@ -112,9 +118,6 @@ struct Work {
     }
 };
 
-// Fewer products of numbers than this are not worth waking another thread.
-constexpr int64_t grain_products = 1 << 16;
-
 template <int products, Finish finish>
 void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelFor parallel) {
     constexpr int factors = is_gate(finish) ? 2 : 1;
@@ -142,13 +145,14 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
         work.layers.push_back(layer);
     }
     const int64_t each = x.elements() * unit * factors;
-    parallel(units, std::max<int64_t>(1, grain_products / each), Work::run, &work);
+    const int64_t grain = parallel.grain_or(rules::grain_products) / each;
+    parallel(units, std::max<int64_t>(1, grain), Work::run, &work);
 }
 
 template <int products, Finish finish>
 constexpr Operator layer(const char* name, const char* schema, const char* then) {
     constexpr bool gated = is_gate(finish);
-    constexpr const char* arguments[] = {"", "tto", "ttoto", "ttototo"};
+    constexpr const char* arguments[] = {"", "ttowg", "ttotowg", "ttototowg"};
     return {name,
             schema,
             arguments[products],
@@ -158,11 +162,12 @@ constexpr Operator layer(const char* name, const char* schema, const char* then)
             {products, then}};
 }
 
-#define ONE(name) name, name "(Tensor x, Tensor weight, Tensor? bias) -> Tensor"
+#define CONFIG ", *, int way=0, int grain=0)"
+#define ONE(name) name, name "(Tensor x, Tensor weight, Tensor? bias" CONFIG " -> Tensor"
 #define GATE(name)                                                                     \
     name, name                                                                         \
         "(Tensor x, Tensor gate_weight, Tensor? gate_bias, Tensor up_weight, Tensor? " \
-        "up_bias) -> Tensor"
+        "up_bias" CONFIG " -> Tensor"
 
 }  // namespace
 
@@ -179,11 +184,12 @@ OperatorList linear_operators() {
         layer<2, F::gelu_tanh_mul>(GATE("linear_gelu_tanh_mul"), "gelu_tanh_mul"),
         layer<2, F::none>("linear2",
                           "linear2(Tensor x, Tensor weight1, Tensor? bias1, Tensor weight2, "
-                          "Tensor? bias2) -> (Tensor, Tensor)",
+                          "Tensor? bias2" CONFIG " -> (Tensor, Tensor)",
                           nullptr),
         layer<3, F::none>("linear3",
                           "linear3(Tensor x, Tensor weight1, Tensor? bias1, Tensor weight2, "
-                          "Tensor? bias2, Tensor weight3, Tensor? bias3) -> (Tensor, Tensor, "
+                          "Tensor? bias2, Tensor weight3, Tensor? bias3" CONFIG
+                          " -> (Tensor, Tensor, "
                           "Tensor)",
                           nullptr),
     };

@@ -44,13 +44,13 @@ struct Work {
 void compute_norm_gradients(const NormGradients& what, const RowShape<3>& shape,
                             ParallelFor parallel) {
     if (shape.n == 0) return;
-    const int64_t least_rows = std::max<int64_t>(1, grain_elements / shape.n);
+    const int64_t least_rows = std::max<int64_t>(1, rules::grain_elements / shape.n);
     const int64_t part_rows = std::max((shape.rows + most_parts - 1) / most_parts, least_rows);
     const int64_t parts = (shape.rows + part_rows - 1) / part_rows;
     std::vector<double> sums(static_cast<size_t>(parts * 2 * shape.n));
     Work work{what, shape, sums.data(), part_rows, parts, 2 * shape.n};
     if (parts > 0) parallel(parts, 1, Work::rows, &work);
-    parallel(shape.n, grain_elements, Work::store, &work);
+    parallel(shape.n, rules::grain_elements, Work::store, &work);
 }
 
 }  // namespace twinkle_pack

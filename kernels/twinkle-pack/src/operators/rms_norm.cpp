@@ -120,14 +120,13 @@ OperatorList rms_norm_operators() {
     static constexpr Operator all[] = {
         {"rms_norm",
          "rms_norm(Tensor x, Tensor? weight, float eps=1e-06, float offset=0., bool "
-         "round_last=False) -> "
-         "Tensor",
-         "toffb", plan, compute},
+         "round_last=False, *, int grain=0, int reading=0) -> Tensor",
+         "toffbgr", plan, compute},
         {"add_rms_norm",
          "add_rms_norm(Tensor x, Tensor residual, Tensor? weight, float eps=1e-06, float "
          "offset=0., bool "
-         "round_last=False) -> (Tensor, Tensor)",
-         "ttoffb", plan_add, compute_add},
+         "round_last=False, *, int grain=0, int reading=0) -> (Tensor, Tensor)",
+         "ttoffbgr", plan_add, compute_add},
         {"rms_norm_backward",
          "rms_norm_backward(Tensor grad, Tensor x, Tensor? weight, float eps=1e-06, float "
          "offset=0., bool "

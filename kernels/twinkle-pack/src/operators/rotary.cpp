@@ -71,9 +71,8 @@ OperatorList rotary_operators() {
     static constexpr Operator all[] = {
         {"apply_rotary",
          "apply_rotary(Tensor x, Tensor cos, Tensor sin, bool interleaved=False, bool "
-         "transposed=False) -> "
-         "Tensor",
-         "tttbb", plan, compute},
+         "transposed=False, *, int grain=0, int reading=0) -> Tensor",
+         "tttbbgr", plan, compute},
     };
     return {all, sizeof all / sizeof *all};
 }

@@ -1,0 +1,23 @@
+#pragma once
+// Configurations of operators in code: keyword arguments with defaults, which a call that is tuned
+// gets other values for.
+
+#include "twinkle/tuning_config.h"
+
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <string>
+#include <vector>
+
+namespace twinkle::runtime {
+
+// The operators of a namespace that the code calls, in its order, each once, without the namespace.
+std::vector<std::string> operators_called(torch::jit::Graph& graph,
+                                          const std::string& op_namespace);
+
+// Inlines what the graph calls, and gives every operator of the namespace the values of the keyword
+// arguments that it has of these. Whether there was any.
+bool configure_operators(torch::jit::Graph& graph, const std::string& op_namespace,
+                         const CfgFields& cfg);
+
+}  // namespace twinkle::runtime

@@ -1,0 +1,121 @@
+#include "worker/configurations.h"
+
+#include "runtime/graph/forward_methods.h"
+#include "runtime/graph/kernel_method.h"
+#include "runtime/graph/operator_configuration.h"
+#include "runtime/kernels/verified_files.h"
+
+#include <algorithm>
+
+namespace twinkle::worker {
+
+namespace jit = torch::jit;
+using runtime::Choice;
+
+namespace {
+
+constexpr std::size_t most = 16;  // of one candidate
+
+// The code that serves the site now.
+std::vector<std::shared_ptr<jit::Graph>> code_of(const jit::Module& model,
+                                                 const runtime::Site& site) {
+    std::vector<std::shared_ptr<jit::Graph>> code;
+    const auto add = [&](jit::Function& function) {
+        if (auto* compiled = jit::tryToGraphFunction(function)) {
+            code.push_back(compiled->graph());
+        }
+    };
+    if (site.is_layer()) {
+        const jit::Module instance = runtime::instance_at(model, site.instance.path);
+        for (jit::Function* method : instance.type()->methods()) {
+            if (runtime::is_of_a_kernel(*method)) {
+                add(*method);
+            }
+        }
+        return code;
+    }
+    for (const runtime::FunctionCall& call : runtime::function_calls(model)) {
+        if (call.site == site.report.site) {
+            add(call.callee());
+        }
+    }
+    return code;
+}
+
+// The first operator that its code calls and that is declared.
+const tuning::OperatorTuning* tuned_operator(const jit::Module& model, const runtime::Site& site,
+                                             const tuning::Declaration& declaration) {
+    for (const auto& graph : code_of(model, site)) {
+        for (const std::string& name :
+             runtime::operators_called(*graph, site.choice->kernel->op_namespace)) {
+            const auto* tuned = declaration.find(name);
+            if (tuned != nullptr && tuned->forward) {
+                return tuned;
+            }
+        }
+    }
+    return nullptr;
+}
+
+CfgFields fields_of(const base::Json& cfg) {
+    return fields_from_json(base::json_line(cfg));
+}
+
+// Each once, of all sizes that are measured, but what is done there without one.
+std::vector<base::Json> worth_trying(const tuning::Tunable& tunable,
+                                     const std::vector<tuning::Properties>& properties,
+                                     const SizedSite& sized) {
+    std::vector<base::Json> all;
+    for (std::size_t i = 0; i < properties.size(); ++i) {
+        if (!sized.sizes()[i].tuned) {
+            continue;
+        }
+        const auto usual = tunable.default_for(properties[i]);
+        for (const base::Json& cfg : tunable.configurations(properties[i])) {
+            if (cfg != usual && all.size() < most &&
+                std::find(all.begin(), all.end(), cfg) == all.end()) {
+                all.push_back(cfg);
+            }
+        }
+    }
+    return all;
+}
+
+}  // namespace
+
+const tuning::Declaration& Configurations::declaration_of(const MappedKernel& kernel) {
+    const auto [known, first] = known_.try_emplace(kernel.build_id());
+    if (first) {
+        const auto text = runtime::read_verified_file(kernel, tuning::declaration_name);
+        if (text && text->size() <= tuning::largest_declaration) {
+            known->second =
+                tuning::read_declaration(*text, kernel.name + "/" + tuning::declaration_name);
+        }
+    }
+    return known->second;
+}
+
+std::vector<std::pair<Choice, std::vector<bool>>> Configurations::of(const jit::Module& model,
+                                                                     const runtime::Site& site,
+                                                                     const SizedSite& sized,
+                                                                     int threads) {
+    std::vector<std::pair<Choice, std::vector<bool>>> all;
+    const auto* tuned = tuned_operator(model, site, declaration_of(*site.choice->kernel));
+    if (tuned == nullptr) {
+        return all;
+    }
+    std::vector<tuning::Properties> properties;  // by size
+    for (const SizedSite::Size& size : sized.sizes()) {
+        properties.push_back(tuned->properties_of(size.invocation, threads));
+    }
+    for (const base::Json& cfg : worth_trying(*tuned->forward, properties, sized)) {
+        auto& [choice, allowed] = all.emplace_back(*site.choice, std::vector<bool>());
+        choice.cfg = fields_of(cfg);
+        for (const tuning::Properties& of_size : properties) {
+            allowed.push_back(tuned->forward->allows(cfg, of_size));
+        }
+    }
+    return all;
+}
+
+}  // namespace twinkle::worker

@@ -1,0 +1,138 @@
+"""Configurations of a candidate: keyword arguments of its operators, declared in the build's tuning.toml, measured, chosen by
+size, and constants in the model's code. And candidates that crash, hang or fail in one size, which must not take the tuner
+down."""
+
+import pytest
+from kernels_for_tests import PATIENCE, compiled_kernel, libraries, metadata, needs_runtime  # noqa: F401
+from test_tune_sizes import Doubling, parts
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+LAYER = """import torch
+from torch import nn
+
+from ._ops import ops
+
+
+class Layer(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ops.{operator}(x) * 2
+"""
+TUNING = """version = 1
+
+[operators.tuned.properties]
+rows = "power-of-two"
+
+[operators.tuned.forward.arguments]
+mode = [0, 1, 2{more}]
+
+[[operators.tuned.forward.defaults]]
+cfg = {{ mode = 0 }}
+"""
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.line = Doubling(), nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.line(self.first(x))
+
+
+@pytest.fixture(name="project")
+def model_and_kernels(twinkle, libraries):  # noqa: F811
+    twinkle.env |= {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": twinkle.folder / "cache", "TWINKLE_KERNELS": twinkle.folder, **PATIENCE}
+    model = torch.jit.script(Model().eval())
+    model.save(twinkle.folder / "model.pt")
+    classes = f"{Doubling.__module__}.{model.first.original_name}"
+
+    def kernel(operator, tuning=None):
+        build = compiled_kernel(twinkle.folder, libraries.get("operators", f"for_{operator}"), f"for_{operator}",
+                                LAYER.format(operator=operator), operator)
+        if tuning:
+            (build / "tuning.toml").write_text(tuning)
+            metadata(build, f"for_{operator}")
+
+    def tuned(operators, *more, code=0, budget="6"):
+        (twinkle.folder / "twinkle.toml").write_text("presets = []\n" + "".join(
+            f'[[layers.Layer]]\nrepo_path = "{operator}"\nclasses = ["{classes}"]\n' for operator in operators))
+        done = twinkle("tune", "model.pt", "--inputs", "float32[128,64]", "--tune-sizes", "1,16", "--budget", budget, "--json", *more)
+        assert done.code == code, done.err
+        return done.json["sites"][0] if code == 0 else done
+
+    twinkle.kernel, twinkle.tuned = kernel, tuned
+    return twinkle
+
+
+def test_configurations_are_chosen_by_size(project):
+    project.kernel("tuned", TUNING.format(more=""))
+    site = project.tuned(["tuned"], "-o", "tuned.pt")
+    assert parts({"by_size": [one | {"kernel": one["kernel"] and one["kernel"].split("(")[-1]} for one in site["by_size"]]}) == [
+        (32, "mode=1)"), (None, "mode=2)")], site
+    assert {one["kernel"] for one in site["measured"]} == {None, "tuned: Layer", "tuned: Layer (mode=1)", "tuned: Layer (mode=2)"}
+    labels = project("inspect", "tuned.pt", "--json").json["labels"]
+    assert [one["cfg"]["mode"] for one in labels[0]["serves"]] == [1, 2]
+    x = torch.randn(7, 64)
+    torch.save((x,), project.folder / "in.pt")
+    assert project("run", "tuned.pt", "--inputs", "in.pt", "-o", "out.pt").code == 0
+    torch.testing.assert_close(torch.load(project.folder / "out.pt", weights_only=True),
+                               torch.jit.load(project.folder / "model.pt")(x))
+    # All of it is remembered.
+    again = project.tuned(["tuned"], budget="0.001")
+    assert (again["by_size"], again["measured"]) == (site["by_size"], site["measured"])
+    shown = project("tune", "show", "--json").json["measurements"]
+    assert {one["candidate"]["cfg"].get("mode") for one in shown} == {None, 1, 2}
+
+
+def test_what_no_operator_takes_is_no_configuration(project):
+    project.kernel("tuned", TUNING.format(more="").replace("mode", "speed"))
+    site = project.tuned(["tuned"])
+    assert {one["kernel"] for one in site["measured"]} == {None, "tuned: Layer"}
+    assert any("none of its operators is configured" in (one["because"] or "") for one in site["candidates"])
+
+
+def test_a_damaged_declaration_is_an_error_that_names_it(project):
+    project.kernel("tuned", "version = 1\n[operators.tuned]\n")
+    done = project.tuned(["tuned"], code=2)
+    assert "tuning.toml" in done.err
+
+
+def test_what_crashes_or_hangs_does_not_take_the_tuner_down(project):
+    for operator in ("crash", "hang", "crash_on_more"):
+        project.kernel(operator)
+    project.kernel("tuned", TUNING.format(more=""))
+    site = project.tuned(["crash", "hang", "crash_on_more", "tuned"])
+    reasons = {one["kernel"].split(":")[0]: one["because"] or "" for one in site["candidates"] if "mode" not in one["kernel"]}
+    assert "crashed" in reasons["crash"] and "hung" in reasons["hang"] and "crashed" in reasons["crash_on_more"]
+    assert [one["kernel"] for one in site["by_size"]] == ["tuned: Layer (mode=1)", "tuned: Layer (mode=2)"]
+
+
+def test_the_bundled_linear_layer_is_configured(twinkle):
+    twinkle.env |= {"OMP_NUM_THREADS": "2", "XDG_CACHE_HOME": twinkle.folder / "cache"}
+    model = nn.Sequential(nn.Linear(256, 256), nn.LayerNorm(256)).eval()
+    torch.jit.trace(model, torch.randn(4, 256)).save(twinkle.folder / "model.pt")
+    done = twinkle("tune", "model.pt", "--inputs", "float32[4,256]", "--tune-sizes", "1,4", "--budget", "6", "--json", "-o", "tuned.pt")
+    assert done.code == 0, done.err
+    measured = {one["kernel"] for site in done.json["sites"] for one in site["measured"] if one["kernel"]}
+    linear = {f"twinkle-pack: Linear (grain=0, way={way})" for way in (1, 2, 3)}
+    grains = {f"twinkle-pack: LayerNorm (grain={grain}, reading=0)" for grain in (4096, 65536)}
+    assert linear | grains <= measured, measured
+    assert not any("reading=1" in one for one in measured)  # that is for GPUs
+    x = torch.randn(9, 256)
+    torch.save((x,), twinkle.folder / "in.pt")
+    assert twinkle("run", "tuned.pt", "--inputs", "in.pt", "-o", "out.pt").code == 0
+    with torch.no_grad():
+        torch.testing.assert_close(torch.load(twinkle.folder / "out.pt", weights_only=True), model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_the_pack_declares_what_its_operators_take():
+    tomllib = pytest.importorskip("tomllib")
+    from conftest import ROOT
+    declared = tomllib.loads((ROOT / "kernels/twinkle-pack/python/tuning.toml").read_text())["operators"]
+    sources = "".join(path.read_text() for path in (ROOT / "kernels/twinkle-pack/src/operators").glob("*.cpp"))
+    for name in declared:
+        assert f'"{name}"' in sources or f'{name}(' in sources, name
