@@ -1,8 +1,8 @@
 #include "runtime/exported/read_program.h"
 
+#include "archive/json_reader.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "runtime/exported/json_reader.h"
 #include "runtime/exported/read_arguments.h"
 #include "twinkle/error.h"
 
@@ -11,6 +11,7 @@
 
 namespace twinkle::runtime::exported {
 
+using namespace archive;
 using base::Json;
 
 namespace {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace twinkle::runtime::exported {
+namespace twinkle::archive {
 
 // What is wrong, and where in the document. Does not leave the folder: it becomes an Error.
 class InvalidJson : public std::runtime_error {
@@ -38,4 +38,4 @@ struct Choice {
 };
 Choice choice_of(const base::Json& value);
 
-}  // namespace twinkle::runtime::exported
+}  // namespace twinkle::archive
