@@ -82,6 +82,7 @@ def difference(found, expected):
 
 
 def outcome(archive, folder):
+    import transformers.modeling_outputs  # noqa: F401 (torch.export.load must know the classes of outputs)
     from exported import plain
     calls = torch.load(archive.with_suffix("").with_suffix(".io.pt"))
     made = pathlib.Path(folder) / "model.pt"

@@ -9,10 +9,16 @@
 
 namespace twinkle::archive {
 
-// What is wrong, and where in the document. Does not leave the folder: it becomes an Error.
+// What is wrong, and where in the document. Does not leave the folder: it becomes an Error, with
+// the hint, where the document is as it should be and what it says cannot be done.
 class InvalidJson : public std::runtime_error {
 public:
-    using std::runtime_error::runtime_error;
+    explicit InvalidJson(const std::string& what, std::string hint = "")
+        : std::runtime_error(what), hint_(std::move(hint)) {}
+    const std::string& hint() const { return hint_; }
+
+private:
+    std::string hint_;
 };
 
 const base::Json& member(const base::Json& object, const char* key);

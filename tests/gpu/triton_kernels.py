@@ -36,14 +36,21 @@ def rms_norm(hidden_states, weight, variance_epsilon):
     return rms_norm_op(hidden_states, weight, variance_epsilon)
 
 
-def swiglu(gate, up):
-    """The forward kernel of liger-kernels, called as its own swiglu_forward() calls it."""
+if os.environ.get("TWINKLE_COMMUNITY"):
     sys.path.insert(0, os.environ["TWINKLE_COMMUNITY"])
     from liger_kernels.swiglu import _swiglu_forward_kernel
     from liger_kernels.utils import calculate_settings
-    width = gate.shape[-1]
-    result = torch.empty_like(gate)
-    block, warps = calculate_settings(width)
-    wrap_triton(_swiglu_forward_kernel)[(gate.numel() // width,)](gate, up, result, width, 1.0, n_cols=width,
-                                                                  BLOCK_SIZE=block, num_warps=warps)
-    return result
+
+    @triton_op("twinkle_tests::swiglu", mutates_args=())
+    def swiglu_op(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+        """The forward kernel of liger-kernels, called as its own swiglu_forward() calls it."""
+        width = gate.shape[-1]
+        result = torch.empty_like(gate)
+        block, warps = calculate_settings(width)
+        wrap_triton(_swiglu_forward_kernel)[(gate.numel() // width,)](gate, up, result, width, 1.0, n_cols=width,
+                                                                      BLOCK_SIZE=block, num_warps=warps)
+        return result
+
+
+def swiglu(gate, up):
+    return swiglu_op(gate, up)
