@@ -88,11 +88,10 @@ def export(function, inputs, constants, ranges, device):
     with torch.no_grad():
         program = torch.export.export(Call(function, names, constants).eval(), tuple(tensors),
                                       dynamic_shapes={"tensors": tuple(shapes)}, strict=False)
-        results = function(**dict(zip(names, tensors)), **constants)
     changed = list(program.run_decompositions().graph_signature.user_inputs_to_mutate.values())
     if changed:
         raise SystemExit(f"the function changes its input {', '.join(changed)}: let it return a new tensor")
-    return program, 1 if isinstance(results, torch.Tensor) else len(results)
+    return program, len(program.graph_signature.user_outputs)
 
 
 def compile_package(function, inputs, constants=None, attributes=(), ranges=None, device="cpu", name=None, to=None):

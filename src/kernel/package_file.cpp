@@ -94,6 +94,17 @@ std::optional<Build> read_package_file(const std::filesystem::path& file) {
     build.package = build.path;
     build.files = {{name, hash.size, hash.sha256}};
     build.sources = package_file_sources(package->op, package_namespace(hash.sha256));
+    const LayerList layers = read_layers(build.sources);
+    const auto& parameters = package->op.parameters;
+    const bool has_self = std::any_of(parameters.begin(), parameters.end(),
+                                      [](const auto& one) { return one.name == "self"; });
+    if (has_self || layers.layers.size() != 1 || !layers.layers.front().problems.empty()) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "the package cannot be a kernel",
+                     .where = base::display_path(file),
+                     .why = "no layer in Python can call " + package->op.schema.substr(0, 200),
+                     .hint = "give its operator and parameters other names"});
+    }
     build.operators = {{package->op.name, package->op.schema}};
     build.packages.push_back({name, *std::move(package)});
     return build;

@@ -73,8 +73,12 @@ void add_wrong_gpu(const CompiledFor& code, const Target& target,
 
 }  // namespace
 
+std::optional<int> capability_number(const CompiledFor& code) {
+    return capability_of(code.capability);
+}
+
 std::optional<std::string> capability_text(const CompiledFor& code) {
-    const auto capability = capability_of(code.capability);
+    const auto capability = capability_number(code);
     return capability ? std::optional(text_of(*capability)) : std::nullopt;
 }
 

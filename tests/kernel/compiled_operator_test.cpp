@@ -125,6 +125,17 @@ TEST_CASE("what says nothing of an operator is no kernel, and no error", "[compi
     CHECK_FALSE(read_package_file(folder.write("text.pt2", "no archive")));
 }
 
+TEST_CASE("names that are none in Python are refused", "[compiled]") {
+    const test::TempFolder folder;
+    for (const auto& [from, to] :
+         {std::pair("norm(", "class("), std::pair("Tensor x", "Tensor lambda"),
+          std::pair("Tensor x", "Tensor self")}) {
+        const auto file =
+            folder.write("norm.pt2", tests::zip_of(package(replaced(norm, from, to))));
+        CHECK_THROWS_WITH(read_package_file(file), ContainsSubstring("no layer in Python"));
+    }
+}
+
 TEST_CASE("a package by itself is a build with a layer", "[compiled]") {
     const test::TempFolder folder;
     const auto build = read_package_file(folder.write("norm.pt2", tests::zip_of(package())));

@@ -141,8 +141,8 @@ std::string source_of(const MappedKernel& kernel, const MappedFile& file) {
 bool is_more_particular(const SealedPackage& a, const SealedPackage& b) {
     const target::CompiledFor& one = a.facts.model.made_for;
     const target::CompiledFor& other = b.facts.model.made_for;
-    return std::pair(target::capability_text(one).value_or(""), one.isa.size()) >
-           std::pair(target::capability_text(other).value_or(""), other.isa.size());
+    return std::pair(target::capability_number(one).value_or(0), one.isa.size()) >
+           std::pair(target::capability_number(other).value_or(0), other.isa.size());
 }
 
 // Those that run here: opening others could end the process.
