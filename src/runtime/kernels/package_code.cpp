@@ -117,7 +117,7 @@ PackageCode::Container& PackageCode::container_on(c10::Device device, std::size_
     return *known;
 }
 
-std::vector<at::Tensor> PackageCode::run(std::vector<at::Tensor> inputs, std::size_t results,
+std::vector<at::Tensor> PackageCode::run(const std::vector<at::Tensor>& inputs, std::size_t results,
                                          c10::Device device) {
     const c10::OptionalDeviceGuard guard(device);
     Container& container = container_on(device, inputs.size(), results);

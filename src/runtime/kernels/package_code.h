@@ -22,7 +22,7 @@ public:
 
     // The results, which are new tensors. `inputs` are as they were compiled for, on `device`; what
     // is not checked before is not checked here. Thread-safe. Throws c10::Error.
-    std::vector<at::Tensor> run(std::vector<at::Tensor> inputs, std::size_t results,
+    std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, std::size_t results,
                                 c10::Device device);
 
 private:
