@@ -1,5 +1,6 @@
 #include "runtime/kernels/kernel_finder.h"
 
+#include "archive/archive.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/sha256.h"
@@ -95,6 +96,9 @@ std::vector<fs::path> builds_in(const fs::path& folder) {
 // fail: the search is for another build.
 std::string namespace_of(const fs::path& build) {
     if (kernel::is_package(build.string())) {
+        if (archive::kind_of_archive(build) != archive::ArchiveKind::compiled) {
+            return "";  // not hashed: an exported model may be large
+        }
         try {
             return kernel::package_namespace(base::hash_file(build).sha256);
         } catch (const Error&) {
