@@ -36,6 +36,7 @@ std::int64_t integer_of(const base::Json& value);
 double number_of(const base::Json& value);
 bool boolean_of(const base::Json& value);
 const base::Json& list_of(const base::Json& value);
+const base::Json& list_of(base::Json&& value) = delete;  // it would be gone
 
 // The one member of a union.
 struct Choice {
