@@ -66,6 +66,39 @@ def grouped_attention(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, 
     return attend(q, k, v, rows, columns, group, mask, False, scale, 0.0)
 
 
+# [patterns.exported_grouped_attention]: exported models have heads and widths as numbers, and the other sizes of
+# another tensor.
+
+
+def repeated_by(x: Tensor, batch: int, heads: int, group: int, all_heads: int, length: int, width: int) -> Tensor:
+    return x[:, :, None, :, :].expand(batch, heads, group, length, width).reshape(batch, all_heads, length, width)
+
+
+def exported_masked(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, batch: int, heads: int, group: int,
+                    all_heads: int, length: int, width: int, scale: float, mask: Tensor) -> Tensor:
+    return mixed(weights(scores(q, repeated_by(k, batch, heads, group, all_heads, length, width), rows, columns) * scale
+                         + mask), repeated_by(v, batch, heads, group, all_heads, length, width))
+
+
+def exported_masked_by_float32(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, batch: int, heads: int,
+                               group: int, all_heads: int, length: int, width: int, scale: float,
+                               mask: Tensor) -> Tensor:
+    return mixed(weights_by_float32(scores(q, repeated_by(k, batch, heads, group, all_heads, length, width), rows,
+                                           columns) * scale + mask, q),
+                 repeated_by(v, batch, heads, group, all_heads, length, width))
+
+
+def exported_grouped_attention(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, batch: int, heads: int,
+                               group: int, all_heads: int, length: int, width: int, scale: float,
+                               mask: Tensor) -> Tensor:
+    if (k.dim() == 4 and v.dim() == 4 and k.size(0) == batch and v.size(0) == batch and k.size(1) == heads
+            and v.size(1) == heads and all_heads == heads * group):
+        return attend(q, k, v, rows, columns, group, mask, False, scale, 0.0)
+    return attend(q, repeated_by(k, batch, heads, group, all_heads, length, width),
+                  repeated_by(v, batch, heads, group, all_heads, length, width), rows, columns, 1, mask, False, scale,
+                  0.0)
+
+
 # [patterns.attention]
 
 

@@ -55,14 +55,11 @@ fs::path build_of(const fs::path& kernel) {
 
 MappedKernel mapped(const kernel::Build& build) {
     MappedKernel result;
-    const bool has_library =
-        std::any_of(build.files.begin(), build.files.end(),
-                    [](const auto& file) { return file.path.ends_with(".so"); });
     result.name = build.metadata ? build.metadata->name : build.path.filename().string();
     result.variant = build.metadata ? build.path.filename().string() : "";
     result.device = "any";
     result.path = base::absolute_path(build.path);
-    result.op_namespace = build.metadata && has_library ? build.metadata->id : "";
+    result.op_namespace = build.metadata && build.has_code() ? build.metadata->id : "";
     result.operators = build.operators;
     result.files = build.files;
     return result;

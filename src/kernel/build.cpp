@@ -183,6 +183,33 @@ void read_library_of(Build& build, const std::string& path) {
     build.libraries.push_back(std::move(added));
 }
 
+// Packages of one operator are for different inputs and machines, and must take the same
+// parameters.
+void read_package_of(Build& build, const std::string& path) {
+    auto package = read_operator_package(build.path / path, base::display_path(build.path / path));
+    if (!package) {
+        return;
+    }
+    const CompiledOperator& op = package->op;
+    const auto same = std::find_if(build.operators.begin(), build.operators.end(),
+                                   [&](const auto& other) { return other.name == op.name; });
+    if (same == build.operators.end()) {
+        build.operators.push_back({op.name, op.schema});
+    } else if (same->schema != op.schema) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "two files of a kernel disagree about an operator",
+                     .where = base::display_path(build.path / path),
+                     .why = "it has " + op.schema + ", another has " + same->schema,
+                     .hint = "give them the same parameters, or operators of other names"});
+    }
+    build.packages.push_back({path, *std::move(package)});
+}
+
+bool Build::has_code() const {
+    return !packages.empty() || std::any_of(files.begin(), files.end(),
+                                            [](const auto& file) { return is_library(file.path); });
+}
+
 Build read_build(const fs::path& folder) {
     Build build;
     build.path = folder;
@@ -201,6 +228,8 @@ Build read_build(const fs::path& folder) {
     for (const MappedFile& file : build.files) {
         if (is_library(file.path)) {
             read_library_of(build, file.path);
+        } else if (build.metadata && is_package(file.path)) {
+            read_package_of(build, file.path);
         }
     }
     if (build.metadata) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/compiled_operator.h"
 #include "kernel/layers.h"
 #include "kernel/metadata.h"
 #include "kernel/verdict.h"
@@ -37,6 +38,12 @@ struct BuildLibrary {
     std::vector<std::string> dispatch_keys;  // for some of which they are registered
 };
 
+// A file that AOTInductor compiled, and the operator that it computes.
+struct BuildPackage {
+    std::string path;  // relative to the build
+    OperatorPackage package;
+};
+
 // A build whose every file was read once: hashed, held against the digest, searched for operators.
 struct Build {
     std::filesystem::path path;
@@ -47,11 +54,26 @@ struct Build {
     std::vector<MappedOperator> operators;
     std::vector<BuildLibrary> libraries;  // without files that only look like one
     PythonNeeds python_needs;             // of the libraries
+    std::vector<BuildPackage> packages;   // sorted by path
+    bool has_code() const;                // files that register operators
 };
 
 // Throws Error(verification) with every violation where a digest does not fit, Error(malformed) for
 // broken metadata or a build without a package.
 Build read_build(const std::filesystem::path& folder);
+
+// A package (.pt2) that is a kernel by itself, as a build of one file: its namespace, sources and
+// operator come from it. None: it says nothing of an operator. Throws as read_build does.
+std::optional<Build> read_package_file(const std::filesystem::path& file);
+bool is_package(std::string_view path);
+inline constexpr std::string_view package_variant = "package";  // what stands for its variant
+bool is_package_file(const MappedKernel& kernel);
+// The build that a mapping names, as it is now, of either kind. Throws as read_build does.
+Build read_mapped_build(const MappedKernel& kernel);
+// Of a package that is a kernel by itself: the namespace of its operator, which no other file has,
+// and the Python package that binds it.
+std::string package_namespace(std::string_view sha256);
+PackageSources package_file_sources(const CompiledOperator& op, const std::string& op_namespace);
 
 // The parts of read_build, for those who go on where something is wrong.
 struct BuildFiles {

@@ -8,6 +8,7 @@
 #include "kernel/operators.h"
 #include "project/locked_build.h"
 #include "project/newer_version.h"
+#include "target/compiled_code.h"
 #include "twinkle/error.h"
 
 namespace fs = std::filesystem;
@@ -58,11 +59,6 @@ bool is_complete(const KernelSource& source, const std::string& variant) {
             std::all_of(locked->files.begin(), locked->files.end(), [&](const LockedFile& file) {
                 return fs::exists(folder / file.path, error);
             }));
-}
-
-bool has_library(const kernel::Build& build) {
-    return std::any_of(build.files.begin(), build.files.end(),
-                       [](const MappedFile& file) { return file.path.ends_with(".so"); });
 }
 
 // Whether the package calls an operator whose schema its libraries do not show, or a library that
@@ -247,6 +243,15 @@ const ChosenBuild* BuildChooser::choose(const KernelSource& source, const std::s
     }
     const VariantChoice& best = all.front();
     const Loaded& loaded = load(source, best);
+    if (const auto reasons = reasons_against(loaded.build); !reasons.empty()) {
+        Decision& decision = mapping_.decisions.back();
+        unfit_[key] = best.name + ": " + base::join(reasons, "; ");
+        decision.rejected.push_back({best.name, base::join(reasons, "; ")});
+        decision.chosen = std::nullopt;
+        decision.because = "no build runs on the target";
+        chosen_[key] = nullptr;
+        return nullptr;
+    }
     auto chosen = std::make_unique<ChosenBuild>();
     chosen->layers = loaded.layers;
     chosen->functions = loaded.functions;
@@ -260,7 +265,7 @@ const ChosenBuild* BuildChooser::choose(const KernelSource& source, const std::s
     kernel.path = base::absolute_path(loaded.build.path);
     if (loaded.build.metadata) {
         kernel.variant = best.name;
-        kernel.op_namespace = has_library(loaded.build) ? loaded.build.metadata->id : "";
+        kernel.op_namespace = loaded.build.has_code() ? loaded.build.metadata->id : "";
         kernel.archs = loaded.build.metadata->archs;
     }
     kernel.operators = loaded.build.operators;
@@ -271,12 +276,90 @@ const ChosenBuild* BuildChooser::choose(const KernelSource& source, const std::s
     if (std::none_of(mapping_.kernels.begin(), mapping_.kernels.end(), same)) {
         mapping_.kernels.push_back(kernel);
     }
-    chosen->operators_complete = !has_library(loaded.build);
+    chosen->operators_complete = !loaded.build.has_code();
     if (shows_too_few(loaded.build, loaded.layers, loaded.functions)) {
         learn_operators(*chosen);
     }
     add_dependencies(source, loaded.build, device);
     return (chosen_[key] = std::move(chosen)).get();
+}
+
+// Empty: one of its packages runs on the target, or it has none.
+std::vector<std::string> BuildChooser::reasons_against(const kernel::Build& build) const {
+    std::vector<std::string> all;
+    for (const kernel::BuildPackage& one : build.packages) {
+        const auto reasons =
+            target::reasons_against(one.package.model.made_for, target_, features_);
+        if (reasons.empty()) {
+            return {};
+        }
+        all.push_back(one.path + ": " + base::join(reasons, ", "));
+    }
+    return all;
+}
+
+const ChosenBuild& BuildChooser::add_package(const RepositoryKeys& package,
+                                             const kernel::Build& build) {
+    const archive::CompiledModel& model = build.packages.front().package.model;
+    auto chosen = std::make_unique<ChosenBuild>();
+    chosen->layers = kernel::read_layers(build.sources);
+    chosen->package = base::display_path(package.package_file);
+    chosen->operators_complete = true;
+    MappedKernel& kernel = chosen->kernel;
+    kernel.variant = kernel::package_variant;
+    kernel.path = base::absolute_path(build.path);
+    kernel.device = model.made_for.device;
+    if (const auto capability = target::capability_text(model.made_for)) {
+        kernel.archs = {*capability};
+    }
+    kernel.op_namespace = kernel::package_namespace(build.files.front().sha256);
+    kernel.operators = build.operators;
+    kernel.files = build.files;
+    kernel.name = package.package_text;
+    const auto taken = [&](const MappedKernel& other) {
+        return other.name == kernel.name && other.build_id() != kernel.build_id();
+    };
+    if (std::any_of(mapping_.kernels.begin(), mapping_.kernels.end(), taken)) {
+        kernel.name = package.package_file.string();
+    }
+    mapping_.kernels.push_back(kernel);
+    return *(chosen_[{package.package_file.string(), kernel.device}] = std::move(chosen));
+}
+
+const ChosenBuild* BuildChooser::choose_package(const RepositoryKeys& package,
+                                                const std::vector<std::string>& devices,
+                                                const std::string& where, Decision& decision) {
+    const auto& file = package.package_file;
+    for (const std::string& device : devices) {
+        if (const auto found = chosen_.find({file.string(), device}); found != chosen_.end()) {
+            return found->second.get();
+        }
+    }
+    std::error_code ignored;
+    if (!fs::is_regular_file(file, ignored)) {
+        throw Error(ErrorCode::not_found, {.what = "there is no package " + package.package_text,
+                                           .where = where,
+                                           .why = base::display_path(file) + " is no file",
+                                           .hint = ""});
+    }
+    const auto build = kernel::read_package_file(file);
+    if (!build) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "the package cannot be a kernel",
+                     .where = base::display_path(file),
+                     .why = "it does not say which operator AOTInductor has compiled into it",
+                     .hint = "script/compile_kernel.py compiles packages that do"});
+    }
+    const std::string& device = build->packages.front().package.model.made_for.device;
+    auto reasons = reasons_against(*build);
+    if (reasons.empty() && std::find(devices.begin(), devices.end(), device) == devices.end()) {
+        reasons.push_back("it is compiled for " + device);
+    }
+    if (!reasons.empty()) {
+        decision.rejected.push_back({package.package_text, base::join(reasons, "; ")});
+        return nullptr;
+    }
+    return &add_package(package, *build);
 }
 
 void BuildChooser::learn_operators(ChosenBuild& build) {
@@ -364,6 +447,9 @@ void BuildChooser::fail(const KernelSource& source, const std::vector<std::strin
         for (const VariantChoice& choice : choices(source, device)) {
             const std::string prefix = devices.size() > 1 ? device + ": " : "";
             reasons.push_back(prefix + base::printable(choice.name) + ": " + choice.reason);
+        }
+        if (const auto unfit = unfit_.find({source.name, device}); unfit != unfit_.end()) {
+            reasons.push_back(unfit->second);
         }
     }
     const auto newer = source.repo_id.empty()

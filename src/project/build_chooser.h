@@ -47,6 +47,14 @@ public:
     // For what is bound to it; with `strict`, a GPU without a build is an error.
     const ChosenBuild* choose_bound(const KernelSource& source, const std::string& device,
                                     const std::string& where, bool strict);
+    // A package that is a kernel by itself, as its only build. None: it is not for the target or
+    // for another device than `devices`; the decision says why. `name` is what the manifest calls
+    // it.
+    const ChosenBuild* choose_package(const RepositoryKeys& package,
+                                      const std::vector<std::string>& devices,
+                                      const std::string& where, Decision& decision);
+    // Of the target's CPU, where they are known: packages are compiled for some.
+    void set_cpu_features(std::vector<std::string> features) { features_ = std::move(features); }
     // For something that is looked for among the operators of a chosen build: asks once for those
     // that its libraries do not show.
     void learn_all_operators(const ChosenBuild& build);
@@ -83,6 +91,8 @@ private:
                      const kernel::Build& build);
     std::string repair_hint(const KernelSource& source) const;
     void learn_operators(ChosenBuild& build);
+    const ChosenBuild& add_package(const RepositoryKeys& package, const kernel::Build& build);
+    std::vector<std::string> reasons_against(const kernel::Build& build) const;
     void add_dependencies(const KernelSource& source, const kernel::Build& build,
                           const std::string& device);
 
@@ -91,10 +101,13 @@ private:
     Mapping& mapping_;
     Read read_;
     AskOperators ask_;
+    std::optional<std::vector<std::string>> features_;
     std::set<std::pair<std::string, std::string>> asked_;  // kernel and device
     std::vector<std::string> chain_;  // the kernels whose dependencies are being chosen
     std::map<std::pair<std::string, std::string>, std::unique_ptr<ChosenBuild>> chosen_;
     std::set<std::pair<std::string, std::string>> unserved_;  // kernel and device
+    // Of builds whose packages are for other machines: kernel and device → why.
+    std::map<std::pair<std::string, std::string>, std::string> unfit_;
     std::map<std::filesystem::path, Loaded> loaded_;
     std::vector<std::string> warnings_;
 };

@@ -115,7 +115,10 @@ public:
 
 private:
     void add(MappedKernel& kernel) {
-        const auto [place, fresh] = places_.try_emplace(kernel.path);
+        // Packages that are kernels by themselves may share a folder.
+        const auto [place, fresh] = places_.try_emplace(
+            kernel::is_package_file(kernel) ? kernel.path / kernel.files.front().path
+                                            : kernel.path);
         if (fresh) {
             place->second = choose_place(kernel);
             for (const MappedFile& file : kernel.files) {
@@ -129,9 +132,10 @@ private:
     // As in a repository, so that the folder of the kernel can be searched for builds.
     fs::path choose_place(const MappedKernel& kernel) {
         const fs::path name = as_folder_name(kernel.name);
-        fs::path place = kernel.variant.empty() ? fs::path(kernels_name) / name
-                                                : fs::path(kernels_name) / name / "build" /
-                                                      as_folder_name(kernel.variant);
+        const bool alone = kernel.variant.empty() || kernel::is_package_file(kernel);
+        fs::path place =
+            alone ? fs::path(kernels_name) / name
+                  : fs::path(kernels_name) / name / "build" / as_folder_name(kernel.variant);
         const std::string plain = place.string();
         for (int i = 2; !taken_.insert(place.string()).second; ++i) {
             place = plain + "_" + std::to_string(i);
@@ -149,7 +153,7 @@ private:
 // As a machine that gets the bundle would see it.
 void check_bundle(const fs::path& folder) {
     for (const MappedKernel& kernel : Mapping::load(folder / map_name).kernels) {
-        const kernel::Build build = kernel::read_build(kernel.path);
+        const kernel::Build build = kernel::read_mapped_build(kernel);
         const bool same =
             std::equal(build.files.begin(), build.files.end(), kernel.files.begin(),
                        kernel.files.end(), [](const MappedFile& a, const MappedFile& b) {

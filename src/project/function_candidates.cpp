@@ -55,9 +55,10 @@ private:
         doubts_.clear();
         std::vector<FunctionCandidate> found;
         if (devices_of(binding)) {
-            found = !binding.op.empty()            ? of_operator(binding)
-                    : !binding.source_file.empty() ? of_source(binding)
-                                                   : of_kernel(binding, locator_.locate(binding));
+            found = !binding.op.empty()             ? of_operator(binding)
+                    : !binding.source_file.empty()  ? of_source(binding)
+                    : !binding.package_file.empty() ? of_package(binding)
+                                                    : of_kernel(binding, locator_.locate(binding));
         }
         if (found.empty() && rules_.strict) {
             throw Error(ErrorCode::not_found,
@@ -302,6 +303,25 @@ private:
         FunctionCandidate one = candidate(binding);
         one.op = binding.op;
         chosen("operator " + one.op, one);
+        return {one};
+    }
+
+    std::vector<FunctionCandidate> of_package(const FunctionBinding& binding) {
+        const ChosenBuild* build =
+            chooser_.choose_package(binding, devices_, binding.where, decision_);
+        if (build == nullptr) {
+            return {};
+        }
+        FunctionCandidate one = candidate(binding);
+        const std::string& op = build->kernel.operators.front().name;
+        const std::string what = build->kernel.name + ": " + op;
+        if (!serves(what, build->layers.layers.front(), binding, one)) {
+            return {};
+        }
+        one.device = build->kernel.device;
+        one.kernel = build->kernel.name;
+        one.op = build->kernel.op_namespace + "::" + op;
+        chosen(what, one);
         return {one};
     }
 

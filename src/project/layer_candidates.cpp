@@ -160,16 +160,25 @@ private:
     std::vector<LayerCandidate> find_candidates(const LayerBinding& binding,
                                                 const std::vector<std::string>& devices,
                                                 Decision& decision) {
-        const KernelSource source = locator_.locate(binding);
         std::vector<LayerCandidate> candidates;
         const auto take = [&](const std::string& device, const ChosenBuild& build) {
-            const LayerSource& layer = find_layer(build, binding);
+            const std::string& name = build.kernel.name;
+            const LayerSource& layer = binding.package_file.empty() ? find_layer(build, binding)
+                                                                    : build.layers.layers.front();
             check_flags(layer, build, binding, rules_.mode);
             note_verdict(layer, build, binding, rules_.strict, doubts_);
-            candidates.push_back({source.name, layer.name, device, binding.capability, binding.mode,
+            candidates.push_back({name, layer.name, device, binding.capability, binding.mode,
                                   layer.has_backward, layer.can_torch_compile, layer.precision});
-            add_chosen(decision, source.name + ": " + layer.name, device, binding.mode);
+            add_chosen(decision, name + ": " + layer.name, device, binding.mode);
         };
+        if (!binding.package_file.empty()) {
+            if (const auto* build =
+                    chooser_.choose_package(binding, devices, binding.where, decision)) {
+                take(build->kernel.device, *build);
+            }
+            return candidates;
+        }
+        const KernelSource source = locator_.locate(binding);
         chooser_.choose_each(source, devices, binding.device, binding.where, rules_.strict,
                              decision, take);
         return candidates;

@@ -29,13 +29,14 @@ bool same_binding(const FunctionBinding& a, const FunctionBinding& b) {
 // Bindings of the same with other kernels are its candidates, in this order.
 bool same_kernel(const LayerBinding& a, const LayerBinding& b) {
     return a.repo_id == b.repo_id && a.pin == b.pin && a.repo_path == b.repo_path &&
-           a.package_name == b.package_name && a.layer_name == b.layer_name;
+           a.package_name == b.package_name && a.package_file == b.package_file &&
+           a.layer_name == b.layer_name;
 }
 
 bool same_kernel(const FunctionBinding& a, const FunctionBinding& b) {
     return a.func_impl == b.func_impl && a.repo_id == b.repo_id && a.pin == b.pin &&
            a.repo_path == b.repo_path && a.package_name == b.package_name &&
-           a.func_name == b.func_name;
+           a.package_file == b.package_file && a.func_name == b.func_name;
 }
 
 std::vector<std::string> preset_names(const fs::path& folder) {

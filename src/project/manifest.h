@@ -30,6 +30,8 @@ struct RepositoryKeys {
     Pin pin;
     std::filesystem::path repo_path;  // … or a local one; neither: the bundled pack
     std::string package_name;
+    std::filesystem::path package_file;  // "package:norm.pt2": absolute, instead of these two …
+    std::string package_text;            // … and "norm.pt2"
 };
 
 // An entry of [layers].

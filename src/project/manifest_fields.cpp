@@ -74,8 +74,7 @@ std::string read_mode(TableReader& reader) {
     return *mode;
 }
 
-RepositoryKeys read_repository(TableReader& reader, const DocumentPlace& place) {
-    RepositoryKeys keys;
+void read_repository(TableReader& reader, const DocumentPlace& place, RepositoryKeys& keys) {
     const Node* id = reader.find("repo_id");
     const Node* path = reader.find("repo_path");
     const Node* package = reader.find("package_name");
@@ -104,7 +103,6 @@ RepositoryKeys read_repository(TableReader& reader, const DocumentPlace& place) 
             reader.fail(*package, "\"package_name\" is no name of a Python package");
         }
     }
-    return keys;
 }
 
 }  // namespace twinkle::project

@@ -15,9 +15,23 @@ bool is_name(std::string_view text) {
            text.find_first_not_of(word_characters) == std::string_view::npos;
 }
 
+bool set_package(RepositoryKeys& keys, const std::string& text,
+                 const std::filesystem::path& folder) {
+    constexpr std::string_view prefix = "package:";
+    if (!text.starts_with(prefix) || !text.ends_with(".pt2")) {
+        return false;
+    }
+    keys.package_text = text.substr(prefix.size());
+    keys.package_file = (folder / keys.package_text).lexically_normal();
+    return true;
+}
+
 bool set_implementation(FunctionBinding& binding, const std::string& text,
                         const std::filesystem::path& folder) {
     binding.func_impl = text;
+    if (set_package(binding, text, folder)) {
+        return true;
+    }
     if (text.starts_with("op:")) {
         binding.op = text.substr(3);
         const auto colons = binding.op.find("::");
@@ -43,7 +57,7 @@ FunctionBinding read_replacement(TableReader& reader, const std::string& name, c
             reader.fail(*impl, std::string(func_impl_forms));
         }
     }
-    static_cast<RepositoryKeys&>(binding) = read_repository(reader, place);
+    read_repository(reader, place, binding);
     const auto func_name = reader.string("func_name");
     binding.func_name = func_name.value_or(name);
     if (!binding.func_impl.empty() && binding.func_name != name) {

@@ -45,13 +45,28 @@ void refuse_empty(TableReader& reader, std::string_view key) {
     }
 }
 
+// Of a layer, "func_impl" names a package alone: Python files and operators have no attributes.
+void read_package(TableReader& reader, const Node& impl, const DocumentPlace& place,
+                  LayerBinding& binding) {
+    if (!binding.repo_id.empty() || !binding.repo_path.empty()) {
+        reader.fail(impl, "\"func_impl\" and a repository are both given", "keep one of them");
+    }
+    if (!set_package(binding, reader.as_string(impl, "func_impl"), place.folder)) {
+        reader.fail(impl, "\"func_impl\" of a layer is \"package:file.pt2\"",
+                    "a layer in Python is in the layers.py of a \"repo_path\"");
+    }
+}
+
 LayerBinding read_binding(const std::string& kernel_name, const Node& value,
                           const DocumentPlace& place) {
     TableReader reader(value, place.origin, "the layer \"" + base::printable(kernel_name) + "\"");
     LayerBinding binding;
     binding.kernel_name = kernel_name;
     binding.where = reader.where(value);
-    static_cast<RepositoryKeys&>(binding) = read_repository(reader, place);
+    read_repository(reader, place, binding);
+    if (const Node* impl = reader.find("func_impl")) {
+        read_package(reader, *impl, place, binding);
+    }
     binding.layer_name = reader.string("layer_name").value_or(kernel_name);
     binding.device = read_device(reader);
     binding.mode = read_mode(reader);

@@ -32,12 +32,15 @@ std::optional<std::pair<std::filesystem::path, std::string>> parse_formula(
 inline constexpr std::string_view pattern_forms =
     "\"pattern\" is \"file.py:function\", or a list of such functions of one file";
 bool is_name(std::string_view text);  // a Python identifier, in ASCII
-// Reads func_impl: "file.py:function", relative to `folder`, or "op:namespace::name". False: it is
-// neither.
+// Reads func_impl: "file.py:function" and "package:file.pt2", relative to `folder`, or
+// "op:namespace::name". False: it is none of these.
 bool set_implementation(FunctionBinding& binding, const std::string& text,
                         const std::filesystem::path& folder);
 inline constexpr std::string_view func_impl_forms =
-    "\"func_impl\" is \"file.py:function\" or \"op:namespace::name\"";
+    "\"func_impl\" is \"file.py:function\", \"op:namespace::name\" or \"package:file.pt2\"";
+// Reads "package:file.pt2". False: it is something else.
+bool set_package(RepositoryKeys& keys, const std::string& text,
+                 const std::filesystem::path& folder);
 std::map<std::string, target::TargetSpec> read_targets(const base::Node& table,
                                                        const DocumentPlace& place);
 
@@ -62,6 +65,6 @@ std::string read_device(base::TableReader& reader);
 std::string read_mode(base::TableReader& reader);
 
 // The repository of a layer or function: repo_id with its pin, or repo_path with package_name.
-RepositoryKeys read_repository(base::TableReader& reader, const DocumentPlace& place);
+void read_repository(base::TableReader& reader, const DocumentPlace& place, RepositoryKeys& keys);
 
 }  // namespace twinkle::project

@@ -150,6 +150,9 @@ Resolution resolve(const ResolveOptions& options) {
     KernelLocator locator(manifest, where, machine);
     BuildChooser chooser(target, locator, resolution.mapping);
     chooser.ask_for_operators(options.ask_operators);
+    if (!options.target || *options.target == "here") {
+        chooser.set_cpu_features(machine.cpu().features);
+    }
     add_kernels(manifest, target, locator, chooser);
     const LayerRules rules{target, presets, options.strict};
     add_layers(manifest, rules, locator, chooser, resolution.mapping);

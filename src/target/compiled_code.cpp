@@ -53,6 +53,10 @@ std::optional<int> capability_of(const std::string& text) {
     return digits.empty() || digits.size() > 4 ? std::nullopt : std::optional(std::stoi(digits));
 }
 
+std::string text_of(int capability) {
+    return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+}
+
 // Kernels are cubins, which run on GPUs of the same major number that are not older.
 void add_wrong_gpu(const CompiledFor& code, const Target& target,
                    std::vector<std::string>& reasons) {
@@ -62,13 +66,21 @@ void add_wrong_gpu(const CompiledFor& code, const Target& target,
         return;
     }
     if (*there / 10 != *wanted / 10 || *there < *wanted) {
-        reasons.push_back("its GPU code is for compute capability " + std::to_string(*wanted / 10) +
-                          "." + std::to_string(*wanted % 10) + ", and the GPU has " +
-                          std::to_string(*there / 10) + "." + std::to_string(*there % 10));
+        reasons.push_back("its GPU code is for compute capability " + text_of(*wanted) +
+                          ", and the GPU has " + text_of(*there));
     }
 }
 
 }  // namespace
+
+std::optional<int> capability_number(const CompiledFor& code) {
+    return capability_of(code.capability);
+}
+
+std::optional<std::string> capability_text(const CompiledFor& code) {
+    const auto capability = capability_number(code);
+    return capability ? std::optional(text_of(*capability)) : std::nullopt;
+}
 
 std::vector<std::string> reasons_against(
     const CompiledFor& code, const Target& target,

@@ -19,6 +19,10 @@ struct CompiledFor {
     std::string capability;        // of a CUDA GPU: "90", "9.0"
 };
 
+// 90, and "9.0"; none: it is for no GPU, or does not say for which.
+std::optional<int> capability_number(const CompiledFor& code);
+std::optional<std::string> capability_text(const CompiledFor& code);
+
 // Why the code does not run on the target, a line each; empty: it does, as far as both say.
 // `cpu_features` are those of the target's CPU (CpuFacts); none: they are not known.
 std::vector<std::string> reasons_against(

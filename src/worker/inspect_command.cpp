@@ -1,6 +1,6 @@
+#include "archive/compiled_package.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "runtime/exported/compiled_package.h"
 #include "runtime/exported/opened_file.h"
 #include "runtime/graph/class_name.h"
 #include "runtime/inspect/bindings.h"
@@ -274,7 +274,7 @@ Json Inspection::run() {
 }  // namespace
 
 Json inspect_command(const Request& request, const Channel& channel) {
-    if (runtime::exported::is_compiled(request.model)) {
+    if (archive::is_compiled(request.model)) {
         return inspect_package(request, channel);
     }
     Json result = Inspection(request, channel).run();

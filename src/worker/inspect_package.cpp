@@ -1,14 +1,14 @@
 #include "worker/inspect_package.h"
 
+#include "archive/compiled_package.h"
 #include "base/text.h"
-#include "runtime/exported/compiled_package.h"
 #include "runtime/inspect/operator_sources.h"
 #include "worker/mapping_of.h"
 
 namespace twinkle::worker {
 
+using archive::CompiledModel;
 using base::Json;
-using runtime::exported::CompiledModel;
 
 namespace {
 
@@ -51,7 +51,7 @@ Json inspect_package(const Request& request, const Channel& channel) {
     const runtime::KernelFinder finder(
         request.kernel_dirs, [&channel](const std::string& attempt) { channel.trace(attempt); });
     const auto mapping = request.map ? std::optional(mapping_of(request)) : std::nullopt;
-    const auto package = runtime::exported::read_package(request.model);
+    const auto package = archive::read_package(request.model);
     runtime::OperatorSources sources(request.model, {}, mapping ? &*mapping : nullptr, finder);
     Json models = Json::array();
     for (const CompiledModel& model : package.models) {

@@ -5,9 +5,9 @@
 // says what became of them; exit 1 on an exception that is no Error. A crash ends it, and the
 // archive that it was at is there: broken.pt2 in the folder for temporary files.
 
-#include "runtime/exported/archive.h"
+#include "archive/archive.h"
+#include "archive/zip_directory.h"
 #include "runtime/exported/convert.h"
-#include "runtime/model/zip_directory.h"
 #include "stored_zip.h"
 #include "twinkle/error.h"
 
@@ -103,9 +103,9 @@ std::string mutated(Records records, Random& random) {
 }
 
 Records records_of(const fs::path& file) {
-    const twinkle::runtime::exported::Archive archive(file);
+    const twinkle::archive::Archive archive(file);
     Records records;
-    const auto entries = twinkle::runtime::zip_directory(file);
+    const auto entries = twinkle::archive::zip_directory(file);
     for (const auto& entry : *entries) {
         const std::string name = entry.name.substr(entry.name.find('/') + 1);
         records.emplace_back("model/" + name, archive.text(name, archive.size_of(name)));
@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
         Random random(first + i);
         std::ofstream(broken, std::ios::binary | std::ios::trunc) << mutated(seed, random);
         try {
-            twinkle::runtime::exported::convert(twinkle::runtime::exported::Archive(broken), "");
+            twinkle::runtime::exported::convert(twinkle::archive::Archive(broken), "");
             ++outcomes["converted"];
         } catch (const twinkle::Error& error) {
             ++outcomes[std::string(twinkle::error_code_name(error.code()))];

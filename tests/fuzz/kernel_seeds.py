@@ -27,6 +27,10 @@ METADATA = {"id": "_norm_1f", "name": "norm", "version": 1, "license": "MIT", "p
             "digest": {"algorithm": "sha256", "files": {"__init__.py": "xLMbARTcTl8L/m1kJLc/h/QL4Kzt772F872a46pfRGI="}},
             "provenance": {"kernel-builder": {"version": "0.1", "commit": "0" * 40, "dirty": True}}}
 
+PACKAGE = {"operator": "norm(Tensor x, Tensor weight, float eps) -> Tensor", "attributes": ["weight", "eps"],
+           "constants": {"eps": 1e-06}, "sizes": {"rows": [1, 100]},
+           "inputs": [{"dtype": "float32", "sizes": ["rows", 64]}, {"dtype": "float32", "sizes": [64]}]}
+
 
 def fatbin(*entries):
     body = b"".join(struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, 24, 0, 0, 8, 1, arch, 0, 0, flags, 0, 0) + bytes(24)
@@ -70,6 +74,7 @@ def main():
     write(folder / "fatbin", "cuda", b"\0" + fatbin((2, 80, 0x11), (2, 90, 0x100011), (1, 120, 0x8011)))
     write(folder / "fatbin", "two", b"\0" + fatbin((2, 75, 0x11)) + bytes(8) + fatbin((8, 100, 0x208011)))
     write(folder / "fatbin", "hip", b"\1" + bundle(b"host-x86_64--", b"hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-"))
+    write(folder / "package", "whole", json.dumps(PACKAGE).encode())
     write(folder / "metadata", "whole", json.dumps(METADATA).encode())
     write(folder / "metadata", "schema", b"ns::norm.out(Tensor(a! -> b) x, *, int[2]? n=[1, 2]) -> (Tensor(b), Tensor)")
     for path in [*ROOT.glob("kernels/*/python/*.py"), *ROOT.glob("tests/models/*.py")]:

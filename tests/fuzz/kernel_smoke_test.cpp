@@ -41,6 +41,10 @@ TEST_CASE("changed parts of kernels do not end the program") {
     run(R"({"id": "_n", "name": "norm", "version": 1, "license": "MIT", "python-depends": [],
             "backend": {"type": "cuda", "archs": ["9.0a"]}})",
         fuzz_metadata, 500);
+    run(R"({"operator": "n(Tensor x, Tensor w, float e) -> Tensor", "attributes": ["w", "e"],
+            "constants": {"e": 1e-06}, "inputs": [{"dtype": "float32", "sizes": ["r", 64]},
+            {"dtype": "float32", "sizes": [64]}], "sizes": {"r": [1, 9]}})",
+        fuzz_package, 3000);
     run("import torch\nclass A(torch.nn.Module):\n    def forward(self, x):\n"
         "        return [y for y in x.shape] if x is None else f'{x}'\n",
         fuzz_python, 500);

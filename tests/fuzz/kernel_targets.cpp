@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "archive/json_reader.h"
 #include "base/toml.h"
 #include "binary/demangle.h"
 #include "binary/library.h"
+#include "kernel/build.h"
 #include "kernel/build_toml.h"
 #include "kernel/check_package.h"
 #include "kernel/dispatch_keys.h"
@@ -64,6 +66,18 @@ void fuzz_fatbin(std::string_view input) {
         if (code.size > source.size()) {
             std::abort();  // code that is not there
         }
+    }
+}
+
+void fuzz_package(std::string_view input) {
+    try {
+        const auto op = kernel::parse_compiled_operator(input);
+        kernel::compiled_for_text(op);
+        const auto layers = kernel::read_layers(kernel::package_file_sources(op, "pt2_0"));
+        if (op.parameters.empty() || op.results == 0 || layers.layers.size() > 1) {
+            std::abort();
+        }
+    } catch (const archive::InvalidJson&) {
     }
 }
 

@@ -40,10 +40,12 @@ TEXT = {0: AUTO, 1: AUTO}
 SHAPES = {"tokens": (TEXT,), "two texts": (TEXT, TEXT), "image": ({0: AUTO},), "sound": ({0: AUTO},)}
 
 
-def of_family(name: str, dtype: torch.dtype = torch.float32, **how) -> Exported:
+def of_family(name: str, dtype: torch.dtype = torch.float32, eager: bool = False, **how) -> Exported:
     make, kind = FAMILIES[name]
     torch.manual_seed(7)
     model = make().eval()
+    if eager:
+        model.model.set_attn_implementation("eager")
     give_strong_weights(model, 3)
     model = model.to(dtype)
 
@@ -321,6 +323,7 @@ def all_models() -> dict[str, Exported]:
     models |= {name: of_family(name) for name in FAMILIES}
     models |= {f"{name}_bfloat16": of_family(name, torch.bfloat16) for name in ("llama", "bert", "vit")}
     models |= {f"{name}_float16": of_family(name, torch.float16) for name in ("qwen2", "gpt2")}
+    models |= {f"{name}_eager": of_family(name, eager=True) for name in ("llama",)}
     models |= {f"{name}_strict": of_family(name, strict=True) for name in ("bert", "vit")}
     models |= {f"{name}_decomposed": of_family(name, decomposed=True) for name in ("llama", "bert")}
     return models | {"whole_llama": whole_llama(), "whole_bert": whole_bert(), "t5_encoder": t5_encoder()}

@@ -1,6 +1,6 @@
 // Archives of torch.export that are not as an exporter writes them, and what happens to the file.
 
-#include "runtime/exported/archive.h"
+#include "archive/archive.h"
 #include "runtime/exported/convert.h"
 #include "runtime/exported/opened_file.h"
 #include "twinkle/error.h"
@@ -17,7 +17,7 @@
 
 using namespace twinkle;
 using namespace twinkle::tests;
-using twinkle::runtime::exported::Archive;
+using twinkle::archive::Archive;
 using twinkle::runtime::exported::convert;
 
 namespace {

@@ -1,9 +1,9 @@
 // Saved models that are refused before LibTorch, which trusts them, reads them.
 
+#include "archive/zip_directory.h"
 #include "runtime/model/valid_code.h"
 #include "runtime/model/valid_pickle.h"
 #include "runtime/model/valid_tensors.h"
-#include "runtime/model/zip_directory.h"
 #include "runtime/scripted.h"
 
 // After LibTorch.
@@ -11,6 +11,7 @@
 
 using namespace twinkle;
 using namespace twinkle::runtime;
+using namespace twinkle::archive;
 
 namespace {
 

@@ -1,8 +1,8 @@
 #include "twinkle/package.h"
 
+#include "archive/compiled_package.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "runtime/exported/compiled_package.h"
 #include "runtime/exported/needed_kernels.h"
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/loaded_kernels.h"
@@ -16,12 +16,12 @@ namespace twinkle {
 
 namespace {
 
-using runtime::exported::CompiledModel;
+using archive::CompiledModel;
 
 // The model that is meant; none is named: all of them.
 std::vector<CompiledModel> chosen_models(const std::filesystem::path& package,
                                          const std::string& name) {
-    auto models = runtime::exported::read_package(package).models;
+    auto models = archive::read_package(package).models;
     if (name.empty()) {
         return models;
     }

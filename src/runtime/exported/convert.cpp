@@ -1,11 +1,11 @@
 #include "runtime/exported/convert.h"
 
+#include "archive/json_reader.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "runtime/exported/call_tree.h"
 #include "runtime/exported/flatten.h"
 #include "runtime/exported/guards.h"
-#include "runtime/exported/json_reader.h"
 #include "runtime/exported/module_tree.h"
 #include "runtime/exported/node_writer.h"
 #include "runtime/exported/parameters.h"
@@ -17,6 +17,7 @@
 
 namespace twinkle::runtime::exported {
 
+using namespace archive;
 namespace jit = torch::jit;
 using Kind = Argument::Kind;
 

@@ -1,9 +1,9 @@
 #include "runtime/exported/needed_kernels.h"
 
+#include "archive/archive.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "kernel/variant.h"
-#include "runtime/exported/archive.h"
 #include "runtime/exported/opened_file.h"
 #include "runtime/exported/read_program.h"
 #include "runtime/graph/graph_walk.h"
@@ -114,7 +114,7 @@ std::vector<MappedKernel> kernels_with_operators(
 
 std::vector<MappedKernel> kernels_of_export(const std::filesystem::path& file,
                                             const std::string& model, const KernelFinder& finder) {
-    const exported::Program program = exported::read_program(exported::Archive(file), model);
+    const exported::Program program = exported::read_program(archive::Archive(file), model);
     return kernels_with_operators(file, operators_of(program), device_of(program), finder);
 }
 

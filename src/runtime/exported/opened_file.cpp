@@ -1,8 +1,8 @@
 #include "runtime/exported/opened_file.h"
 
+#include "archive/archive.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "runtime/exported/archive.h"
 #include "runtime/exported/convert.h"
 #include "runtime/exported/needed_kernels.h"
 #include "runtime/exported/read_program.h"
@@ -30,15 +30,15 @@ void count_operators(const exported::Graph& graph, std::map<std::string, std::si
 }  // namespace
 
 bool is_export(const std::filesystem::path& file) {
-    const auto kind = exported::kind_of_archive(file);
-    return kind == exported::ArchiveKind::exported || kind == exported::ArchiveKind::old_exported;
+    const auto kind = archive::kind_of_archive(file);
+    return kind == archive::ArchiveKind::exported || kind == archive::ArchiveKind::old_exported;
 }
 
 torch::jit::Module open_model_file(const std::filesystem::path& file, const std::string& model,
                                    const Opening& opening) {
     if (is_export(file)) {
         const NoKernelLoading as_asked;
-        torch::jit::Module converted = exported::convert(exported::Archive(file), model);
+        torch::jit::Module converted = exported::convert(archive::Archive(file), model);
         mark_needed_kernels(converted);
         if (!opening.device.is_cpu()) {
             converted.to(opening.device);
@@ -67,7 +67,7 @@ std::map<std::string, std::size_t> operators_of(const exported::Program& program
 
 std::map<std::string, std::size_t> operators_of_export(const std::filesystem::path& file,
                                                        const std::string& model) {
-    return operators_of(exported::read_program(exported::Archive(file), model));
+    return operators_of(exported::read_program(archive::Archive(file), model));
 }
 
 }  // namespace twinkle::runtime

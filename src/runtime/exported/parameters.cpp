@@ -1,7 +1,7 @@
 #include "runtime/exported/parameters.h"
 
+#include "archive/json_reader.h"
 #include "runtime/exported/checks.h"
-#include "runtime/exported/json_reader.h"
 
 #include <algorithm>
 #include <cctype>
@@ -9,6 +9,7 @@
 
 namespace twinkle::runtime::exported {
 
+using namespace archive;
 namespace jit = torch::jit;
 
 namespace {

@@ -1,13 +1,14 @@
 #include "runtime/exported/pytree.h"
 
+#include "archive/json_reader.h"
 #include "base/json.h"
-#include "runtime/exported/json_reader.h"
 
 #include <algorithm>
 #include <set>
 
 namespace twinkle::runtime::exported {
 
+using namespace archive;
 using base::Json;
 
 namespace {

@@ -1,6 +1,6 @@
 #include "runtime/exported/read_arguments.h"
 
-#include "runtime/exported/json_reader.h"
+#include "archive/json_reader.h"
 #include "runtime/exported/schema.h"
 
 #include "base/text.h"
@@ -9,6 +9,7 @@
 
 namespace twinkle::runtime::exported {
 
+using namespace archive;
 using base::Json;
 using Kind = Argument::Kind;
 

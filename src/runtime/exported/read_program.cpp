@@ -1,8 +1,8 @@
 #include "runtime/exported/read_program.h"
 
+#include "archive/json_reader.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "runtime/exported/json_reader.h"
 #include "runtime/exported/read_arguments.h"
 #include "twinkle/error.h"
 
@@ -11,6 +11,7 @@
 
 namespace twinkle::runtime::exported {
 
+using namespace archive;
 using base::Json;
 
 namespace {
@@ -23,6 +24,25 @@ Argument tensor_named(const Json& spec) {
     value.kind = Argument::Kind::tensor;
     value.text = text_at(object_at(spec, "arg"), "name");
     return value;
+}
+
+[[noreturn]] void refuse_kind(const std::string& place, const std::string& kind) {
+    if (kind == "token") {
+        throw InvalidJson("its " + place +
+                              " is a token, which keeps operators in their order for "
+                              "what they do besides their results",
+                          "save the program as torch.export.export gives it, without "
+                          "run_decompositions(): TorchScript runs operators in their order");
+    }
+    if (kind == "custom_obj") {
+        throw InvalidJson("its " + place +
+                              " is a TorchBind object, which the archive has as a "
+                              "pickle",
+                          "keep what it holds in tensors of the model, and export it again");
+    }
+    throw InvalidJson("its " + place + " is a " + base::printable(kind) +
+                          ", which TorchScript has no counterpart of",
+                      "export the model without it");
 }
 
 InputSpec read_input(const Json& json) {
@@ -45,8 +65,7 @@ InputSpec read_input(const Json& json) {
         return {Kind::tensor_constant, tensor_named(choice.value),
                 text_at(choice.value, "tensor_constant_name")};
     }
-    throw InvalidJson("its input is a " + base::printable(choice.name) +
-                      ", which TorchScript has no counterpart of");
+    refuse_kind("input", choice.name);
 }
 
 OutputSpec read_output(const Json& json) {
@@ -70,8 +89,7 @@ OutputSpec read_output(const Json& json) {
         return {Kind::input_mutation, tensor_named(choice.value),
                 text_at(choice.value, "user_input_name")};
     }
-    throw InvalidJson("its output is a " + base::printable(choice.name) +
-                      ", which TorchScript has no counterpart of");
+    refuse_kind("output", choice.name);
 }
 
 void read_calls(const Json& calls, Program& program) {
@@ -244,7 +262,9 @@ Program read_program(const Archive& archive, const std::string& model) {
                     {.what = "the exported program cannot be read",
                      .where = origin,
                      .why = invalid.what(),
-                     .hint = "export it with PyTorch 2.9 or newer, or copy it again"});
+                     .hint = !invalid.hint().empty()
+                                 ? invalid.hint()
+                                 : "export it with PyTorch 2.9 or newer, or copy it again"});
     }
 }
 

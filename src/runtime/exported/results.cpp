@@ -1,6 +1,6 @@
 #include "runtime/exported/results.h"
 
-#include "runtime/exported/json_reader.h"
+#include "archive/json_reader.h"
 #include "runtime/exported/module_tree.h"
 #include "runtime/exported/pytree.h"
 
@@ -9,6 +9,7 @@
 
 namespace twinkle::runtime::exported {
 
+using namespace archive;
 namespace jit = torch::jit;
 
 namespace {

@@ -1,7 +1,7 @@
 #include "runtime/exported/weights.h"
 
+#include "archive/json_reader.h"
 #include "base/text.h"
-#include "runtime/exported/json_reader.h"
 #include "runtime/exported/read_arguments.h"
 
 #include <ATen/ATen.h>
@@ -13,6 +13,7 @@
 
 namespace twinkle::runtime::exported {
 
+using namespace archive;
 using base::Json;
 
 namespace {

@@ -2,7 +2,7 @@
 // The parameters, buffers and constants of an exported model. A record is read once, into the
 // memory that its tensors share.
 
-#include "runtime/exported/archive.h"
+#include "archive/archive.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -22,6 +22,6 @@ struct Weights {
 };
 
 // Throws Error(malformed) for what reaches out of its record, needs a pickle, or holds no data.
-Weights read_weights(const Archive& archive, const std::string& model);
+Weights read_weights(const archive::Archive& archive, const std::string& model);
 
 }  // namespace twinkle::runtime::exported

@@ -102,6 +102,21 @@ bool means_the_same(const Node& node, const c10::FunctionSchema& asked,
     return has_number && chosen.returns().size() == asked.returns().size();
 }
 
+// TorchScript leaves out what has no results and writes nothing, whatever else it does. Of checks
+// that is known: those of sizes are made of what the archive says, others were never promised.
+void refuse_mere_effect(const Node& node, const OperatorTarget& target,
+                        const c10::FunctionSchema& schema) {
+    if (schema.returns().empty() && !schema.is_mutable() &&
+        schema.aliasAnalysis() != c10::AliasAnalysisKind::CONSERVATIVE &&
+        !target.name.starts_with("aten::_assert") &&
+        !target.name.starts_with("aten::sym_constrain")) {
+        refuse_node(node,
+                    base::printable(target.name) +
+                        " has no result, and TorchScript leaves out what has none",
+                    "export the model without it, or let it return a tensor that is used");
+    }
+}
+
 std::string first_sentence(const std::string& text) {
     for (const std::string& line : base::split(text, '\n')) {
         if (line.find_first_not_of(' ') != std::string::npos) {
@@ -191,6 +206,7 @@ void NodeWriter::write_operator(const Node& node) {
     const c10::OperatorHandle op = find_operator(node, target);
     const c10::FunctionSchema& schema = op.schema();
     check_names(node, schema);
+    refuse_mere_effect(node, target, schema);
     if (target.name == "aten::item" || target.name == "aten::_local_scalar_dense") {
         define_outputs(node, {argument(node, node.inputs.at(0).value, nullptr)});
         return;

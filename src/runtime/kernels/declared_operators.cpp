@@ -30,7 +30,7 @@ struct Declaration {
 // A kernel of this machine that children load.
 struct Tried {
     std::shared_ptr<const LoadedKernel> kernel;
-    std::vector<SealedLibrary> libraries;
+    SealedCode code;
     Declaration declaration;
 };
 
@@ -165,7 +165,7 @@ std::shared_ptr<const LoadedKernel> declare_tried(const MappedKernel& kernel, Ve
                             dot == std::string::npos ? "" : op.name.substr(dot + 1)},
                            op);
     }
-    declarations.tried.push_back({result, std::move(files.libraries), std::move(declaration)});
+    declarations.tried.push_back({result, std::move(files.code), std::move(declaration)});
     return result;
 }
 
@@ -182,7 +182,7 @@ bool has_declared_libraries() {
     Declarations& declarations = all_declarations();
     const std::scoped_lock lock(declarations.mutex);
     return std::any_of(declarations.tried.begin(), declarations.tried.end(),
-                       [](const Tried& one) { return !one.libraries.empty(); });
+                       [](const Tried& one) { return !one.code.empty(); });
 }
 
 void open_declared_libraries() {
@@ -192,7 +192,7 @@ void open_declared_libraries() {
         keep_interpreter_operators(one.declaration.names);
         one.declaration.schemas.reset();
         forget_declared_facts(one.kernel->kernel.op_namespace);
-        open_op_libraries(one.kernel->kernel, std::move(one.libraries));
+        open_op_libraries(one.kernel->kernel, std::move(one.code));
         add_loaded(one.kernel);
     }
     declarations.tried.clear();

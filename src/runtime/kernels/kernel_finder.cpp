@@ -1,11 +1,14 @@
 #include "runtime/kernels/kernel_finder.h"
 
+#include "archive/archive.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "cache/layout.h"
 #include "kernel/build.h"
 #include "runtime/kernels/own_place.h"
+#include "target/compiled_code.h"
 #include "twinkle/error.h"
 
 #include <algorithm>
@@ -35,6 +38,37 @@ std::vector<fs::path> children(const fs::path& folder) {
     return found;
 }
 
+// Packages that may be kernels by themselves.
+void add_packages(const fs::path& folder, std::vector<fs::path>& to) {
+    std::vector<fs::path> found;
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+        std::error_code ignored;
+        if (kernel::is_package(it->path().string()) && it->is_regular_file(ignored)) {
+            found.push_back(it->path());
+        }
+    }
+    std::sort(found.begin(), found.end());
+    to.insert(to.end(), found.begin(), found.end());
+}
+
+// The same folders that builds_in() looks into; or the path is such a file.
+std::vector<fs::path> packages_in(const fs::path& folder) {
+    std::error_code error;
+    if (fs::is_regular_file(folder, error)) {
+        return {folder};
+    }
+    std::vector<fs::path> found;
+    add_packages(folder, found);
+    for (const fs::path& child : children(folder)) {
+        add_packages(child, found);
+    }
+    for (const fs::path& child : children(folder / "kernels")) {
+        add_packages(child, found);
+    }
+    return found;
+}
+
 // A folder may be a build, a repository of builds, a folder of repositories, a cache of the Hub, or
 // a bundle, which has such a folder beside its mapping.
 std::vector<fs::path> builds_in(const fs::path& folder) {
@@ -61,6 +95,16 @@ std::vector<fs::path> builds_in(const fs::path& folder) {
 // The namespace in the build's metadata; empty where it has none. A broken one is no reason to
 // fail: the search is for another build.
 std::string namespace_of(const fs::path& build) {
+    if (kernel::is_package(build.string())) {
+        if (archive::kind_of_archive(build) != archive::ArchiveKind::compiled) {
+            return "";  // not hashed: an exported model may be large
+        }
+        try {
+            return kernel::package_namespace(base::hash_file(build).sha256);
+        } catch (const Error&) {
+            return "";
+        }
+    }
     const fs::path metadata = build / "metadata.json";
     if (!fs::exists(metadata)) {
         return "";
@@ -73,6 +117,23 @@ std::string namespace_of(const fs::path& build) {
     }
 }
 
+// `kernel` with the path of a package; nothing for one that is no kernel by itself.
+std::optional<MappedKernel> describe_package(MappedKernel kernel) {
+    auto build = kernel::read_package_file(kernel.path);
+    if (!build) {
+        return std::nullopt;
+    }
+    const target::CompiledFor& code = build->packages.front().package.model.made_for;
+    kernel.path = build->path;
+    kernel.device = code.device;
+    if (const auto capability = target::capability_text(code)) {
+        kernel.archs = {*capability};
+    }
+    kernel.files = std::move(build->files);
+    kernel.operators = std::move(build->operators);
+    return kernel;
+}
+
 // Nothing for a damaged build: it is one that does not fit.
 std::optional<MappedKernel> describe(const RequiredKernel& required, const fs::path& folder) {
     MappedKernel kernel;
@@ -81,6 +142,9 @@ std::optional<MappedKernel> describe(const RequiredKernel& required, const fs::p
     kernel.op_namespace = required.op_namespace;
     kernel.path = folder;
     try {
+        if (fs::is_regular_file(folder)) {
+            return describe_package(std::move(kernel));
+        }
         kernel::Build build = kernel::read_build(folder);
         kernel.files = std::move(build.files);
         kernel.operators = std::move(build.operators);
@@ -161,7 +225,8 @@ std::vector<MappedKernel> KernelFinder::builds_of(const std::string& op_namespac
 MappedKernel KernelFinder::find(const RequiredKernel& required, const fs::path& model) const {
     std::vector<std::string> others;
     for (const fs::path& folder : folders_) {
-        const auto builds = builds_in(folder);
+        const bool of_package = required.op_namespace.starts_with(kernel::package_namespace(""));
+        const auto builds = of_package ? packages_in(folder) : builds_in(folder);
         explain("looking for " + required.name + " in " + base::display_path(folder) + ": " +
                 std::to_string(builds.size()) + (builds.size() == 1 ? " build" : " builds"));
         for (const fs::path& build : builds) {

@@ -48,7 +48,7 @@ std::shared_ptr<const LoadedKernel> load(const MappedKernel& kernel,
     require_own_system(kernel);
     require_gpu_code(kernel);
     VerifiedFiles verified = files();
-    open_op_libraries(kernel, std::move(verified.libraries));
+    open_op_libraries(kernel, std::move(verified.code));
     auto result = std::make_shared<LoadedKernel>();
     result->kernel = kernel;
     result->build_id = build_id;

@@ -2,6 +2,7 @@
 
 #include "base/sha256.h"
 #include "runtime/kernels/own_place.h"
+#include "runtime/kernels/package_operators.h"
 #include "twinkle/error.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -140,25 +141,58 @@ bool open_beside_libtorch(const std::string& name) {
            ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;
 }
 
-// Why it cannot be opened; empty: it is.
-std::string open_library(const std::string& path) {
+// Null, and why it cannot be opened.
+std::pair<void*, std::string> open_library(const std::string& path) {
     for (;;) {
-        if (::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) {
-            return "";
+        if (void* opened = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); opened != nullptr) {
+            return {opened, ""};
         }
         const char* why = ::dlerror();
         const std::string text = why != nullptr ? why : "unknown";
         // "libtorch.so: cannot open shared object file: …"
         if (!open_beside_libtorch(text.substr(0, text.find(": cannot open")))) {
-            return text;
+            return {nullptr, text};
         }
     }
 }
 
+void* open_for_good(const MappedKernel& kernel, SealedLibrary library) {
+    const std::string path = "/proc/self/fd/" + std::to_string(library.descriptor.get());
+    auto [opened, why] = open_library(path);
+    if (opened == nullptr) {
+        if (why.starts_with(path)) {
+            why.replace(0, path.size(), library.path);
+        }
+        refuse(kernel, "the library of the kernel " + kernel.name + " cannot be loaded", why,
+               "`twinkle versions` shows which builds fit this machine");
+    }
+    // The loader knows a library by its name, so its descriptor's number must never be used again.
+    static auto& kept = *new std::vector<SealedLibrary>();
+    kept.push_back(std::move(library));
+    return opened;
+}
+
+std::vector<OpenedPackage> open_packages(const MappedKernel& kernel,
+                                         std::vector<SealedPackage> packages) {
+    std::vector<OpenedPackage> opened;
+    for (SealedPackage& package : packages) {
+        const std::string path = package.library.path;
+        void* library = open_for_good(kernel, std::move(package.library));
+        try {
+            opened.push_back({package.facts.op, package.facts.model.made_for.device,
+                              std::make_shared<PackageCode>(library, path)});
+        } catch (const std::runtime_error& error) {
+            refuse(kernel, "the package " + path + " cannot be used", error.what(),
+                   "compile it again");
+        }
+    }
+    return opened;
+}
+
 }  // namespace
 
-void open_op_libraries(const MappedKernel& kernel, std::vector<SealedLibrary> libraries) {
-    if (libraries.empty()) {
+void open_op_libraries(const MappedKernel& kernel, SealedCode code) {
+    if (code.empty()) {
         return;
     }
     if (namespace_is_taken(kernel.op_namespace)) {
@@ -170,20 +204,13 @@ void open_op_libraries(const MappedKernel& kernel, std::vector<SealedLibrary> li
                "another library of this process defines it, and two would end the process",
                "load one of the two kernels only");
     }
-    provide_python_symbol();
-    for (SealedLibrary& library : libraries) {
-        const std::string path = "/proc/self/fd/" + std::to_string(library.descriptor.get());
-        if (std::string why = open_library(path); !why.empty()) {
-            if (why.starts_with(path)) {
-                why.replace(0, path.size(), library.path);
-            }
-            refuse(kernel, "the library of the kernel " + kernel.name + " cannot be loaded", why,
-                   "`twinkle versions` shows which builds fit this machine");
-        }
+    if (!code.libraries.empty()) {
+        provide_python_symbol();
     }
-    // The loader knows a library by its name, so its descriptor's number must never be used again.
-    static auto& open_for_good = *new std::vector<SealedLibrary>();
-    std::move(libraries.begin(), libraries.end(), std::back_inserter(open_for_good));
+    for (SealedLibrary& library : code.libraries) {
+        open_for_good(kernel, std::move(library));
+    }
+    register_packages(kernel.op_namespace, open_packages(kernel, std::move(code.packages)));
     complete_alias_sets(kernel.op_namespace);
     require_operators(kernel);
 }

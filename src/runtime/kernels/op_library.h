@@ -8,11 +8,12 @@
 
 namespace twinkle::runtime {
 
-// Opens every library of the kernel from its checked copy. Refused before anything runs: a
+// Opens every library of the kernel from its checked copy, and registers the operators of its
+// packages (package_operators.h). Refused before anything runs: a
 // namespace that is taken already, but by this very build, loaded by somebody else. Checked after:
 // every operator that the mapping names is registered. Alias sets are completed. Libraries stay
 // open for the life of the process.
-void open_op_libraries(const MappedKernel& kernel, std::vector<SealedLibrary> libraries);
+void open_op_libraries(const MappedKernel& kernel, SealedCode code);
 
 // Hub kernels refer to one Python function, the entry point that nobody calls here. Where no Python
 // is in the process, a stub beside libtwinkle provides it.

@@ -1,8 +1,13 @@
 #include "runtime/kernels/verified_files.h"
 
+#include "archive/archive.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
+#include "kernel/build.h"
+#include "runtime/kernels/own_target.h"
+#include "target/compiled_code.h"
 #include "twinkle/error.h"
 
 #include <fcntl.h>
@@ -10,12 +15,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace twinkle::runtime {
 
 namespace {
+
+constexpr std::uint64_t largest_library = 2ull << 30;
 
 [[noreturn]] void fail(ErrorCode code, const MappedKernel& kernel, const MappedFile& file,
                        const std::string& what, const std::string& why) {
@@ -78,27 +86,95 @@ void compare(const MappedKernel& kernel, const MappedFile& file, const base::Fil
     }
 }
 
-SealedLibrary seal(const MappedKernel& kernel, const MappedFile& file) {
+base::UniqueFd new_memory(const MappedKernel& kernel, const MappedFile& file) {
     base::UniqueFd memory(::memfd_create(file.path.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!memory) {
         fail(ErrorCode::failed, kernel, file, "no private copy of the kernel's library can be made",
              std::strerror(errno));
     }
-    compare(kernel, file, stream(kernel, file, [&](std::string_view part) {
-                if (const int error = base::write_all(memory.get(), part); error != 0) {
-                    fail(ErrorCode::failed, kernel, file,
-                         "no private copy of the kernel's library can be made",
-                         std::strerror(error));
-                }
-            }));
+    return memory;
+}
+
+void write(const MappedKernel& kernel, const MappedFile& file, const base::UniqueFd& memory,
+           std::string_view bytes) {
+    if (const int error = base::write_all(memory.get(), bytes); error != 0) {
+        fail(ErrorCode::failed, kernel, file, "no private copy of the kernel's library can be made",
+             std::strerror(error));
+    }
+}
+
+void close_for_writing(const base::UniqueFd& memory) {
     ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+}
+
+SealedLibrary seal(const MappedKernel& kernel, const MappedFile& file) {
+    base::UniqueFd memory = new_memory(kernel, file);
+    compare(kernel, file, stream(kernel, file, [&](std::string_view part) {
+                write(kernel, file, memory, part);
+            }));
+    close_for_writing(memory);
     return {file.path, std::move(memory)};
+}
+
+// Read from the checked copy: what it says, and then its library, which gets a copy of its own.
+std::optional<SealedPackage> seal_package(const MappedKernel& kernel, const MappedFile& file) {
+    const SealedLibrary checked = seal(kernel, file);
+    const std::filesystem::path copy = "/proc/self/fd/" + std::to_string(checked.descriptor.get());
+    auto facts = kernel::read_operator_package(copy, (kernel.path / file.path).string());
+    if (!facts) {
+        return std::nullopt;
+    }
+    const archive::Archive archive(copy);
+    base::UniqueFd memory = new_memory(kernel, file);
+    write(kernel, file, memory, archive.text(facts->library(), largest_library));
+    close_for_writing(memory);
+    return SealedPackage{*std::move(facts), {file.path, std::move(memory)}};
 }
 
 std::string source_of(const MappedKernel& kernel, const MappedFile& file) {
     std::string text;
     compare(kernel, file, stream(kernel, file, [&](std::string_view part) { text.append(part); }));
     return text;
+}
+
+// A GPU of a newer kind, or more features of the CPU.
+bool is_more_particular(const SealedPackage& a, const SealedPackage& b) {
+    const target::CompiledFor& one = a.facts.model.made_for;
+    const target::CompiledFor& other = b.facts.model.made_for;
+    return std::pair(target::capability_number(one).value_or(0), one.isa.size()) >
+           std::pair(target::capability_number(other).value_or(0), other.isa.size());
+}
+
+// Those that run here: opening others could end the process.
+void keep_own_packages(const MappedKernel& kernel, std::vector<SealedPackage>& packages) {
+    std::vector<std::string> reasons;
+    std::erase_if(packages, [&](const SealedPackage& package) {
+        const auto against = target::reasons_against(package.facts.model.made_for, own_target(),
+                                                     target::this_machine().cpu().features);
+        if (!against.empty()) {
+            reasons.push_back(package.library.path + ": " + base::join(against, ", "));
+        }
+        return !against.empty();
+    });
+    if (packages.empty() && !reasons.empty()) {
+        throw Error(ErrorCode::refused,
+                    {.what = "no package of the kernel " + kernel.name + " runs on this machine",
+                     .where = kernel.path.string(),
+                     .why = base::join(reasons, "; "),
+                     .hint = "compile the function on a machine like this one"});
+    }
+    std::stable_sort(packages.begin(), packages.end(), is_more_particular);
+}
+
+void add_package(const MappedKernel& kernel, const MappedFile& file, VerifiedFiles& files) {
+    auto package = seal_package(kernel, file);
+    if (!package) {
+        return;
+    }
+    if (kernel::is_package_file(kernel)) {
+        files.sources = kernel::package_file_sources(package->facts.op, kernel.op_namespace);
+    }
+    files.code.packages.push_back(*std::move(package));
 }
 
 bool is_source(const MappedFile& file) {
@@ -111,13 +187,16 @@ VerifiedFiles read_verified(const MappedKernel& kernel) {
     VerifiedFiles files;
     for (const MappedFile& file : kernel.files) {
         if (file.path.ends_with(".so")) {
-            files.libraries.push_back(seal(kernel, file));
+            files.code.libraries.push_back(seal(kernel, file));
+        } else if (kernel::is_package(file.path) && !kernel.op_namespace.empty()) {
+            add_package(kernel, file, files);
         } else if (is_source(file)) {
             files.sources.emplace(file.path, source_of(kernel, file));
         } else {
             compare(kernel, file, stream(kernel, file, [](std::string_view) {}));
         }
     }
+    keep_own_packages(kernel, files.code.packages);
     return files;
 }
 
@@ -131,6 +210,11 @@ std::optional<std::string> read_verified_file(const MappedKernel& kernel, const 
 }
 
 std::map<std::string, std::string> read_verified_sources(const MappedKernel& kernel) {
+    if (kernel::is_package_file(kernel)) {
+        VerifiedFiles files;
+        add_package(kernel, kernel.files.front(), files);
+        return files.sources;
+    }
     std::map<std::string, std::string> sources;
     for (const MappedFile& file : kernel.files) {
         if (is_source(file)) {

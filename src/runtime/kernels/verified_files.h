@@ -3,6 +3,7 @@
 // that nobody can exchange a file between the check and its use.
 
 #include "base/unique_fd.h"
+#include "kernel/compiled_operator.h"
 #include "twinkle/mapping.h"
 
 #include <map>
@@ -17,14 +18,29 @@ struct SealedLibrary {
     base::UniqueFd descriptor;
 };
 
-struct VerifiedFiles {
-    std::map<std::string, std::string> sources;  // path → text, of every .py
-    std::vector<SealedLibrary> libraries;        // every .so
+// The library in a package that AOTInductor compiled for a machine like this one.
+struct SealedPackage {
+    kernel::OperatorPackage facts;
+    SealedLibrary library;
 };
 
+// What of a kernel registers operators.
+struct SealedCode {
+    std::vector<SealedLibrary> libraries;  // every .so
+    std::vector<SealedPackage> packages;   // the more particular first: newer GPU, more features
+    bool empty() const { return libraries.empty() && packages.empty(); }
+};
+
+struct VerifiedFiles {
+    std::map<std::string, std::string> sources;  // path → text, of every .py
+    SealedCode code;
+};
+
+// A kernel that is a package by itself has the sources that its package means.
 // Every file of kernel.files must be there with its size and hash: Error(verification) names the
 // first that differs, Error(not_found) the first that is missing. Files that the mapping does not
-// name are ignored: nothing reads them.
+// name are ignored: nothing reads them. Error(refused) for a kernel of packages none of which runs
+// on this machine.
 VerifiedFiles read_verified(const MappedKernel& kernel);
 
 // One file, checked in the same way; none: the build has none of that name.

@@ -1,6 +1,6 @@
 #include "runtime/model/inputs.h"
+#include "archive/zip_directory.h"
 #include "runtime/model/valid_archive.h"
-#include "runtime/model/zip_directory.h"
 
 #include "base/file.h"
 #include "base/number.h"
@@ -16,6 +16,8 @@
 #include <optional>
 
 namespace twinkle::runtime {
+
+using namespace archive;
 
 namespace {
 

@@ -1,10 +1,10 @@
 #include "runtime/model/model_file.h"
+#include "archive/zip_directory.h"
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/model/other_file.h"
 #include "runtime/model/program_function.h"
 #include "runtime/model/valid_archive.h"
 #include "runtime/model/valid_tensors.h"
-#include "runtime/model/zip_directory.h"
 
 #include "base/file.h"
 #include "base/io_error.h"
@@ -22,6 +22,8 @@
 #include <stdexcept>
 
 namespace twinkle::runtime {
+
+using namespace archive;
 
 namespace {
 

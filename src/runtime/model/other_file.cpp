@@ -1,8 +1,8 @@
 #include "runtime/model/other_file.h"
 
+#include "archive/little_endian.h"
+#include "archive/zip_directory.h"
 #include "base/text.h"
-#include "runtime/model/little_endian.h"
-#include "runtime/model/zip_directory.h"
 
 #include <algorithm>
 #include <array>
@@ -12,6 +12,8 @@
 #include <vector>
 
 namespace twinkle::runtime {
+
+using namespace archive;
 
 namespace {
 

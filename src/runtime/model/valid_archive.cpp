@@ -1,12 +1,12 @@
 #include "runtime/model/valid_archive.h"
 
+#include "archive/zip_directory.h"
 #include "base/text.h"
 #include "runtime/graph/graph_walk.h"
 #include "runtime/model/io_operators.h"
 #include "runtime/model/load_time_code.h"
 #include "runtime/model/valid_code.h"
 #include "runtime/model/valid_pickle.h"
-#include "runtime/model/zip_directory.h"
 
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -17,6 +17,8 @@
 #include <vector>
 
 namespace twinkle::runtime {
+
+using namespace archive;
 
 namespace {
 

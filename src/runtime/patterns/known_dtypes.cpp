@@ -159,6 +159,26 @@ ScalarType of_its_argument(const FlatGraph& graph, const FlatNode& node) {
                                              : of_constant(graph, node.inputs.back());
 }
 
+// Of aten::to that is more than a cast: a copy, or to a device.
+ScalarType converted(const FlatGraph& graph, const FlatNode& node) {
+    const c10::FunctionSchema* schema = node.node->maybeSchema();
+    if (schema == nullptr || schema->arguments().size() != node.inputs.size()) {
+        return ScalarType::Undefined;
+    }
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+        const std::string& name = schema->arguments()[i].name();
+        if (name == "other") {
+            return of(graph, node.inputs[i]);
+        }
+        if (name == "dtype") {
+            const c10::IValue* held = graph.constant_of(node.inputs[i].value);
+            return held != nullptr && held->isNone() ? of(graph, node.inputs[0])
+                                                     : of_constant(graph, node.inputs[i]);
+        }
+    }
+    return ScalarType::Undefined;
+}
+
 }  // namespace
 
 ScalarType known_dtype(const FlatGraph& graph, const FlatNode& node) {
@@ -170,6 +190,10 @@ ScalarType known_dtype(const FlatGraph& graph, const FlatNode& node) {
     }
     if (node.op == items_op()) {
         return of(graph, node.inputs[0]);
+    }
+    static const auto to = c10::Symbol::fromQualString("aten::to");
+    if (node.op == to) {
+        return converted(graph, node);
     }
     const auto rule = dtype_rules().find(node.op);
     if (rule == dtype_rules().end()) {

@@ -147,6 +147,7 @@ RegisteredKernels::Place& RegisteredKernels::place_of(const fs::path& lockfile) 
             target::this_machine());
         place.chooser = std::make_unique<project::BuildChooser>(own_target(), *place.locator,
                                                                 mapping_, read_build);
+        place.chooser->set_cpu_features(target::this_machine().cpu().features);
     }
     return place;
 }

@@ -155,6 +155,8 @@ FunctionKernel normalized(FunctionKernel function) {
         if (!named.source_file.empty()) {
             base::read_file(named.source_file, "Python file", python::kMaxSourceSize);
             function.func_impl = named.source_file.string() + ":" + named.source_function;
+        } else if (!named.package_file.empty()) {
+            function.func_impl = "package:" + named.package_file.string();
         }
     }
     return function;

@@ -32,10 +32,9 @@ constexpr std::size_t most_operators = 10000;
 }
 
 // In the child.
-void load_and_tell(const MappedKernel& kernel, std::vector<SealedLibrary>& libraries,
-                   const child::Send& send) {
+void load_and_tell(const MappedKernel& kernel, SealedCode& code, const child::Send& send) {
     try {
-        open_op_libraries(kernel, std::move(libraries));
+        open_op_libraries(kernel, std::move(code));
     } catch (const Error& error) {
         send(base::json_line({{"error", protocol::to_json(error)}}));
         return;
@@ -105,12 +104,12 @@ private:
 // Loads the libraries in a child and keeps what it says.
 Hearing hear(const MappedKernel& kernel, VerifiedFiles& files) {
     Hearing hearing(kernel);
-    if (files.libraries.empty()) {
+    if (files.code.empty()) {
         return hearing;
     }
     const auto outcome = run_in_sandbox(
         SandboxLimits::for_loading(),
-        [&](const child::Send& send) { load_and_tell(kernel, files.libraries, send); },
+        [&](const child::Send& send) { load_and_tell(kernel, files.code, send); },
         [&](std::string_view line) { hearing.take(line); });
     if (!outcome.finished) {
         refuse(kernel, outcome.why);
@@ -133,7 +132,7 @@ std::shared_ptr<const LoadedKernel> try_kernel(const MappedKernel& kernel) {
     }
     VerifiedFiles files = checked_files(kernel);
     const Hearing hearing = hear(kernel, files);
-    if (!files.libraries.empty()) {
+    if (!files.code.empty()) {
         hearing.require_mapped_operators();
     }
     return declare_tried(kernel, std::move(files), hearing.operators);

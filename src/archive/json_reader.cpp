@@ -1,10 +1,10 @@
-#include "runtime/exported/json_reader.h"
+#include "archive/json_reader.h"
 
 #include "base/text.h"
 
 #include <limits>
 
-namespace twinkle::runtime::exported {
+namespace twinkle::archive {
 
 using base::Json;
 
@@ -112,4 +112,4 @@ Choice choice_of(const Json& value) {
     return {value.begin().key(), value.begin().value()};
 }
 
-}  // namespace twinkle::runtime::exported
+}  // namespace twinkle::archive

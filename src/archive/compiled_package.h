@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
-namespace twinkle::runtime::exported {
+namespace twinkle::archive {
 
 struct CompiledModel {
     std::string name;
     target::CompiledFor made_for;
     std::map<std::string, std::size_t> operators;  // called by name: "ns::op" → calls
     std::map<std::string, std::string> metadata;   // of its author
+    std::vector<std::string> libraries;            // records of the archive
     std::uint64_t library_bytes = 0;               // with the weights, if none lie beside it
     std::uint64_t gpu_code_bytes = 0;
     std::uint64_t source_bytes = 0;
@@ -36,4 +37,4 @@ CompiledPackage read_package(const std::filesystem::path& file);
 // Whether there is such a package in the file, and nothing that can be converted.
 bool is_compiled(const std::filesystem::path& file);
 
-}  // namespace twinkle::runtime::exported
+}  // namespace twinkle::archive

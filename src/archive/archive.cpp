@@ -1,9 +1,9 @@
-#include "runtime/exported/archive.h"
+#include "archive/archive.h"
 
+#include "archive/little_endian.h"
 #include "base/file.h"
 #include "base/io_error.h"
 #include "base/text.h"
-#include "runtime/model/little_endian.h"
 #include "twinkle/error.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-namespace twinkle::runtime::exported {
+namespace twinkle::archive {
 
 namespace {
 
@@ -214,4 +214,4 @@ ArchiveKind kind_of_archive(const std::filesystem::path& file) {
     return kind_of(zip_directory(file).value_or(std::vector<ZipEntry>()));
 }
 
-}  // namespace twinkle::runtime::exported
+}  // namespace twinkle::archive

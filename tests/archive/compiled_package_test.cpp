@@ -1,18 +1,17 @@
 // What packages of AOTInductor say of themselves, and what hostile ones say.
 
-#include "runtime/exported/compiled_package.h"
+#include "archive/compiled_package.h"
 #include "twinkle/error.h"
 
 #include <string>
 
-// After LibTorch.
+#include "base/temp_folder.h"
 #include "catch.h"
 #include "stored_zip.h"
-#include "torchscript.h"
 
 using namespace twinkle;
 using namespace twinkle::tests;
-using namespace twinkle::runtime::exported;
+using namespace twinkle::archive;
 
 namespace {
 
@@ -32,7 +31,7 @@ Records package() {
 }
 
 CompiledPackage read(const Records& records) {
-    const Folder folder;
+    const test::TempFolder folder;
     return read_package(folder.write("pkg.pt2", zip_of(records)));
 }
 

@@ -1,14 +1,14 @@
-#include "runtime/model/zip_directory.h"
+#include "archive/zip_directory.h"
 
+#include "archive/little_endian.h"
 #include "base/quantity.h"
 #include "base/text.h"
-#include "runtime/model/little_endian.h"
 
 #include <algorithm>
 #include <cctype>
 #include <fstream>
 
-namespace twinkle::runtime {
+namespace twinkle::archive {
 
 namespace {
 
@@ -164,4 +164,4 @@ std::optional<std::string> invalid_sizes(const std::vector<ZipEntry>& entries,
     return std::nullopt;
 }
 
-}  // namespace twinkle::runtime
+}  // namespace twinkle::archive

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace twinkle::runtime {
+namespace twinkle::archive {
 
 struct ZipEntry {
     std::string name;
@@ -30,4 +30,4 @@ std::string folded_name(std::string name);
 std::optional<std::string> invalid_sizes(const std::vector<ZipEntry>& entries,
                                          std::uint64_t file_size);
 
-}  // namespace twinkle::runtime
+}  // namespace twinkle::archive

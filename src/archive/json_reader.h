@@ -7,12 +7,18 @@
 #include <stdexcept>
 #include <string>
 
-namespace twinkle::runtime::exported {
+namespace twinkle::archive {
 
-// What is wrong, and where in the document. Does not leave the folder: it becomes an Error.
+// What is wrong, and where in the document. Does not leave the folder: it becomes an Error, with
+// the hint, where the document is as it should be and what it says cannot be done.
 class InvalidJson : public std::runtime_error {
 public:
-    using std::runtime_error::runtime_error;
+    explicit InvalidJson(const std::string& what, std::string hint = "")
+        : std::runtime_error(what), hint_(std::move(hint)) {}
+    const std::string& hint() const { return hint_; }
+
+private:
+    std::string hint_;
 };
 
 const base::Json& member(const base::Json& object, const char* key);
@@ -30,6 +36,7 @@ std::int64_t integer_of(const base::Json& value);
 double number_of(const base::Json& value);
 bool boolean_of(const base::Json& value);
 const base::Json& list_of(const base::Json& value);
+const base::Json& list_of(base::Json&& value) = delete;  // it would be gone
 
 // The one member of a union.
 struct Choice {
@@ -38,4 +45,4 @@ struct Choice {
 };
 Choice choice_of(const base::Json& value);
 
-}  // namespace twinkle::runtime::exported
+}  // namespace twinkle::archive

@@ -3,8 +3,8 @@
 // when somebody asks for them, into memory of his own: whatever happens to the file later, what was
 // read stays as it is. (A mapping of it would end the process with SIGBUS once the file shrinks.)
 
+#include "archive/zip_directory.h"
 #include "base/unique_fd.h"
-#include "runtime/model/zip_directory.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace twinkle::runtime::exported {
+namespace twinkle::archive {
 
 class Archive {
 public:
@@ -63,4 +63,4 @@ ArchiveKind kind_of_archive(const std::filesystem::path& file);
 [[noreturn]] void refuse_archive(const std::filesystem::path& file, const std::string& why,
                                  const std::string& hint);
 
-}  // namespace twinkle::runtime::exported
+}  // namespace twinkle::archive

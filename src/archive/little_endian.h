@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace twinkle::runtime {
+namespace twinkle::archive {
 
 // The number that begins at byte `at`, least significant byte first; 0 where bytes are missing.
 template <typename Number>
@@ -17,4 +17,4 @@ Number little_endian(std::string_view bytes, std::size_t at) {
     return value;
 }
 
-}  // namespace twinkle::runtime
+}  // namespace twinkle::archive

@@ -1,12 +1,12 @@
-#include "runtime/exported/compiled_package.h"
+#include "archive/compiled_package.h"
 
+#include "archive/archive.h"
+#include "archive/json_reader.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "runtime/exported/archive.h"
-#include "runtime/exported/json_reader.h"
 #include "twinkle/error.h"
 
-namespace twinkle::runtime::exported {
+namespace twinkle::archive {
 
 using base::Json;
 
@@ -57,6 +57,7 @@ private:
         model.name = name;
         const std::uint64_t size = archive_.size_of(record);
         if (record.ends_with(".so")) {
+            model.libraries.push_back(record);
             model.library_bytes += size;
         } else if (record.ends_with(".cubin") || record.ends_with(".hsaco")) {
             model.gpu_code_bytes += size;
@@ -127,4 +128,4 @@ bool is_compiled(const std::filesystem::path& file) {
     return kind_of_archive(file) == ArchiveKind::compiled;
 }
 
-}  // namespace twinkle::runtime::exported
+}  // namespace twinkle::archive
