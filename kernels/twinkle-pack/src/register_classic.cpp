@@ -50,6 +50,9 @@ struct Arguments {
                     ++tensor;
                     break;
                 case 'f': inputs.numbers[number++] = values[at].toDouble(); break;
+                case 'i':
+                    inputs.numbers[number++] = static_cast<double>(values[at].toInt());
+                    break;
                 default: inputs.numbers[number++] = values[at].toBool();
             }
         view();
@@ -92,6 +95,10 @@ void compose(const Operator& op, const Arguments& arguments, c10::Stack& stack) 
 void call(const Operator& op, size_t count, c10::Stack& stack) {
     Arguments arguments(op, torch::jit::last(stack, count));
     torch::jit::drop(stack, count);
+    if (op.may_decline && (arguments.tensors[0].is_meta() || !op.serves(arguments.inputs))) {
+        stack.emplace_back();
+        return;
+    }
     Plan plan;
     op.plan(op.name, arguments.inputs, plan);
     if (!arguments.tensors[0].is_meta() && op.serves && !op.serves(arguments.inputs))

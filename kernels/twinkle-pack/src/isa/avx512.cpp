@@ -25,6 +25,9 @@ void add_avx512(RowFunctions& functions) {
     add_linear<float>(functions, {48, many});
     add_linear<BFloat16>(functions, {48, many});
     add_linear<Float16>(functions, has_fp16 ? LinearBorders{8, 0} : LinearBorders{48, many});
+    add_convolutions<float>(functions);
+    add_convolutions<BFloat16>(functions);
+    add_convolutions<Float16>(functions);
 }
 
 }  // namespace twinkle_pack

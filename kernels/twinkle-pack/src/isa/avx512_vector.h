@@ -56,6 +56,26 @@ struct Avx512 {
                             _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
     }
 
+    // 0 < n <= 16 elements; the rest is zero, and its memory is not touched.
+    static __mmask16 first(int64_t n) { return static_cast<__mmask16>((1U << n) - 1); }
+    static reg load_where(const float* from, __mmask16 mask) {
+        return _mm512_maskz_loadu_ps(mask, from);
+    }
+    static reg load_where(const BFloat16* from, __mmask16 mask) {
+        const __m256i bits = _mm256_maskz_loadu_epi16(mask, from);
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+    }
+    static reg load_where(const Float16* from, __mmask16 mask) {
+        return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, from));
+    }
+    template <class T>
+    static reg load_some(const T* from, int64_t n) {
+        return load_where(from, first(n));
+    }
+    static void store_some(float* to, reg value, int64_t n) {
+        _mm512_mask_storeu_ps(to, first(n), value);
+    }
+
     static void accumulate(double* sums, reg value) {
         const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(value));
         const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(value, 1));

@@ -40,6 +40,13 @@ OperatorList rotary_operators();
 // up_bias): act(gate) * up; linear2, linear3: two or three layers of one input.
 OperatorList linear_operators();
 
+// conv2d, conv2d_relu …(x, weight, bias, mean, variance, gain, offset, eps, residual, residual_last,
+// stride, padding, dilation, groups): a convolution; its batch normalization with these statistics,
+// if there are any; plus the residual, before the activation or (`residual_last`) after it; all in
+// float32, rounded once. None where LibTorch's own is to be used: on other devices, for other
+// layouts than the plain one, and whatever LibTorch refuses.
+OperatorList conv2d_operators();
+
 // Linear layers whose weights have fewer bits: linear_int8, linear_int4(x, values, scales, bias).
 // values: int8 [columns, depth], or uint8 [columns, depth / 2], where of each 64 values the first
 // 32 are the lower halves of 32 bytes and the others the upper ones, plus 8; scales: float32
