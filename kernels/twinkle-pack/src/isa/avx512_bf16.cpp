@@ -50,6 +50,7 @@ struct DotPairs : DotSums512 {
 
 struct OuterPairs : GroupSums512 {
     using T = BFloat16;
+    using Dot = DotPairs;
     static constexpr int64_t per_group = 2;
 
     static reg fma(__m512i a, __m512i b, reg sum) {

@@ -121,6 +121,7 @@ void transpose_panel(int32_t* panel, const typename Groups::T* weight, int64_t s
 template <class Element>
 struct Outer512 : GroupSums512 {
     using T = Element;
+    using Dot = Dot512<float>;
     static constexpr int64_t per_group = 1;
 
     static reg fma(__m512i a, __m512i b, reg sum) {

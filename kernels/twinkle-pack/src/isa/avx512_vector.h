@@ -76,6 +76,24 @@ struct Avx512 {
         _mm512_mask_storeu_ps(to, first(n), value);
     }
 
+    // 0 < n <= 16 elements of which each second one is read.
+    static __mmask32 pairs(int64_t n) {
+        return static_cast<__mmask32>((uint64_t{1} << (2 * n - 1)) - 1);
+    }
+    static void copy_even(const float* from, int64_t n, float* to) {
+        const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4,
+                                              2, 0);
+        const __mmask32 read = pairs(n);
+        const reg low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(read), from);
+        const reg high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(read >> 16), from + 16);
+        _mm512_mask_storeu_ps(to, first(n), _mm512_permutex2var_ps(low, even, high));
+    }
+    template <class Half>
+    static void copy_even(const Half* from, int64_t n, Half* to) {
+        const __m512i both = _mm512_maskz_loadu_epi16(pairs(n), from);
+        _mm256_mask_storeu_epi16(to, first(n), _mm512_cvtepi32_epi16(both));
+    }
+
     static void accumulate(double* sums, reg value) {
         const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(value));
         const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(value, 1));

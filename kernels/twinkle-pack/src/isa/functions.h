@@ -105,6 +105,7 @@ struct ConvPiece {
     bool residual_last;
     int64_t begin, end;              // channels of the result
     int64_t pixel_begin, pixel_end;  // at most conv_pixels; of more than one row, whole rows of x
+    int64_t band_channels;           // for which `scratch` has room
     void* scratch;                   // aligned to 64; its size is in operators/conv2d.cpp
 };
 using Conv = void (*)(const ConvPiece& piece);

@@ -59,7 +59,7 @@ struct Band {
     }
 
     // `channels` channels from x on.
-    template <class T>
+    template <class V, class T>
     void copy(const T* x, int64_t channels, T* to) const {
         for (int64_t c = 0; c < channels; ++c)
             for (int64_t row = first_row; row <= last_row;) {
@@ -67,26 +67,26 @@ struct Band {
                 const int64_t y = row - image * shape.out_height;
                 const int64_t left = last_row - row + 1, rest = shape.out_height - y;
                 const int64_t count = left < rest ? left : rest;
-                copy_image(x + image * shape.x_image + c * shape.x_channel, y, count,
+                copy_image<V>(x + image * shape.x_image + c * shape.x_channel, y, count,
                            to + c * channel_size + of_row(row));
                 row += count;
             }
     }
 
 private:
-    template <class T>
+    template <class V, class T>
     void copy_image(const T* plane, int64_t y, int64_t count, T* to) const {
         for (int64_t i = 0; i < down.count; ++i)
             for (int64_t j = 0; j < across.count; ++j)
                 for (int64_t r = 0; r < count + down.reach; ++r)
-                    copy_row(plane, (y + r) * shape.stride[0] + down.remainder[i] -
+                    copy_row<V>(plane, (y + r) * shape.stride[0] + down.remainder[i] -
                                         shape.padding[0],
                              across.remainder[j] - shape.padding[1],
                              to + (i * across.count + j) * phase_size + r * pitch);
     }
 
     // Column q has the element q * stride + start of a row of x, or zero.
-    template <class T>
+    template <class V, class T>
     void copy_row(const T* plane, int64_t y, int64_t offset, T* to) const {
         int64_t begin = 0, end = 0;
         const int64_t step = shape.stride[1];
@@ -98,14 +98,20 @@ private:
             if (begin > end) begin = end;
         }
         for (int64_t q = 0; q < begin; ++q) to[q] = T{};
-        const T* const from = plane + y * shape.x_row + start;
-        if (step == 1)
-            __builtin_memcpy(to + begin, from + begin,
-                             static_cast<size_t>(end - begin) * sizeof(T));
-        else if (step == 2)
-            for (int64_t q = begin; q < end; ++q) to[q] = from[2 * q];
-        else
-            for (int64_t q = begin; q < end; ++q) to[q] = from[q * step];
+        copy_every<V>(plane + y * shape.x_row + start + begin * step, step, end - begin, to + begin);
         for (int64_t q = end; q < pitch; ++q) to[q] = T{};
+    }
+
+    template <class V, class T>
+    static void copy_every(const T* from, int64_t step, int64_t n, T* to) {
+        int64_t q = 0;
+        if (step == 1) {
+            __builtin_memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+            return;
+        }
+        if constexpr (requires { V::copy_even(from, n, to); })
+            for (; step == 2 && q < n; q += V::width)
+                V::copy_even(from + 2 * q, n - q < V::width ? n - q : V::width, to + q);
+        for (; q < n; ++q) to[q] = from[q * step];
     }
 };

@@ -2,7 +2,8 @@
 // of them at a time. Weights are read as they lie; panels of pixels are copied from x, or from a
 // band of it.
 //
-// G, beside what outer products need: store(float*, reg), and
+// G, beside what outer products need: store(float*, reg), Dot (as in loops/linear_few.h, of weights
+//     as pack_row leaves them), and
 //     pack_pixels(int32_t* panel, const T* x, const int64_t* offsets, depth, sources, count): for
 //     each element of the depth the sources' elements at its offset.
 
@@ -16,6 +17,8 @@ struct ConvScratch {
     alignas(64) int32_t panel[(conv_depth + 1) * 2 * most_lanes];
     alignas(64) float tile[(most_tile_rows + 1) * 2 * most_lanes];
     alignas(64) float sums[conv_rows * conv_sum_stride];
+    alignas(64) int32_t few[few_pixels(most_lanes) * conv_row_groups];
+    alignas(64) float few_sums[few_pixels(most_lanes) * most_tile_rows];
     int64_t offsets[2 * conv_depth];
     PixelPanels panels;
     // The band follows.
@@ -43,9 +46,45 @@ void conv_tile_of(int64_t wanted, bool narrow, const int32_t* weights, const int
         conv_tile_of<G, rows - 1>(wanted, narrow, weights, panel, groups, next, to);
 }
 
+// The last pixels, each with its whole depth.
+template <class G>
+void pack_few(ConvScratch& at, const typename G::T* x, int64_t depth, const PixelPanel& panel) {
+    typename G::T column[2 * conv_depth];
+    for (int64_t s = 0; s < panel.source_count; ++s)
+        for (int64_t i = 0; i < panel.sources[s].count; ++i) {
+            const auto* const from = x + panel.sources[s].offset + i;
+            for (int64_t k = 0; k < depth; ++k) column[k] = from[at.offsets[k]];
+            G::pack_row(at.few + (panel.sources[s].lane + i) * conv_row_groups, column, depth);
+        }
+}
+
+template <class G>
+void few_tile(ConvScratch& at, const int32_t* weights, int64_t rows, int64_t groups,
+              const PixelPanel& panel) {
+    using D = typename G::Dot;
+    using T = typename D::T;
+    constexpr int64_t each = sizeof(int32_t) / sizeof(T), stride = conv_row_groups * each;
+    constexpr int64_t step = D::step / each;  // rows are filled with zeros to whole ones
+    const int64_t depth = (groups + step - 1) / step * step * each;
+    const T* const from = reinterpret_cast<const T*>(weights);
+    for (float& sum : at.few_sums) sum = 0;
+    const CopiedRows<T> pixels{reinterpret_cast<T*>(at.few), panel.width, stride};
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4)
+        dot_rows<D, 4>(pixels, from + r * stride, stride, depth, from, at.few_sums + r,
+                       most_tile_rows);
+    for (; r < rows; ++r)
+        dot_rows<D, 1>(pixels, from + r * stride, stride, depth, from, at.few_sums + r,
+                       most_tile_rows);
+    for (r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < panel.width; ++i)
+            at.tile[r * 2 * G::lanes + i] = at.few_sums[i * most_tile_rows + r];
+}
+
 // A block of the depth for a block of channels.
 struct ConvBlock {
     int64_t first, rows;  // channels of the result
+    int64_t from, depth;
     bool is_first, is_last;
 };
 
@@ -91,13 +130,13 @@ inline void add_target(const ConvPiece& piece, ConvScratch& at, const ConvBlock&
 
 template <class V, class G, class A>
 void add_tile(const ConvPiece& piece, ConvScratch& at, const ConvBlock& block, int64_t row,
-              int64_t rows, const PixelPanel& panel, int64_t panel_at) {
+              int64_t rows, const PixelPanel& panel) {
     for (int64_t t = 0; t < panel.target_count; ++t) {
         const Target& target = panel.targets[t];
         if (target.count == V::width)
-            add_target<V, G, A, true>(piece, at, block, row, rows, target, panel_at);
+            add_target<V, G, A, true>(piece, at, block, row, rows, target, panel.begin);
         else
-            add_target<V, G, A, false>(piece, at, block, row, rows, target, panel_at);
+            add_target<V, G, A, false>(piece, at, block, row, rows, target, panel.begin);
     }
 }
 
@@ -110,27 +149,66 @@ NextPanel next_panel(const PixelPanel& panel, const T* x, int64_t stride, int64_
             panel.width * size};
 }
 
+// The weights that come after those of rows [begin, end) of a block: of the next rows, or of the
+// next block of the depth.
+template <class T>
+NextPanel next_weights(const ConvPiece& piece, const ConvBlock& block, int64_t begin,
+                       int64_t end) {
+    const int64_t depth = piece.shape->depth, rows = end - begin;
+    const bool is_further = end == block.rows;
+    if (is_further && block.is_last) return {};
+    const int64_t row = block.first + (is_further ? 0 : end);
+    const int64_t from = block.from + (is_further ? block.depth : 0);
+    const int64_t left = block.first + block.rows - row, behind = depth - from;
+    constexpr auto size = static_cast<int64_t>(sizeof(T));
+    return {static_cast<const char*>(piece.weight) + (row * depth + from) * size, depth * size,
+            rows < left ? rows : left, (block.depth < behind ? block.depth : behind) * size};
+}
+
+template <class G>
+void pack_weights(const ConvPiece& piece, const ConvBlock& block, int64_t begin, int64_t end,
+                  int32_t* to) {
+    const int64_t depth = piece.shape->depth;
+    const auto* const from = static_cast<const typename G::T*>(piece.weight) +
+                             block.first * depth + block.from;
+    for (int64_t r = begin; r < end; ++r)
+        G::pack_row(to + r * conv_row_groups, from + r * depth, block.depth);
+}
+
+// The first panel's tiles pack their weights, and ask for those of the next tile.
 template <class V, class G, class A>
 void conv_panels(const ConvPiece& piece, ConvScratch& at, const ConvBlock& block,
-                 const typename G::T* x, int64_t depth, bool is_direct) {
-    const int64_t groups = (depth + G::per_group - 1) / G::per_group;
+                 const typename G::T* x, bool is_direct) {
+    const int64_t groups = (block.depth + G::per_group - 1) / G::per_group;
     const int64_t tiles = (block.rows + G::tile_rows - 1) / G::tile_rows;
     for (int64_t p = 0; p < at.panels.count; ++p) {
         const PixelPanel& panel = at.panels.all[p];
-        G::pack_pixels(at.panel, x, at.offsets, depth, panel.sources, panel.source_count);
+        const bool is_few = panel.width <= few_pixels(G::lanes);
+        if (is_few)
+            pack_few<G>(at, x, block.depth, panel);
+        else
+            G::pack_pixels(at.panel, x, at.offsets, block.depth, panel.sources,
+                           panel.source_count);
         NextPanel next{};
         if (is_direct && p + 1 < at.panels.count)
-            next = next_panel(at.panels.all[p + 1], x, piece.shape->x_channel, depth);
+            next = next_panel(at.panels.all[p + 1], x, piece.shape->x_channel, block.depth);
         int64_t row = 0, asked = 0;
         for (int64_t t = 0; t < tiles; ++t) {
             const int64_t count = (block.rows - row + tiles - t - 1) / (tiles - t);
             const int64_t until = next.rows * (t + 1) / tiles;
-            const NextPanel part{next.data + asked * next.stride, next.stride, until - asked,
-                                 next.bytes};
-            conv_tile_of<G, G::tile_rows>(count, panel.width <= G::lanes,
-                                          at.weights + row * conv_row_groups, at.panel, groups,
-                                          part, at.tile);
-            add_tile<V, G, A>(piece, at, block, row, count, panel, p * 2 * G::lanes);
+            NextPanel part{next.data + asked * next.stride, next.stride, until - asked,
+                           next.bytes};
+            if (p == 0) {
+                pack_weights<G>(piece, block, row, row + count, at.weights);
+                part = next_weights<typename G::T>(piece, block, row, row + count);
+            }
+            const int32_t* const weights = at.weights + row * conv_row_groups;
+            if (is_few)
+                few_tile<G>(at, weights, count, groups, panel);
+            else
+                conv_tile_of<G, G::tile_rows>(count, panel.width <= G::lanes, weights, at.panel,
+                                              groups, part, at.tile);
+            add_tile<V, G, A>(piece, at, block, row, count, panel);
             row += count;
             asked = until;
         }
@@ -151,16 +229,13 @@ void conv_channels(const ConvPiece& piece, ConvScratch& at, const Band* band,
     using T = typename G::T;
     const ConvShape& shape = *piece.shape;
     const T* const x = static_cast<const T*>(piece.x);
-    const int64_t most = conv_block_depth(shape, conv_depth * G::per_group),
-                  taps = shape.taps;
+    const int64_t most = conv_block_depth(shape, conv_depth * G::per_group), taps = shape.taps;
+    const bool is_whole = piece.band_channels >= shape.channels;
+    if (band && is_whole && block.first == piece.begin)
+        band->copy<V>(x, shape.channels, band_data);
     for (int64_t from = 0; from < shape.depth; from += most) {
         const int64_t left = shape.depth - from, depth = left < most ? left : most;
         const int64_t channel = from / taps, end = (from + depth + taps - 1) / taps;
-        for (int64_t r = 0; r < block.rows; ++r)
-            G::pack_row(at.weights + r * conv_row_groups,
-                        static_cast<const T*>(piece.weight) + (block.first + r) * shape.depth +
-                            from,
-                        depth);
         for (int64_t k = 0; k < depth; ++k) {
             const int64_t c = (from + k) / taps - channel, tap = (from + k) % taps;
             at.offsets[k] = band ? c * band->channel_size +
@@ -168,10 +243,14 @@ void conv_channels(const ConvPiece& piece, ConvScratch& at, const Band* band,
                                  : c * shape.x_channel;
         }
         const T* const first = x + channel * shape.x_channel;
-        if (band) band->copy(first, end - channel, band_data);
+        const T* source = first;
+        if (band) source = is_whole ? band_data + channel * band->channel_size : band_data;
+        if (band && !is_whole) band->copy<V>(first, end - channel, band_data);
+        block.from = from;
+        block.depth = depth;
         block.is_first = from == 0;
         block.is_last = depth == left;
-        conv_panels<V, G, A>(piece, at, block, band ? band_data : first, depth, !band);
+        conv_panels<V, G, A>(piece, at, block, source, !band);
     }
 }
 
@@ -185,7 +264,7 @@ void conv_dense(const ConvPiece& piece) {
     with_activation(piece.finish, [&]<class A>(A*) {
         for (int64_t first = piece.begin; first < piece.end; first += conv_rows) {
             const int64_t left = piece.end - first, rows = left < conv_rows ? left : conv_rows;
-            conv_channels<V, G, A>(piece, at, used, band_data, {first, rows, false, false});
+            conv_channels<V, G, A>(piece, at, used, band_data, {first, rows, 0, 0, false, false});
         }
     });
 }

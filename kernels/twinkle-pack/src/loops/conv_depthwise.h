@@ -70,7 +70,7 @@ void conv_depthwise(const ConvPiece& piece) {
         const int64_t image = p / shape.out_channels, channel = p - image * shape.out_channels;
         const int64_t from = image * shape.channels + channel / each;
         if (from != copied)
-            band.copy(static_cast<const T*>(piece.x) + image * shape.x_image +
+            band.copy<V>(static_cast<const T*>(piece.x) + image * shape.x_image +
                           channel / each * shape.x_channel,
                       1, plane);
         copied = from;

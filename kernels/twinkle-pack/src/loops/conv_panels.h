@@ -13,14 +13,19 @@ struct Target {
 };
 
 struct PixelPanel {
-    int64_t width;
+    int64_t begin, width;  // pixels, from the piece's first
     const Source* sources;
     const Target* targets;
     int64_t source_count, target_count;
 };
 
+// So few that a vector of them would be mostly empty: they are multiplied along the depth instead.
+constexpr int64_t few_pixels(int64_t lanes) {
+    return lanes / 4;
+}
+
 // Each pixel is in one source and one target at most.
-constexpr int64_t most_panels = conv_pixels / 8 + 1;
+constexpr int64_t most_panels = conv_pixels / 8 + 2;
 struct PixelPanels {
     Source sources[conv_pixels];
     Target targets[conv_pixels];
@@ -32,10 +37,12 @@ struct PixelPanels {
         count = 0;
         Source* source = sources;
         Target* target = targets;
-        for (int64_t p = piece.pixel_begin; p < piece.pixel_end; p += 2 * lanes) {
-            const int64_t left = piece.pixel_end - p, width = left < 2 * lanes ? left : 2 * lanes;
+        int64_t width = 0;
+        for (int64_t p = piece.pixel_begin; p < piece.pixel_end; p += width) {
+            width = least(piece.pixel_end - p, 2 * lanes);
+            if (width > lanes && width <= lanes + few_pixels(lanes)) width = lanes;
             PixelPanel& panel = all[count++];
-            panel = {width, source, target, 0, 0};
+            panel = {p - piece.pixel_begin, width, source, target, 0, 0};
             source = add_sources(*piece.shape, p, width, lanes, band, source);
             target = add_targets(*piece.shape, p, width, lanes, target);
             panel.source_count = source - panel.sources;

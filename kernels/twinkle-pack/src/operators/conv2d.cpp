@@ -266,6 +266,9 @@ struct Work {
     }
 };
 
+// What is copied of x is used by many channels of the result, if it stays in the cache.
+constexpr int64_t band_bytes = 640 * 1024;
+
 // Fewer products of numbers than this are not worth waking another thread.
 constexpr int64_t grain_products = 1 << 16;
 
@@ -294,12 +297,14 @@ void run_dense(Work& work, const ConvShape& shape, int64_t groups, ParallelFor p
     work.blocks = (divided + work.pixels_each - 1) / work.pixels_each;
     if (work.are_rows) work.blocks *= shape.images * shape.out_height;
     work.channel_units = (shape.out_channels + Work::unit - 1) / Work::unit;
-    const int64_t deepest = 2 * conv_depth / shape.taps + 2;
-    const int64_t band =
-        shape.is_pointwise
-            ? 0
-            : band_elements(shape, work.pixels_each, std::min(shape.channels, deepest)) + 64;
-    work.scratch_bytes = conv_scratch + band * work.size;
+    work.scratch_bytes = conv_scratch;
+    if (!shape.is_pointwise) {
+        const int64_t channel = band_elements(shape, work.pixels_each, 1);
+        const int64_t deepest = 2 * conv_depth / shape.taps + 2;
+        const int64_t fitting = band_bytes / (channel * work.size);
+        work.whole.band_channels = std::min(shape.channels, std::max(deepest, fitting));
+        work.scratch_bytes += (work.whole.band_channels * channel + 64) * work.size;
+    }
     parallel(groups * work.blocks * work.channel_units,
              units_for(shape.depth * work.pixels_each * Work::unit), Work::run, &work);
 }
