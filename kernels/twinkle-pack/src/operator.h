@@ -8,7 +8,7 @@
 
 namespace twinkle_pack {
 
-constexpr int most_tensors = 8, most_numbers = 9, most_results = 3;
+constexpr int most_tensors = 8, most_numbers = 10, most_results = 3;
 constexpr int64_t most_dims = 64;  // LibTorch's own limit
 
 // The arguments, each kind in the schema's order. Bools and integers are numbers.
@@ -83,7 +83,7 @@ bool must_copy(const View& input, const Plan& plan);
 // The strides of such a copy.
 void dense_strides(const View& input, const Plan& plan, int64_t* strides);
 
-constexpr int operator_count = 53;
+constexpr int operator_count = 48;
 const Operator* operators();                      // operator_count of them
 const Operator& find_operator(const char* name);  // std::runtime_error if there is none
 

@@ -79,6 +79,7 @@ struct LinearBorders {
 // Convolutions of two dimensions, in one group: a channel of the result is a row of the weight,
 // [out_channels, channels * kernel], times what each pixel of the result sees of x.
 enum class ConvFinish { none, relu, relu6, silu, gelu, hardswish };
+constexpr int conv_finish_count = 6;
 struct ConvShape {
     int64_t images, channels, height, width;  // of x
     int64_t out_channels, out_height, out_width;

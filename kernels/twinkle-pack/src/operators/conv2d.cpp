@@ -13,7 +13,7 @@ namespace twinkle_pack {
 namespace {
 
 enum Argument { x_at, weight_at, bias_at, mean_at, variance_at, gain_at, offset_at, residual_at };
-enum Number { eps_at, residual_last_at, stride_at, padding_at = 4, dilation_at = 6, groups_at = 8 };
+enum Number { eps_at, residual_last_at, stride_at, padding_at = 4, dilation_at = 6, groups_at = 8, finish_at };
 
 int64_t integer(const Inputs& in, int at) {
     return static_cast<int64_t>(in.numbers[at]);
@@ -51,6 +51,8 @@ struct Geometry {
         const View &x = in.tensors[x_at], &weight = in.tensors[weight_at];
         if (x.dims != 4 || weight.dims != 4) return;
         groups = integer(in, groups_at);
+        const int64_t finish = integer(in, finish_at);
+        if (finish < 0 || finish >= conv_finish_count) return;
         if (groups < 1 || weight.sizes[0] % groups != 0) return;
         shape.images = x.sizes[0];
         shape.channels = weight.sizes[1];
@@ -70,7 +72,7 @@ struct Geometry {
             (d == 0 ? shape.out_height : shape.out_width) =
                 (padded - seen) / shape.stride[d] + 1;
         }
-        finish(x);
+        add_products(x);
         is_valid = true;
     }
 
@@ -85,7 +87,7 @@ private:
                shape.padding[d] <= most && shape.dilation[d] >= 1 && shape.dilation[d] <= most;
     }
 
-    void finish(const View& x) {
+    void add_products(const View& x) {
         shape.taps = shape.kernel[0] * shape.kernel[1];
         shape.depth = shape.channels * shape.taps;
         shape.out_pixels = shape.out_height * shape.out_width;
@@ -309,7 +311,6 @@ void run_dense(Work& work, const ConvShape& shape, int64_t groups, ParallelFor p
              units_for(shape.depth * work.pixels_each * Work::unit), Work::run, &work);
 }
 
-template <ConvFinish finish>
 void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelFor parallel) {
     Geometry geometry(in);
     ConvShape& shape = geometry.shape;
@@ -325,7 +326,7 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
     work.whole.result = results[0];
     work.whole.scale = scales.scale.data();
     work.whole.shift = scales.shift.data();
-    work.whole.finish = finish;
+    work.whole.finish = static_cast<ConvFinish>(integer(in, finish_at));
     work.whole.residual_last = in.numbers[residual_last_at] != 0;
     if (residual.is_there()) {
         work.whole.residual = residual.data;
@@ -344,32 +345,24 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
     }
 }
 
-template <ConvFinish finish>
-constexpr Operator convolution(const char* name, const char* schema) {
-    Operator op{name, schema, "ttooooofobiiiiiii", plan, compute<finish>, serves};
+constexpr Operator convolution() {
+    Operator op{"conv2d",
+                "conv2d(Tensor x, Tensor weight, Tensor? bias, Tensor? mean, Tensor? variance, "
+                "Tensor? gain, Tensor? offset, float eps, Tensor? residual, bool residual_last, "
+                "int stride_h, int stride_w, int padding_h, int padding_w, int dilation_h, "
+                "int dilation_w, int groups, int activation) -> Tensor?",
+                "ttooooofobiiiiiiii",
+                plan,
+                compute,
+                serves};
     op.may_decline = true;
     return op;
 }
 
-#define CONV2D(name)                                                                            \
-    name, name                                                                                  \
-        "(Tensor x, Tensor weight, Tensor? bias, Tensor? mean, Tensor? variance, Tensor? gain, " \
-        "Tensor? offset, float eps, Tensor? residual, bool residual_last, int stride_h, "       \
-        "int stride_w, int padding_h, int padding_w, int dilation_h, int dilation_w, "          \
-        "int groups) -> Tensor?"
-
 }  // namespace
 
 OperatorList conv2d_operators() {
-    using F = ConvFinish;
-    static constexpr Operator all[] = {
-        convolution<F::none>(CONV2D("conv2d")),
-        convolution<F::relu>(CONV2D("conv2d_relu")),
-        convolution<F::relu6>(CONV2D("conv2d_relu6")),
-        convolution<F::silu>(CONV2D("conv2d_silu")),
-        convolution<F::gelu>(CONV2D("conv2d_gelu")),
-        convolution<F::hardswish>(CONV2D("conv2d_hardswish")),
-    };
+    static constexpr Operator all[] = {convolution()};
     return {all, sizeof all / sizeof *all};
 }
 

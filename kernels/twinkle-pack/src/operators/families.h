@@ -40,11 +40,12 @@ OperatorList rotary_operators();
 // up_bias): act(gate) * up; linear2, linear3: two or three layers of one input.
 OperatorList linear_operators();
 
-// conv2d, conv2d_relu …(x, weight, bias, mean, variance, gain, offset, eps, residual, residual_last,
-// stride, padding, dilation, groups): a convolution; its batch normalization with these statistics,
-// if there are any; plus the residual, before the activation or (`residual_last`) after it; all in
-// float32, rounded once. None where LibTorch's own is to be used: on other devices, for other
-// layouts than the plain one, and whatever LibTorch refuses.
+// conv2d(x, weight, bias, mean, variance, gain, offset, eps, residual, residual_last, stride,
+// padding, dilation, groups, activation): a convolution; its batch normalization with these
+// statistics, if there are any; plus the residual, before the activation (0 none, 1 relu, 2 relu6,
+// 3 silu, 4 gelu, 5 hardswish) or after it (`residual_last`); all in float32, rounded once. None
+// where LibTorch's own is to be used: on other devices, for other layouts than the plain one, and
+// whatever LibTorch refuses.
 OperatorList conv2d_operators();
 
 // Linear layers whose weights have fewer bits: linear_int8, linear_int4(x, values, scales, bias).
