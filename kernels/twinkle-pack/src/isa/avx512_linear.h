@@ -88,6 +88,9 @@ struct GroupSums512 {
     static __m512i load(const int32_t* from) { return _mm512_load_si512(from); }
     static __m512i broadcast(int32_t value) { return _mm512_set1_epi32(value); }
     static void store(float* to, reg value) { _mm512_store_ps(to, value); }
+    static reg plus(reg value, const float* from) {
+        return _mm512_add_ps(value, _mm512_load_ps(from));
+    }
     static void add_to(float* sums, reg value) {
         _mm512_storeu_ps(sums, _mm512_add_ps(_mm512_loadu_ps(sums), value));
     }

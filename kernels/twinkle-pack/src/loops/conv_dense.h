@@ -2,7 +2,7 @@
 // of them at a time. Weights are read as they lie; panels of pixels are copied from x, or from a
 // band of it.
 //
-// G, beside what outer products need: store(float*, reg), Dot (as in loops/linear_few.h, of weights
+// G, beside what outer products need: store(float*, reg), plus(reg, const float*), Dot (as in loops/linear_few.h, of weights
 //     as pack_row leaves them), and
 //     pack_pixels(int32_t* panel, const T* x, const int64_t* offsets, depth, sources, count): for
 //     each element of the depth the sources' elements at its offset.
@@ -25,15 +25,30 @@ struct ConvScratch {
 };
 static_assert(sizeof(ConvScratch) <= conv_scratch);
 
+// So many products are added up before they meet the sum of others: each addition rounds.
+constexpr int64_t conv_chain = 144;
+
 template <class G, int rows, int vectors>
 __attribute__((noinline)) void conv_tile(const int32_t* weights, const int32_t* panel,
                                          int64_t groups, const NextPanel& next, float* to) {
-    typename G::reg sum[rows][vectors];
-    outer_products<G>(weights, conv_row_groups, panel, groups, next, sum);
+    const int64_t chains = (groups + conv_chain - 1) / conv_chain;
+    int64_t begin = 0;
+    for (int64_t c = 0; c < chains; ++c) {
+        const int64_t count = (groups - begin + chains - c - 1) / (chains - c);
+        const NextPanel later{next.data + begin * 4, next.stride, next.rows,
+                              next.bytes - begin * 4};
+        typename G::reg sum[rows][vectors];
+        outer_products<G>(weights + begin, conv_row_groups, panel + begin * 2 * G::lanes, count,
+                          later, sum);
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r)
+        for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; ++v) G::store(to + (2 * r + v) * G::lanes, sum[r][v]);
+            for (int v = 0; v < vectors; ++v) {
+                float* const at = to + (2 * r + v) * G::lanes;
+                G::store(at, c == 0 ? sum[r][v] : G::plus(sum[r][v], at));
+            }
+        begin += count;
+    }
 }
 
 template <class G, int rows>
