@@ -2,7 +2,8 @@
 // of them at a time. Weights are read as they lie; panels of pixels are copied from x, or from a
 // band of it.
 //
-// G, beside what outer products need: store(float*, reg), plus(reg, const float*), Dot (as in loops/linear_few.h, of weights
+// G, beside what outer products need: store(float*, reg), plus(reg, const float*), Dot (as in
+// loops/linear_few.h, of weights
 //     as pack_row leaves them), and
 //     pack_pixels(int32_t* panel, const T* x, const int64_t* offsets, depth, sources, count): for
 //     each element of the depth the sources' elements at its offset.
@@ -122,8 +123,7 @@ inline void add_target(const ConvPiece& piece, ConvScratch& at, const ConvBlock&
     }
     const auto sum_of = [&](int64_t r) {
         const auto value = V::load(tile + r * 2 * G::lanes);
-        return block.is_first ? value
-                              : V::add(value, load_first<V>(sums + r * sums_stride, n));
+        return block.is_first ? value : V::add(value, load_first<V>(sums + r * sums_stride, n));
     };
     if (!block.is_last) {
         for (int64_t r = 0; r < rows; ++r) store_first<V>(sums + r * sums_stride, sum_of(r), n);
@@ -155,6 +155,27 @@ void add_tile(const ConvPiece& piece, ConvScratch& at, const ConvBlock& block, i
     }
 }
 
+// Asks the memory for what a tile is finished with, and for where it goes.
+template <class T>
+void fetch_targets(const ConvPiece& piece, const ConvBlock& block, int64_t row, int64_t rows,
+                   const PixelPanel& panel) {
+    const ConvShape& shape = *piece.shape;
+    const T* const residual = static_cast<const T*>(piece.residual);
+    const T* const result = static_cast<const T*>(piece.result);
+    for (int64_t t = 0; t < panel.target_count; ++t) {
+        const Target& target = panel.targets[t];
+        for (int64_t r = block.first + row; r < block.first + row + rows; ++r) {
+            __builtin_prefetch(
+                result + target.image * shape.result_image + r * shape.out_pixels + target.pixel, 1,
+                3);
+            if (residual && block.is_last)
+                __builtin_prefetch(residual + target.image * shape.residual_image +
+                                       r * shape.residual_channel + target.pixel,
+                                   0, 3);
+        }
+    }
+}
+
 // The pixels that a panel has beside its own, in x itself.
 template <class T>
 NextPanel next_panel(const PixelPanel& panel, const T* x, int64_t stride, int64_t depth) {
@@ -167,8 +188,7 @@ NextPanel next_panel(const PixelPanel& panel, const T* x, int64_t stride, int64_
 // The weights that come after those of rows [begin, end) of a block: of the next rows, or of the
 // next block of the depth.
 template <class T>
-NextPanel next_weights(const ConvPiece& piece, const ConvBlock& block, int64_t begin,
-                       int64_t end) {
+NextPanel next_weights(const ConvPiece& piece, const ConvBlock& block, int64_t begin, int64_t end) {
     const int64_t depth = piece.shape->depth, rows = end - begin;
     const bool is_further = end == block.rows;
     if (is_further && block.is_last) return {};
@@ -184,8 +204,8 @@ template <class G>
 void pack_weights(const ConvPiece& piece, const ConvBlock& block, int64_t begin, int64_t end,
                   int32_t* to) {
     const int64_t depth = piece.shape->depth;
-    const auto* const from = static_cast<const typename G::T*>(piece.weight) +
-                             block.first * depth + block.from;
+    const auto* const from =
+        static_cast<const typename G::T*>(piece.weight) + block.first * depth + block.from;
     for (int64_t r = begin; r < end; ++r)
         G::pack_row(to + r * conv_row_groups, from + r * depth, block.depth);
 }
@@ -202,8 +222,7 @@ void conv_panels(const ConvPiece& piece, ConvScratch& at, const ConvBlock& block
         if (is_few)
             pack_few<G>(at, x, block.depth, panel);
         else
-            G::pack_pixels(at.panel, x, at.offsets, block.depth, panel.sources,
-                           panel.source_count);
+            G::pack_pixels(at.panel, x, at.offsets, block.depth, panel.sources, panel.source_count);
         NextPanel next{};
         if (is_direct && p + 1 < at.panels.count)
             next = next_panel(at.panels.all[p + 1], x, piece.shape->x_channel, block.depth);
@@ -211,13 +230,13 @@ void conv_panels(const ConvPiece& piece, ConvScratch& at, const ConvBlock& block
         for (int64_t t = 0; t < tiles; ++t) {
             const int64_t count = (block.rows - row + tiles - t - 1) / (tiles - t);
             const int64_t until = next.rows * (t + 1) / tiles;
-            NextPanel part{next.data + asked * next.stride, next.stride, until - asked,
-                           next.bytes};
+            NextPanel part{next.data + asked * next.stride, next.stride, until - asked, next.bytes};
             if (p == 0) {
                 pack_weights<G>(piece, block, row, row + count, at.weights);
                 part = next_weights<typename G::T>(piece, block, row, row + count);
             }
             const int32_t* const weights = at.weights + row * conv_row_groups;
+            fetch_targets<typename G::T>(piece, block, row, count, panel);
             if (is_few)
                 few_tile<G>(at, weights, count, groups, panel);
             else
@@ -246,8 +265,7 @@ void conv_channels(const ConvPiece& piece, ConvScratch& at, const Band* band,
     const T* const x = static_cast<const T*>(piece.x);
     const int64_t most = conv_block_depth(shape, conv_depth * G::per_group), taps = shape.taps;
     const bool is_whole = piece.band_channels >= shape.channels;
-    if (band && is_whole && block.first == piece.begin)
-        band->copy<V>(x, shape.channels, band_data);
+    if (band && is_whole && block.first == piece.begin) band->copy<V>(x, shape.channels, band_data);
     for (int64_t from = 0; from < shape.depth; from += most) {
         const int64_t left = shape.depth - from, depth = left < most ? left : most;
         const int64_t channel = from / taps, end = (from + depth + taps - 1) / taps;
@@ -275,7 +293,8 @@ void conv_dense(const ConvPiece& piece) {
     const Band band(*piece.shape, piece.pixel_begin, piece.pixel_end);
     const Band* const used = piece.shape->is_pointwise ? nullptr : &band;
     at.panels.divide(piece, G::lanes, used);
-    auto* const band_data = reinterpret_cast<typename G::T*>(static_cast<char*>(piece.scratch) + conv_scratch);
+    auto* const band_data =
+        reinterpret_cast<typename G::T*>(static_cast<char*>(piece.scratch) + conv_scratch);
     with_activation(piece.finish, [&]<class A>(A*) {
         for (int64_t first = piece.begin; first < piece.end; first += conv_rows) {
             const int64_t left = piece.end - first, rows = left < conv_rows ? left : conv_rows;
