@@ -1,5 +1,5 @@
-"""What the preset "convolutions" looks for: convolutions of two dimensions, and what follows them. NAME is without batch
-normalization, norm_NAME with it."""
+"""What the preset "convolutions" looks for: convolutions of two dimensions, and what follows them; NAME is without batch
+normalization, norm_NAME with it. And pooling."""
 
 import torch
 import torch.nn.functional as F
@@ -156,3 +156,7 @@ def alone(x, weight, bias: Tensor | None, stride: list[int], padding: list[int],
           offset: Tensor | None = None, eps: float = 0.0):
     y = conv(x, weight, bias, stride, padding, dilation, groups)
     return y
+
+
+def max_pool(x, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int], ceil_mode: bool):
+    return torch.max_pool2d(x, kernel, stride, padding, dilation, ceil_mode)

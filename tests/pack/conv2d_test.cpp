@@ -95,7 +95,8 @@ Call call_of(const Shape& shape, at::ScalarType dtype, int extras) {
         call.gain = of_channels();
         call.offset = of_channels();
     }
-    if (extras & 4) call.residual = random(call.original(activations[0]).sizes(), dtype, 1);
+    if (extras & 4)
+        call.residual = random(call.as(at::kDouble).original(activations[0]).sizes(), dtype, 1);
     return call;
 }
 
@@ -112,19 +113,20 @@ std::vector<at::ScalarType> served_dtypes() {
 }
 
 // Sums of products, in any order: each half of a digit counts for every doubling of their number.
+// Of half precisions the last rounding counts; LibTorch's own float16 takes seconds.
 void check_right(const Call& call, const Activation& activation) {
-    const Tensor result = call.run(activation), original = call.original(activation);
-    const Tensor exact = call.as(at::kDouble).original(activation);
+    const Tensor result = call.run(activation), exact = call.as(at::kDouble).original(activation);
     REQUIRE(result.defined());
-    REQUIRE(result.sizes() == original.sizes());
-    REQUIRE(result.strides() == original.strides());
-    REQUIRE(result.scalar_type() == original.scalar_type());
-    const double scale = exact.abs().max().item<double>();
-    const double error = (result.to(at::kDouble) - exact).abs().max().item<double>();
-    const double theirs = (original.to(at::kDouble) - exact).abs().max().item<double>();
-    const double unit = result.scalar_type() == at::kFloat  ? 1.2e-6
-                        : result.scalar_type() == at::kHalf ? 1e-3
-                                                            : 8e-3;
+    REQUIRE(result.sizes() == exact.sizes());
+    REQUIRE(result.strides() == exact.strides());
+    REQUIRE(result.scalar_type() == call.x.scalar_type());
+    const auto error_of = [&](const Tensor& values) {
+        return (values.to(at::kDouble) - exact).abs().max().item<double>();
+    };
+    const bool is_float = call.x.scalar_type() == at::kFloat;
+    const double scale = exact.abs().max().item<double>(), error = error_of(result);
+    const double theirs = is_float ? error_of(call.original(activation)) : 0;
+    const double unit = is_float ? 1.2e-6 : result.scalar_type() == at::kHalf ? 1e-3 : 8e-3;
     INFO(at::toString(result.scalar_type())
          << " " << call.x.sizes() << " " << call.weight.sizes() << " activation " << activation.code
          << ": error " << error << ", LibTorch's " << theirs << ", largest value " << scale);
@@ -166,10 +168,10 @@ TEST_CASE("convolutions are right for every dtype, stride, padding, dilation and
 TEST_CASE("normalization, residual and activation of convolutions are right", "[isa][cpu]") {
     at::manual_seed(22);
     for (auto dtype : served_dtypes())
-        for (const Shape& shape : {square({2, 40, 7, 9}, 30, 3, 1, 1), square({1, 70, 20, 3}, 9, 1),
+        for (const Shape& shape : {square({2, 12, 7, 9}, 30, 3, 1, 1), square({1, 70, 6, 3}, 9, 1),
                                    square({2, 9, 11, 20}, 9, 3, 1, 1, 1, 9)})
             for (const Activation& activation : activations)
-                for (const int extras : {1, 2, 3, 4, 6, 7}) {
+                for (const int extras : {2, 4, 7}) {
                     Call call = call_of(shape, dtype, extras);
                     check_right(call, activation);
                     call.residual_last = true;

@@ -54,3 +54,13 @@ def fused_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: list[in
     if residual_last:
         return activated(y, activation) + residual
     return activated(y + residual, activation)
+
+
+def fused_max_pool2d(x: Tensor, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int],
+                     ceil_mode: bool) -> Tensor:
+    if len(kernel) == 2 and len(stride) == 2 and len(padding) == 2 and len(dilation) == 2 and not torch.is_grad_enabled():
+        pooled = ops.max_pool2d(x, kernel[0], kernel[1], stride[0], stride[1], padding[0], padding[1], dilation[0],
+                                dilation[1], ceil_mode)
+        if pooled is not None:
+            return pooled
+    return torch.max_pool2d(x, kernel, stride, padding, dilation, ceil_mode)

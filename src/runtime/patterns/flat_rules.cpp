@@ -297,9 +297,9 @@ Normal convolution(const jit::Node* node, const View& view) {
         !has_elements(view, input(node, stride), 2)) {
         return plain(node);
     }
-    return as(symbol("aten::conv2d"), {input(node, 0), input(node, 1), input(node, 2),
-                                       input(node, stride), input(node, 4), input(node, 5),
-                                       input(node, groups)});
+    return as(symbol("aten::conv2d"),
+              {input(node, 0), input(node, 1), input(node, 2), input(node, stride), input(node, 4),
+               input(node, 5), input(node, groups)});
 }
 
 // With the statistics that it is given: x, weight, bias, mean, variance, epsilon.
@@ -314,7 +314,7 @@ Normal batch_norm(const jit::Node* node, const View& view) {
     return normal;
 }
 
-Normal hardtanh(const jit::Node* node, const View& view) {
+Normal clamp(const jit::Node* node, const View& view) {
     return node->inputs().size() == 3 && number(view, input(node, 1)) == 0.0 &&
                    number(view, input(node, 2)) == 6.0
                ? as(symbol("aten::relu6"), {input(node, 0)})
@@ -369,7 +369,8 @@ const std::unordered_map<c10::Symbol, Rule>& rules() {
         {symbol("aten::_convolution"), convolution},
         {symbol("aten::convolution"), convolution},
         {symbol("aten::batch_norm"), batch_norm},
-        {symbol("aten::hardtanh"), hardtanh},
+        {symbol("aten::hardtanh"), clamp},
+        {symbol("aten::clamp"), clamp},
         {symbol("aten::__getitem__"), element},
         {symbol("prim::TupleIndex"), element},
     };

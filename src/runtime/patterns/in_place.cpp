@@ -12,9 +12,9 @@ namespace {
 const std::unordered_map<c10::Symbol, c10::Symbol>& all_in_place() {
     static const auto& all = *[] {
         auto* made = new std::unordered_map<c10::Symbol, c10::Symbol>();
-        for (const char* name : {"relu", "relu6", "hardtanh", "silu", "hardswish", "hardsigmoid",
-                                 "mish", "leaky_relu", "elu", "sigmoid", "tanh", "add", "sub",
-                                 "mul", "div"}) {
+        for (const char* name :
+             {"relu", "relu6", "hardtanh", "silu", "hardswish", "hardsigmoid", "mish", "leaky_relu",
+              "elu", "sigmoid", "tanh", "clamp", "add", "sub", "mul", "div"}) {
             const std::string plain = std::string("aten::") + name;
             made->emplace(c10::Symbol::fromQualString(plain + "_"),
                           c10::Symbol::fromQualString(plain));
@@ -35,7 +35,7 @@ bool makes_new(const FlatNode& node) {
         symbol("aten::gelu"),       symbol("aten::hardswish"),    symbol("aten::hardsigmoid"),
         symbol("aten::hardtanh"),   symbol("aten::leaky_relu"),   symbol("aten::sigmoid"),
         symbol("aten::tanh"),       symbol("aten::mish"),         symbol("aten::elu"),
-        symbol("aten::cat")};
+        symbol("aten::cat"),        symbol("aten::clamp")};
     return all.contains(node.op) && !node.outputs.empty();
 }
 

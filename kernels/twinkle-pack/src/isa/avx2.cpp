@@ -87,6 +87,11 @@ struct Avx2 {
         return _mm256_min_ps(set1(most), _mm256_max_ps(set1(least), a));
     }
     static reg relu(reg a) { return _mm256_max_ps(set1(0), a); }
+    static reg larger(reg a, reg b) {
+        const reg is_larger =
+            _mm256_or_ps(_mm256_cmp_ps(b, a, _CMP_GT_OQ), _mm256_cmp_ps(b, b, _CMP_UNORD_Q));
+        return _mm256_blendv_ps(a, b, is_larger);
+    }
     static reg if_negative(reg x, reg a, reg b) {
         return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, set1(0), _CMP_LT_OQ));
     }
@@ -199,6 +204,7 @@ template <class T>
 void add_convolutions(RowFunctions& to) {
     to.conv_dense[index_of<T>] = conv_dense<Avx2, Outer256<T>>;
     to.conv_depthwise[index_of<T>] = conv_depthwise<Avx2, T>;
+    to.max_pool[index_of<T>] = max_pool<Avx2, T>;
 }
 
 // Linear layers with fewer bits (loops/bits_few.h): products of bytes that are widened to 16 bits,

@@ -166,6 +166,7 @@ template <class T>
 void add_convolutions(RowFunctions& to) {
     to.conv_dense[index_of<T>] = conv_dense<Avx512, Outer512<T>>;
     to.conv_depthwise[index_of<T>] = conv_depthwise<Avx512, T>;
+    to.max_pool[index_of<T>] = max_pool<Avx512, T>;
 }
 
 template <class T>

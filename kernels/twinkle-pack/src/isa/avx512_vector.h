@@ -81,12 +81,13 @@ struct Avx512 {
         return static_cast<__mmask32>((uint64_t{1} << (2 * n - 1)) - 1);
     }
     static void copy_even(const float* from, int64_t n, float* to) {
-        const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4,
-                                              2, 0);
+        const __m512i even =
+            _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
         const __mmask32 read = pairs(n);
         const reg low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(read), from);
         const reg high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(read >> 16), from + 16);
-        _mm512_mask_storeu_ps(to, first(n), _mm512_permutex2var_ps(low, even, high));
+        const reg both = _mm512_permutex2var_ps(low, even, high);
+        n == 16 ? _mm512_storeu_ps(to, both) : _mm512_mask_storeu_ps(to, first(n), both);
     }
     template <class Half>
     static void copy_even(const Half* from, int64_t n, Half* to) {
@@ -111,6 +112,11 @@ struct Avx512 {
         return _mm512_min_ps(set1(most), _mm512_max_ps(set1(least), a));
     }
     static reg relu(reg a) { return _mm512_max_ps(set1(0), a); }
+    static reg larger(reg a, reg b) {
+        const __mmask16 is_larger =
+            _mm512_cmp_ps_mask(b, a, _CMP_GT_OQ) | _mm512_cmp_ps_mask(b, b, _CMP_UNORD_Q);
+        return _mm512_mask_blend_ps(is_larger, a, b);
+    }
     static reg if_negative(reg x, reg a, reg b) {
         return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, set1(0), _CMP_LT_OQ), b, a);
     }

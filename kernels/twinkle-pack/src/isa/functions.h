@@ -175,6 +175,7 @@ struct RowFunctions {
     // Null: there is none. Of depthwise ones each channel sees its own alone: `begin` and `end` are
     // planes of the result, through all images, with all of their pixels.
     Conv conv_dense[dtype_count], conv_depthwise[dtype_count];
+    Conv max_pool[dtype_count];  // of planes, too
     RoundRow round_row[dtype_count];
     BitsLinear bits_linear[bits_count][dtype_count];
 };

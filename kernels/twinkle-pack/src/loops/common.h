@@ -10,6 +10,7 @@
 //     product(x, scale, weight), rounded once; clamp(x, least, most), relu: a NaN stays;
 //     if_negative(x, a, b), if_positive(x, a): a where x > 0 or NaN, else 0; swap_pairs(reg),
 //     normalized(x, -mean, scale, weight, bias): (x - mean) * scale * weight + bias, rounded once;
+//     larger(a, b): b where it is the larger one or NaN, else a (of AVX2 and AVX-512);
 //     pair_signs(): -1, 1, -1, 1 …, quotient(a, b): a / b for numbers around 1
 
 // Elements beside the full vectors are loaded through a buffer filled with zeros, unless V has

@@ -2,13 +2,13 @@
 // and for strides with each phase by itself. So for every tap of the kernel neighbouring pixels
 // have neighbouring elements.
 //
-// Of each channel: [phase][row][column]. Pixel (y, x) reads, for the tap (i, j), row y + i * dilation
-// / stride of the phase that is the remainder, and columns alike.
+// Of each channel: [phase][row][column]. Pixel (y, x) reads, for the tap (i, j), row y + i *
+// dilation / stride of the phase that is the remainder, and columns alike.
 
 // One of the two directions: which phases the taps of the kernel use, and how far they reach.
 struct Phases {
     int64_t count = 0, reach = 0;
-    int64_t remainder[most_conv_stride];  // of each phase
+    int64_t remainder[most_conv_stride];              // of each phase
     int64_t phase[most_kernel], offset[most_kernel];  // of each tap
 
     Phases(int64_t kernel, int64_t stride, int64_t dilation) {
@@ -58,36 +58,42 @@ struct Band {
                down.offset[i] * pitch + across.offset[j];
     }
 
-    // `channels` channels from x on.
+    void list_taps(int64_t* to) const {
+        for (int64_t i = 0; i < shape.kernel[0]; ++i)
+            for (int64_t j = 0; j < shape.kernel[1]; ++j)
+                to[i * shape.kernel[1] + j] = of_tap(i, j);
+    }
+
+    // `channels` channels from x on; `padding` is what lies beside them.
     template <class V, class T>
-    void copy(const T* x, int64_t channels, T* to) const {
+    void copy(const T* x, int64_t channels, T padding, T* to) const {
         for (int64_t c = 0; c < channels; ++c)
             for (int64_t row = first_row; row <= last_row;) {
                 const int64_t image = row / shape.out_height;
                 const int64_t y = row - image * shape.out_height;
                 const int64_t left = last_row - row + 1, rest = shape.out_height - y;
                 const int64_t count = left < rest ? left : rest;
-                copy_image<V>(x + image * shape.x_image + c * shape.x_channel, y, count,
-                           to + c * channel_size + of_row(row));
+                copy_image<V>(x + image * shape.x_image + c * shape.x_channel, y, count, padding,
+                              to + c * channel_size + of_row(row));
                 row += count;
             }
     }
 
 private:
     template <class V, class T>
-    void copy_image(const T* plane, int64_t y, int64_t count, T* to) const {
+    void copy_image(const T* plane, int64_t y, int64_t count, T padding, T* to) const {
         for (int64_t i = 0; i < down.count; ++i)
             for (int64_t j = 0; j < across.count; ++j)
                 for (int64_t r = 0; r < count + down.reach; ++r)
-                    copy_row<V>(plane, (y + r) * shape.stride[0] + down.remainder[i] -
-                                        shape.padding[0],
-                             across.remainder[j] - shape.padding[1],
-                             to + (i * across.count + j) * phase_size + r * pitch);
+                    copy_row<V>(plane,
+                                (y + r) * shape.stride[0] + down.remainder[i] - shape.padding[0],
+                                across.remainder[j] - shape.padding[1], padding,
+                                to + (i * across.count + j) * phase_size + r * pitch);
     }
 
     // Column q has the element q * stride + start of a row of x, or zero.
     template <class V, class T>
-    void copy_row(const T* plane, int64_t y, int64_t offset, T* to) const {
+    void copy_row(const T* plane, int64_t y, int64_t offset, T padding, T* to) const {
         int64_t begin = 0, end = 0;
         const int64_t step = shape.stride[1];
         const int64_t start = first_column * step + offset;
@@ -97,9 +103,10 @@ private:
             if (end > pitch) end = pitch;
             if (begin > end) begin = end;
         }
-        for (int64_t q = 0; q < begin; ++q) to[q] = T{};
-        copy_every<V>(plane + y * shape.x_row + start + begin * step, step, end - begin, to + begin);
-        for (int64_t q = end; q < pitch; ++q) to[q] = T{};
+        for (int64_t q = 0; q < begin; ++q) to[q] = padding;
+        copy_every<V>(plane + y * shape.x_row + start + begin * step, step, end - begin,
+                      to + begin);
+        for (int64_t q = end; q < pitch; ++q) to[q] = padding;
     }
 
     template <class V, class T>

@@ -265,7 +265,8 @@ void conv_channels(const ConvPiece& piece, ConvScratch& at, const Band* band,
     const T* const x = static_cast<const T*>(piece.x);
     const int64_t most = conv_block_depth(shape, conv_depth * G::per_group), taps = shape.taps;
     const bool is_whole = piece.band_channels >= shape.channels;
-    if (band && is_whole && block.first == piece.begin) band->copy<V>(x, shape.channels, band_data);
+    if (band && is_whole && block.first == piece.begin)
+        band->copy<V>(x, shape.channels, T{}, band_data);
     for (int64_t from = 0; from < shape.depth; from += most) {
         const int64_t left = shape.depth - from, depth = left < most ? left : most;
         const int64_t channel = from / taps, end = (from + depth + taps - 1) / taps;
@@ -278,7 +279,7 @@ void conv_channels(const ConvPiece& piece, ConvScratch& at, const Band* band,
         const T* const first = x + channel * shape.x_channel;
         const T* source = first;
         if (band) source = is_whole ? band_data + channel * band->channel_size : band_data;
-        if (band && !is_whole) band->copy<V>(first, end - channel, band_data);
+        if (band && !is_whole) band->copy<V>(first, end - channel, T{}, band_data);
         block.from = from;
         block.depth = depth;
         block.is_first = from == 0;

@@ -7,41 +7,24 @@
 #include "isa/functions.h"
 #include "memory.h"
 #include "operators/families.h"
+#include "operators/images.h"
 #include "operators/scratch.h"
 
 namespace twinkle_pack {
 namespace {
 
 enum Argument { x_at, weight_at, bias_at, mean_at, variance_at, gain_at, offset_at, residual_at };
-enum Number { eps_at, residual_last_at, stride_at, padding_at = 4, dilation_at = 6, groups_at = 8, finish_at };
+enum Number {
+    eps_at,
+    residual_last_at,
+    stride_at,
+    padding_at = 4,
+    dilation_at = 6,
+    groups_at = 8,
+    finish_at
+};
 
-int64_t integer(const Inputs& in, int at) {
-    return static_cast<int64_t>(in.numbers[at]);
-}
-
-// As PyTorch sees it, which gives such results in the same layout.
-bool is_channels_last(const View& view) {
-    int64_t least = 0;
-    if (view.strides[1] == 0) return false;
-    for (const int d : {1, 3, 2, 0}) {
-        if (view.sizes[d] == 0 || view.strides[d] < least) return false;
-        if (d == 0 && least == view.strides[1]) return false;
-        least = view.strides[d] * std::max<int64_t>(view.sizes[d], 1);
-    }
-    return true;
-}
-
-// Whether the last `dims` dimensions are next to each other.
-bool is_dense(const View& view, int64_t dims) {
-    int64_t step = 1;
-    for (int64_t d = view.dims - 1; d >= view.dims - dims; --d) {
-        if (view.sizes[d] != 1 && view.strides[d] != step) return false;
-        step *= view.sizes[d];
-    }
-    return true;
-}
-
-// The dimensions of a call in whole, all groups together; nullopt-like: `is_valid`.
+// The dimensions of a call, all groups together.
 struct Geometry {
     ConvShape shape{};  // of one group
     int64_t groups = 0;
@@ -54,51 +37,21 @@ struct Geometry {
         const int64_t finish = integer(in, finish_at);
         if (finish < 0 || finish >= conv_finish_count) return;
         if (groups < 1 || weight.sizes[0] % groups != 0) return;
-        shape.images = x.sizes[0];
         shape.channels = weight.sizes[1];
         shape.out_channels = weight.sizes[0] / groups;
-        shape.height = x.sizes[2];
-        shape.width = x.sizes[3];
         if (shape.channels > x.sizes[1] || shape.channels * groups != x.sizes[1]) return;
         for (int d = 0; d < 2; ++d) {
             shape.kernel[d] = weight.sizes[2 + d];
             shape.stride[d] = integer(in, stride_at + d);
             shape.padding[d] = integer(in, padding_at + d);
             shape.dilation[d] = integer(in, dilation_at + d);
-            if (!is_small(d)) return;
-            const int64_t seen = shape.dilation[d] * (shape.kernel[d] - 1) + 1;
-            const int64_t padded = x.sizes[2 + d] + 2 * shape.padding[d];
-            if (padded < seen) return;
-            (d == 0 ? shape.out_height : shape.out_width) =
-                (padded - seen) / shape.stride[d] + 1;
         }
-        add_products(x);
-        is_valid = true;
+        is_valid = set_windows(x, shape);
+        shape.result_image = all_out_channels() * shape.out_pixels;
     }
 
     int64_t all_out_channels() const { return shape.out_channels * groups; }
     bool is_depthwise() const { return shape.channels == 1 && groups > 1; }
-
-private:
-    bool is_small(int d) const {
-        constexpr int64_t most = 1 << 20;
-        return shape.kernel[d] >= 1 && shape.kernel[d] <= most_kernel && shape.stride[d] >= 1 &&
-               shape.stride[d] <= most_conv_stride && shape.padding[d] >= 0 &&
-               shape.padding[d] <= most && shape.dilation[d] >= 1 && shape.dilation[d] <= most;
-    }
-
-    void add_products(const View& x) {
-        shape.taps = shape.kernel[0] * shape.kernel[1];
-        shape.depth = shape.channels * shape.taps;
-        shape.out_pixels = shape.out_height * shape.out_width;
-        shape.x_image = x.strides[0];
-        shape.x_channel = x.strides[1];
-        shape.x_row = x.strides[2];
-        shape.is_pointwise = shape.taps == 1 && shape.stride[0] == 1 && shape.stride[1] == 1 &&
-                             shape.padding[0] == 0 && shape.padding[1] == 0 &&
-                             (shape.x_row == shape.width || shape.height == 1);
-        shape.result_image = all_out_channels() * shape.out_pixels;
-    }
 };
 
 bool has_result_shape(const View& view, const Geometry& geometry) {
@@ -138,12 +91,7 @@ bool serves(const Inputs& in) {
 
 void plan(const char*, const Inputs& in, Plan& plan) {
     const Geometry geometry(in);
-    const int64_t sizes[] = {geometry.shape.images, geometry.all_out_channels(),
-                             geometry.shape.out_height, geometry.shape.out_width};
-    View shape = in.tensors[x_at];
-    shape.sizes = sizes;
-    plan.order = Order::identity(4);
-    plan.add(shape, dtype_of(in.tensors[x_at]));
+    add_image(in.tensors[x_at], geometry.all_out_channels(), geometry.shape, plan);
 }
 
 double half_value(uint16_t bits) {
@@ -190,18 +138,6 @@ struct Scales {
     }
 };
 
-// The most that loops/conv_band.h needs for so many pixels and channels, in elements.
-int64_t band_elements(const ConvShape& shape, int64_t pixels, int64_t channels) {
-    const auto reach = [&](int d) {
-        return (shape.kernel[d] - 1) * shape.dilation[d] / shape.stride[d];
-    };
-    const int64_t images = (pixels + shape.out_pixels - 2) / shape.out_pixels + 1;
-    const int64_t rows = (pixels + shape.out_width - 2) / shape.out_width + 1;
-    const int64_t phases = std::min(shape.kernel[0], shape.stride[0]) *
-                           std::min(shape.kernel[1], shape.stride[1]);
-    return channels * phases * (rows + images * reach(0)) * (shape.out_width + reach(1));
-}
-
 // A grid of pieces: blocks of pixels, and channels in units that threads can share.
 struct Work {
     ConvPiece whole;  // of the first group
@@ -218,11 +154,12 @@ struct Work {
             const int64_t in_row = (shape.out_width + pixels_each - 1) / pixels_each;
             const int64_t row = block / in_row;
             piece.pixel_begin = row * shape.out_width + block % in_row * pixels_each;
-            piece.pixel_end = std::min(piece.pixel_begin + pixels_each, (row + 1) * shape.out_width);
+            piece.pixel_end =
+                std::min(piece.pixel_begin + pixels_each, (row + 1) * shape.out_width);
         } else {
             piece.pixel_begin = block * pixels_each;
-            piece.pixel_end = std::min(piece.pixel_begin + pixels_each,
-                                       shape.images * shape.out_pixels);
+            piece.pixel_end =
+                std::min(piece.pixel_begin + pixels_each, shape.images * shape.out_pixels);
         }
     }
 
@@ -333,8 +270,8 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
         shape.residual_image = residual.strides[0];
         shape.residual_channel = residual.strides[1];
     }
-    prefer_huge_pages(results[0], shape.images * shape.result_image *
-                                      element_size(plan.results[0].dtype));
+    prefer_huge_pages(results[0],
+                      shape.images * shape.result_image * element_size(plan.results[0].dtype));
     const RowFunctions& functions = row_functions();
     if (geometry.is_depthwise()) {
         work.compute = functions.conv_depthwise[dtype];

@@ -47,6 +47,8 @@ OperatorList linear_operators();
 // where LibTorch's own is to be used: on other devices, for other layouts than the plain one, and
 // whatever LibTorch refuses.
 OperatorList conv2d_operators();
+// The largest element of each window, or None, as above.
+OperatorList max_pool2d_operators();
 
 // Linear layers whose weights have fewer bits: linear_int8, linear_int4(x, values, scales, bias).
 // values: int8 [columns, depth], or uint8 [columns, depth / 2], where of each 64 values the first
