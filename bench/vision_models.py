@@ -115,7 +115,7 @@ class Detector(nn.Module):
 
 KINDS = {
     "resnet50": lambda: Logits(hf.ResNetForImageClassification(hf.ResNetConfig())),
-    "mobilenetv2": lambda: Logits(hf.MobileNetV2ForImageClassification(hf.MobileNetV2Config())),
+    "mobilenetv2": lambda: Logits(hf.MobileNetV2ForImageClassification(hf.MobileNetV2Config(tf_padding=False))),
     "convnext": lambda: Logits(hf.ConvNextForImageClassification(hf.ConvNextConfig())),
     "yolo": Detector,
     "vit": lambda: Logits(hf.ViTForImageClassification(hf.ViTConfig())),
