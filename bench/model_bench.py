@@ -36,7 +36,7 @@ TOKENS = [1, 16, 512]
 # How a contestant is kernelized: a manifest. Each is measured as it is and frozen.
 MANIFESTS = {"kernelized": 'presets = ["transformers"]\n',
              "patterns": 'presets = ["transformers", "patterns"]\n',
-             "linear": 'presets = ["transformers", "linear", "patterns"]\n'}
+             "linear": 'presets = ["transformers", "linear", "convolutions", "patterns"]\n'}
 MANIFESTS["int8"] = MANIFESTS["linear"]
 # What else a contestant is kernelized with. Random weights: the error of a trained model is another.
 OPTIONS = {"int8": ["--inputs", "int64[1,128]:0..1000", "--precision", "int8", "--max-error", "0.2", "--no-measure"]}

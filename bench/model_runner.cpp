@@ -1,10 +1,13 @@
-// Runs contestants of model_bench.py and gpu_model_bench.py, one call after the other, as a C++
+// Runs contestants of model_bench.py, vision_bench.py and gpu_model_bench.py, one call after the other, as a C++
 // server would:
 //
-//   model_runner [--device cuda] NAME=[HOW:]MODEL…
+//   model_runner [--device cuda] [--images SIZE] NAME=[HOW:]MODEL…
 //
-//   frozen:MODEL  freezes it after loading      graphs:MODEL  through twinkle::GraphedModel
-//                                               fused:MODEL   the same with LibTorch's fuser
+//   frozen:MODEL     freezes it after loading   graphs:MODEL  through twinkle::GraphedModel
+//   optimized:MODEL  optimize_for_inference     fused:MODEL   the same with LibTorch's fuser
+//   double:MODEL     computes in float64
+//
+// With --images TOKENS is a number of images.
 //
 // Reads questions from stdin and answers each with one number:
 //   time NAME TOKENS CALLS             seconds a call, back to back; on a GPU by its own clock
@@ -71,6 +74,14 @@ Contestant load(const std::string& path) {
     if (how == "fused") return graphed(module, {.fuse = true});
     if (how == "unfrozen") return graphed(module, {.freeze = false});
     if (how == "frozen") module = torch::jit::freeze(module);
+    if (how == "optimized")
+        module = torch::jit::optimize_for_inference(module);
+    if (how == "double") {
+        module.to(at::kDouble);
+        return {[module](const at::Tensor& inputs) mutable {
+            return module.forward({inputs.to(at::kDouble)}).toTensor();
+        }};
+    }
     return {
         [module](const at::Tensor& inputs) mutable { return module.forward({inputs}).toTensor(); }};
 }
@@ -78,6 +89,13 @@ Contestant load(const std::string& path) {
 // The tokens of models.py.
 at::Tensor tokens(int64_t count) {
     return (at::arange(count, at::kLong) * 7919).remainder(999).add(1).unsqueeze(0).to(device);
+}
+
+int64_t image_size = 0;  // no images
+
+at::Tensor images(int64_t count) {
+    at::manual_seed(1);
+    return at::randn({count, 3, image_size, image_size}).to(device);
 }
 
 c10::Stream stream() {
@@ -119,6 +137,10 @@ void answer_all(int argc, char** argv) {
             device = at::Device(argv[++i]);
             continue;
         }
+        if (argument == "--images" && i + 1 < argc) {
+            image_size = std::stoll(argv[++i]);
+            continue;
+        }
         const size_t equals = argument.find('=');
         if (equals == std::string::npos) throw std::invalid_argument("NAME=MODEL expected");
         contestants.emplace(argument.substr(0, equals), load(argument.substr(equals + 1)));
@@ -130,7 +152,7 @@ void answer_all(int argc, char** argv) {
     int calls;
     while (std::cin >> what >> name >> count >> calls) {
         const Contestant& one = contestants.at(name);
-        const at::Tensor inputs = tokens(count);
+        const at::Tensor inputs = image_size > 0 ? images(count) : tokens(count);
         const double answer = what == "differ" ? difference(one, contestants.at(first), inputs)
                               : what == "replays"
                                   ? one.replays()

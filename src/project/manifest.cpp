@@ -232,7 +232,7 @@ Manifest load_manifest(const fs::path& file, const fs::path& presets) {
 
 Manifest default_manifest(const fs::path& presets) {
     ManifestReader reader(presets);
-    for (const char* name : {"transformers", "linear", "patterns"}) {
+    for (const char* name : {"transformers", "linear", "convolutions", "patterns"}) {
         reader.read_preset(name, "");
     }
     return std::move(reader.manifest);

@@ -87,7 +87,7 @@ struct Manifest {
 // Throws Error(malformed) with file, line and column, Error(not_found) for an include or preset.
 Manifest load_manifest(const std::filesystem::path& file, const std::filesystem::path& presets);
 
-// What holds without a manifest: presets = ["transformers", "linear", "patterns"].
+// What holds without a manifest: presets = ["transformers", "linear", "convolutions", "patterns"].
 Manifest default_manifest(const std::filesystem::path& presets);
 
 // Every binding of every preset that is installed: where a layer without classes finds its own.

@@ -16,7 +16,7 @@ constexpr const char* head =
 # Bindings that come with twinkle: classes of Hugging Face transformers to the bundled kernels, by full name, and formulas:
 # what the bundled kernels compute and no name is left for in a trace, such as an addition and the norm behind it.
 # `twinkle kernelize MODEL --dry-run` lists what is found.
-presets = ["transformers", "linear", "patterns"]
+presets = ["transformers", "linear", "convolutions", "patterns"]
 )";
 
 constexpr const char* kernels =

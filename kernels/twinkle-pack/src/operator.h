@@ -9,10 +9,10 @@
 
 namespace twinkle_pack {
 
-constexpr int most_tensors = 7, most_numbers = 3, most_results = 3;
+constexpr int most_tensors = 8, most_numbers = 10, most_results = 3;
 constexpr int64_t most_dims = 64;  // LibTorch's own limit
 
-// The arguments, each kind in the schema's order. Bools are numbers.
+// The arguments, each kind in the schema's order. Bools and integers are numbers.
 struct Inputs {
     View tensors[most_tensors];
     double numbers[most_numbers] = {};
@@ -75,7 +75,7 @@ struct Composition {
 struct Operator {
     const char* name;
     const char* schema;  // whole, so that who reads the library's strings finds it
-    // A letter each: t tensor, o optional tensor, f float, b bool; of the configuration, by
+    // A letter each: t tensor, o optional tensor, f float, i int, b bool; of the configuration, by
     // keyword, w way, g grain, r reading.
     const char* arguments;
     void (*plan)(const char* name, const Inputs& inputs, Plan& plan);
@@ -86,6 +86,8 @@ struct Operator {
     // devices that have no kernel, the composition is. Null: always.
     bool (*serves)(const Inputs& inputs) = nullptr;
     Composition composition = {};
+    // The result is a Tensor?: None, unless `serves`, where the caller is to use LibTorch's.
+    bool may_decline = false;
 };
 
 // Whether an input cannot be read in place: the caller passes a dense copy, its dimensions in the
@@ -94,7 +96,7 @@ bool must_copy(const View& input, const Plan& plan);
 // The strides of such a copy.
 void dense_strides(const View& input, const Plan& plan, int64_t* strides);
 
-constexpr int operator_count = 47;
+constexpr int operator_count = 49;
 const Operator* operators();                      // operator_count of them
 const Operator& find_operator(const char* name);  // std::runtime_error if there is none
 

@@ -53,6 +53,9 @@ struct Arguments {
                 case 'w': inputs.config.way = values[at].toInt(); break;
                 case 'g': inputs.config.grain = values[at].toInt(); break;
                 case 'r': inputs.config.reading = values[at].toInt(); break;
+                case 'i':
+                    inputs.numbers[number++] = static_cast<double>(values[at].toInt());
+                    break;
                 default: inputs.numbers[number++] = values[at].toBool();
             }
         view();
@@ -97,6 +100,10 @@ void compose(const Operator& op, const Arguments& arguments, c10::Stack& stack) 
 void call(const Operator& op, size_t count, c10::Stack& stack) {
     Arguments arguments(op, torch::jit::last(stack, count));
     torch::jit::drop(stack, count);
+    if (op.may_decline && (arguments.tensors[0].is_meta() || !op.serves(arguments.inputs))) {
+        stack.emplace_back();
+        return;
+    }
     Plan plan;
     op.plan(op.name, arguments.inputs, plan);
     if (!arguments.tensors[0].is_meta() && op.serves && !op.serves(arguments.inputs))

@@ -143,6 +143,10 @@ struct Arguments {
                 case 'w': inputs.config.way = std::bit_cast<int64_t>(*stack); break;
                 case 'g': inputs.config.grain = std::bit_cast<int64_t>(*stack); break;
                 case 'r': inputs.config.reading = std::bit_cast<int64_t>(*stack); break;
+                case 'i':
+                    inputs.numbers[number++] =
+                        static_cast<double>(std::bit_cast<int64_t>(*stack));
+                    break;
                 default: inputs.numbers[number++] = take_bool(*stack);
             }
         device = tensors[0].device();
@@ -300,6 +304,10 @@ void compose(const Operator& op, Arguments& arguments, StableIValue* stack) {
 // The meta device needs only shape and dtype.
 void call(const Operator& op, StableIValue* stack) {
     Arguments arguments(op, stack);
+    if (op.may_decline && (!is_on_cpu(arguments) || !op.serves(arguments.inputs))) {
+        stack[0] = give_optional(Tensor());
+        return;
+    }
     Plan plan;
     op.plan(op.name, arguments.inputs, plan);
     if (is_composed(op, arguments)) return compose(op, arguments, stack);
@@ -314,7 +322,9 @@ void call(const Operator& op, StableIValue* stack) {
         for (int i = 0; i < plan.result_count; ++i) data[i] = results[i].data();
         compute(op, arguments, plan, data);
     }
-    for (int i = 0; i < plan.result_count; ++i) stack[i] = give_tensor(std::move(results[i]));
+    for (int i = 0; i < plan.result_count; ++i)
+        stack[i] = op.may_decline ? give_optional(std::move(results[i]))
+                                  : give_tensor(std::move(results[i]));
 }
 
 // A boxed kernel gets only its arguments, so each operator has one of its own.

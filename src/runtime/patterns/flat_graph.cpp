@@ -6,6 +6,7 @@
 #include "runtime/patterns/flat_builder.h"
 #include "runtime/patterns/flat_operations.h"
 #include "runtime/patterns/flat_rules.h"
+#include "runtime/patterns/in_place.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/ir/constants.h>
@@ -44,6 +45,7 @@ public:
                 to_.escape(to_.known(frame, output));
             }
         }
+        settle_in_place(to_.graph);
         to_.finish();
     }
 
@@ -193,7 +195,13 @@ private:
         if (!all(known_as->switched_off, is_false) || !all(known_as->integers, is_integer)) {
             return false;
         }
+        const bool in_place = known_as->in_place && !is_false(to_.graph, argument(*known_as->in_place));
+        if (in_place && !is_true(to_.graph, argument(*known_as->in_place))) {
+            return false;
+        }
+        to_.writing += in_place ? 1 : 0;
         FlatNode& made = to_.add(node, frame, block_id, known_as->op);
+        made.is_in_place = in_place;
         for (const std::size_t i : known_as->arguments) {
             to_.take(made, argument(i), node->input(i + 1));
         }

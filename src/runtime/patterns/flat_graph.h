@@ -5,8 +5,10 @@
 //
 // Written in one way: casts to the dtype that a value is known to have, dropout that is switched
 // off and conversions of sizes are no nodes at all; pow(x, 2) and square(x) are mul(x, x), 1 /
-// sqrt(x) is rsqrt(x), a - b has no alpha, all ways to cast are "cast(x, dtype)"; constants given
-// as tensors without dimensions are numbers.
+// sqrt(x) is rsqrt(x), a - b has no alpha, clamp(x, 0, 6) is relu6(x), convolutions of two
+// dimensions are conv2d, all ways to cast are "cast(x, dtype)"; constants given
+// as tensors without dimensions are numbers; what is written in place is a new value where nobody
+// can tell the difference (in_place.h).
 
 #include <torch/script.h>
 
@@ -40,6 +42,7 @@ struct FlatNode {
     std::int32_t frame = 0;
     std::int32_t block = 0;
     std::int32_t merged = nothing;  // another flat node that is part of this one
+    bool is_in_place = false;       // writes into its first input; `op` is what it computes
     c10::SmallVector<FlatInput, 4> inputs;
     c10::SmallVector<ValueId, 1> outputs;
 };

@@ -45,6 +45,7 @@ void FlatOperations::add(jit::Node* node, std::int32_t frame, std::int32_t block
         attributes_.forget(node);
     }
     FlatNode& made = to_.add(node, frame, block_id, normal.op);
+    made.is_in_place = normal.is_in_place;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         to_.take(made, inputs[i], normal.inputs[i]);
         if ((writes || node->kind().is_prim()) && to_.parts_of(inputs[i]) != nullptr) {

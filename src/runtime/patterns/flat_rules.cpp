@@ -1,5 +1,7 @@
 #include "runtime/patterns/flat_rules.h"
 
+#include "runtime/patterns/in_place.h"
+
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
@@ -278,6 +280,47 @@ Normal layer_norm(const jit::Node* node, const View&) {
     return normal;
 }
 
+bool has_elements(const View& view, jit::Value* list, std::size_t count) {
+    const auto seen = view(list);
+    const c10::IValue* held = seen.graph.constant_of(seen.id);
+    if (held != nullptr) {
+        return held->isIntList() && held->toIntVector().size() == count;
+    }
+    const auto parts = seen.graph.value(seen.id).parts;
+    return parts != nothing && seen.graph.parts[static_cast<std::size_t>(parts)].size() == count;
+}
+
+// What a trace has of each kind of convolution says which one only by its lists.
+Normal convolution(const jit::Node* node, const View& view) {
+    constexpr std::size_t stride = 3, transposed = 6, groups = 8;
+    if (node->inputs().size() <= groups || !is_false(view, input(node, transposed)) ||
+        !has_elements(view, input(node, stride), 2)) {
+        return plain(node);
+    }
+    return as(symbol("aten::conv2d"),
+              {input(node, 0), input(node, 1), input(node, 2), input(node, stride), input(node, 4),
+               input(node, 5), input(node, groups)});
+}
+
+// With the statistics that it is given: x, weight, bias, mean, variance, epsilon.
+Normal batch_norm(const jit::Node* node, const View& view) {
+    constexpr std::size_t training = 5, eps = 7;
+    if (node->inputs().size() <= eps || !is_false(view, input(node, training))) {
+        return plain(node);
+    }
+    Normal normal = plain(node);
+    normal.inputs.resize(training);
+    normal.inputs.push_back(input(node, eps));
+    return normal;
+}
+
+Normal clamp(const jit::Node* node, const View& view) {
+    return node->inputs().size() == 3 && number(view, input(node, 1)) == 0.0 &&
+                   number(view, input(node, 2)) == 6.0
+               ? as(symbol("aten::relu6"), {input(node, 0)})
+               : plain(node);
+}
+
 Normal element(const jit::Node* node, const View& view) {
     static const c10::Symbol sizes = symbol("aten::size");
     const jit::Node* list = input(node, 0)->node();
@@ -323,6 +366,11 @@ const std::unordered_map<c10::Symbol, Rule>& rules() {
         {symbol("aten::softmax"), softmax},
         {symbol("aten::rsub"), reversed_difference},
         {symbol("aten::layer_norm"), layer_norm},
+        {symbol("aten::_convolution"), convolution},
+        {symbol("aten::convolution"), convolution},
+        {symbol("aten::batch_norm"), batch_norm},
+        {symbol("aten::hardtanh"), clamp},
+        {symbol("aten::clamp"), clamp},
         {symbol("aten::__getitem__"), element},
         {symbol("prim::TupleIndex"), element},
     };
@@ -342,17 +390,28 @@ c10::Symbol items_op() {
 }
 
 Normal normal_form(const jit::Node* node, const View& view) {
-    const auto rule = rules().find(node->kind());
-    return rule == rules().end() ? plain(node) : rule->second(node, view);
+    const c10::Symbol op = without_writing(node->kind()).value_or(node->kind());
+    const auto rule = rules().find(op);
+    Normal normal = rule == rules().end() ? plain(node) : rule->second(node, view);
+    if (op != node->kind()) {
+        if (normal.alias != nullptr || normal.constant || normal.is_number) {
+            return plain(node);
+        }
+        normal.op = normal.op == node->kind() ? op : normal.op;
+        normal.is_in_place = true;
+    }
+    return normal;
 }
 
 const FunctionalOperator* functional_operator(const std::string& name) {
     static const auto& all = *new std::unordered_map<std::string, FunctionalOperator>{
-        {"torch.nn.functional.silu", {symbol("aten::silu"), {0}, {1}, {}}},
-        {"torch.nn.functional.relu", {symbol("aten::relu"), {0}, {1}, {}}},
-        {"torch.nn.functional.mish", {symbol("aten::mish"), {0}, {1}, {}}},
-        {"torch.nn.functional.softmax", {symbol("aten::softmax"), {0, 1, 3}, {}, {1}}},
-        {"torch.nn.functional.dropout", {symbol("aten::dropout"), {0, 1, 2}, {3}, {}}},
+        {"torch.nn.functional.silu", {symbol("aten::silu"), {0}, {}, {}, 1}},
+        {"torch.nn.functional.relu", {symbol("aten::relu"), {0}, {}, {}, 1}},
+        {"torch.nn.functional.relu6", {symbol("aten::relu6"), {0}, {}, {}, 1}},
+        {"torch.nn.functional.hardswish", {symbol("aten::hardswish"), {0}, {}, {}, 1}},
+        {"torch.nn.functional.mish", {symbol("aten::mish"), {0}, {}, {}, 1}},
+        {"torch.nn.functional.softmax", {symbol("aten::softmax"), {0, 1, 3}, {}, {1}, {}}},
+        {"torch.nn.functional.dropout", {symbol("aten::dropout"), {0, 1, 2}, {3}, {}, {}}},
     };
     const auto found = all.find(name);
     return found == all.end() ? nullptr : &found->second;
@@ -362,6 +421,11 @@ bool is_false(const FlatGraph& graph, ValueId id) {
     const c10::IValue* held = graph.constant_of(id);
     return held != nullptr &&
            ((held->isBool() && !held->toBool()) || (held->isInt() && held->toInt() == 0));
+}
+
+bool is_true(const FlatGraph& graph, ValueId id) {
+    const c10::IValue* held = graph.constant_of(id);
+    return held != nullptr && held->isBool() && held->toBool();
 }
 
 bool is_integer(const FlatGraph& graph, ValueId id) {

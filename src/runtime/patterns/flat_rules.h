@@ -19,6 +19,7 @@ struct Normal {
     bool merges_input = false;  // the node of the first input is part of this one
     // Inputs that stand for another constant than what is written: None, in a slice.
     std::vector<std::pair<std::size_t, c10::IValue>> literals;
+    bool is_in_place = false;  // the op is what it would be if it did not write into its input
     // A number of sizes and numbers, be it written as a tensor: the same wherever it is computed.
     bool is_number = false;
 };
@@ -44,10 +45,12 @@ struct FunctionalOperator {
     std::vector<std::size_t> arguments;
     std::vector<std::size_t> switched_off;  // arguments that must be False
     std::vector<std::size_t> integers;      // arguments that must be integers
+    std::optional<std::size_t> in_place;    // the argument that asks for it: True or False
 };
 const FunctionalOperator* functional_operator(const std::string& name);
 
 bool is_false(const FlatGraph& graph, ValueId id);
+bool is_true(const FlatGraph& graph, ValueId id);
 bool is_integer(const FlatGraph& graph, ValueId id);
 
 // A tensor without dimensions as what a program writes: a trace makes tensors of Python's numbers.

@@ -62,6 +62,7 @@ const std::unordered_map<c10::Symbol, Follows>& dtype_rules() {
                                 "leaky_relu",
                                 "hardtanh",
                                 "hardswish",
+                                "relu6",
                                 "mish",
                                 "softplus",
                                 "feature_dropout",

@@ -55,11 +55,30 @@ private:
         dtypes_.clear();
         steps_ = 0;
         next_result_ = 1;
+        found_.reset();
         const Goal goal{formula_.results[0], {place, 0, nullptr}, nullptr};
-        if (!solve(&goal)) {
-            return std::nullopt;
+        try {
+            solve(&goal);
+        } catch (const Exhausted&) {
+            if (!found_) {
+                throw;
+            }
         }
-        return found_place(graph_, formula_, images_, std::move(nodes_));
+        return std::move(found_);
+    }
+
+    // One reading of a place. Another one may have no problem: which operand of a sum is a
+    // residual, say.
+    bool take() {
+        if (!holds()) {
+            return false;
+        }
+        FormulaMatch match = found_place(graph_, formula_, images_, nodes_);
+        const bool is_good = match.problem.empty();
+        if (is_good || !found_) {
+            found_ = std::move(match);
+        }
+        return is_good;
     }
 
     bool solve(const Goal* goal) {
@@ -241,16 +260,22 @@ private:
 
     // Results that are no part of what the first one needs are looked for by their operator.
     bool rest() {
+        const std::size_t start = next_result_;
+        const bool found = further_results();
+        next_result_ = found ? next_result_ : start;
+        return found;
+    }
+
+    bool further_results() {
         while (next_result_ < formula_.results.size() &&
                images_[static_cast<std::size_t>(formula_.results[next_result_])].value != nothing) {
             ++next_result_;
         }
         if (next_result_ == formula_.results.size()) {
-            return holds();
+            return take();
         }
         const ValueId wanted = formula_.results[next_result_];
         const FlatNode* node = formula_.graph.node_of(behind_casts(formula_.graph, wanted));
-        const std::size_t before = next_result_;
         for (const std::int32_t one : candidates(*node)) {
             all_steps_.spend();
             if (graph_.node(one).block != block_ || is_taken(one)) {
@@ -261,7 +286,6 @@ private:
                 if (solve(&goal)) {
                     return true;
                 }
-                next_result_ = before;
             }
         }
         return false;
@@ -323,6 +347,7 @@ private:
     std::vector<FlatInput> images_;  // by value of the formula
     std::vector<std::int32_t> nodes_;
     std::vector<std::pair<ValueId, c10::ScalarType>> dtypes_;
+    std::optional<FormulaMatch> found_;
 };
 
 }  // namespace

@@ -1,6 +1,10 @@
 #include "runtime/patterns/original_function.h"
 #include "runtime/graph/format.h"
 
+#include "runtime/graph/class_name.h"
+#include "runtime/patterns/flat_rules.h"
+#include "runtime/patterns/in_place.h"
+
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <unordered_map>
@@ -61,6 +65,7 @@ private:
         }
         jit::Node* clone = made_->insertNode(
             made_->createClone(node, [&](jit::Value* input) { return inputs.at(input); }));
+        clone = into_new(clone);
         for (std::size_t i = 0; i < node->outputs().size(); ++i) {
             const ValueId id = graph_.value_in(frame, node->outputs()[i]);
             if (id != nothing) {
@@ -68,6 +73,29 @@ private:
             }
         }
         return clone;
+    }
+
+    // What the model writes in place where nobody sees it: here it might be an argument.
+    jit::Node* into_new(jit::Node* node) {
+        if (const auto plain = without_writing(node->kind())) {
+            jit::Node* made = made_->insertNode(made_->create(*plain, node->inputs()));
+            made->output()->copyMetadata(node->output());
+            made->setSourceRange(node->sourceRange());
+            node->destroy();
+            return made;
+        }
+        const auto type = node->kind() == c10::prim::CallFunction
+                              ? node->input(0)->type()->cast<c10::FunctionType>()
+                              : nullptr;
+        const auto* known_as =
+            type == nullptr ? nullptr
+                            : functional_operator(
+                                  unmangled(type->function()->qualname().qualifiedName()));
+        if (known_as != nullptr && known_as->in_place) {
+            const jit::WithInsertPoint before(node);
+            node->replaceInput(*known_as->in_place + 1, made_->insertConstant(false));
+        }
+        return node;
     }
 
     // A number that a trace keeps as a tensor.

@@ -87,6 +87,11 @@ struct Avx2 {
         return _mm256_min_ps(set1(most), _mm256_max_ps(set1(least), a));
     }
     static reg relu(reg a) { return _mm256_max_ps(set1(0), a); }
+    static reg larger(reg a, reg b) {
+        const reg is_larger =
+            _mm256_or_ps(_mm256_cmp_ps(b, a, _CMP_GT_OQ), _mm256_cmp_ps(b, b, _CMP_UNORD_Q));
+        return _mm256_blendv_ps(a, b, is_larger);
+    }
     static reg if_negative(reg x, reg a, reg b) {
         return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, set1(0), _CMP_LT_OQ));
     }
@@ -155,6 +160,52 @@ struct Dot256 {
         }
     }
 };
+
+// Convolutions (loops/conv_dense.h), float32 and half precisions that are widened while they are
+// copied.
+template <class Element>
+struct Outer256 {
+    using T = Element;
+    using Dot = Dot256<float>;
+    using reg = __m256;
+    static constexpr int64_t lanes = 8, per_group = 1;
+    static constexpr int tile_rows = 6;
+
+    static reg zero() { return _mm256_setzero_ps(); }
+    static __m256i load(const int32_t* from) {
+        return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
+    }
+    static __m256i broadcast(int32_t value) { return _mm256_set1_epi32(value); }
+    static reg fma(__m256i a, __m256i b, reg sum) {
+        return _mm256_fmadd_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), sum);
+    }
+    static void store(float* to, reg value) { _mm256_store_ps(to, value); }
+    static reg plus(reg value, const float* from) {
+        return _mm256_add_ps(value, _mm256_load_ps(from));
+    }
+    static void put(int32_t* to, reg value) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_castps_si256(value));
+    }
+    static void pack_row(int32_t* to, const T* row, int64_t depth) {
+        int64_t k = 0;
+        for (; k + 8 <= depth; k += 8) put(to + k, Avx2::load(row + k));
+        if (k < depth) put(to + k, twinkle_pack::load_tail<Avx2>(row + k, depth - k));
+    }
+    static void pack_pixels(int32_t* panel, const T* x, const int64_t* offsets, int64_t depth,
+                            const Source* sources, int64_t count) {
+        for (int64_t k = 0; k < depth; ++k)
+            for (int64_t s = 0; s < count; ++s)
+                put(panel + k * 2 * lanes + sources[s].lane,
+                    load_first<Avx2>(x + offsets[k] + sources[s].offset, sources[s].count));
+    }
+};
+
+template <class T>
+void add_convolutions(RowFunctions& to) {
+    to.conv_dense[index_of<T>] = conv_dense<Avx2, Outer256<T>>;
+    to.conv_depthwise[index_of<T>] = conv_depthwise<Avx2, T>;
+    to.max_pool[index_of<T>] = max_pool<Avx2, T>;
+}
 
 // Linear layers with fewer bits (loops/bits_blocks.h): bytes are widened to 16 bits, where no sum
 // of two products overflows.
@@ -247,6 +298,9 @@ void add_avx2(RowFunctions& functions) {
     add_linear<float>(functions, rules::linear_avx2);
     add_linear<BFloat16>(functions, rules::linear_avx2);
     add_linear<Float16>(functions, rules::linear_avx2);
+    add_convolutions<float>(functions);
+    add_convolutions<BFloat16>(functions);
+    add_convolutions<Float16>(functions);
     add_bits<Avx2, float, Bits256>(functions);
     add_bits<Avx2, BFloat16, Bits256>(functions);
     add_bits<Avx2, Float16, Bits256>(functions);

@@ -24,6 +24,9 @@ void add_avx512(RowFunctions& functions) {
     add_linear<float>(functions, borders);
     add_linear<BFloat16>(functions, borders);
     add_linear<Float16>(functions, has_fp16 ? rules::linear_avx512_fp16 : borders);
+    add_convolutions<float>(functions);
+    add_convolutions<BFloat16>(functions);
+    add_convolutions<Float16>(functions);
 }
 
 }  // namespace twinkle_pack

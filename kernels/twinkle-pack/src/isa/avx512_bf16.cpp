@@ -50,6 +50,7 @@ struct DotPairs : DotSums512 {
 
 struct OuterPairs : GroupSums512 {
     using T = BFloat16;
+    using Dot = DotPairs;
     static constexpr int64_t per_group = 2;
 
     static reg fma(__m512i a, __m512i b, reg sum) {
@@ -60,6 +61,28 @@ struct OuterPairs : GroupSums512 {
     static void pack_columns(int32_t* panel, const T* weight, int64_t stride, int64_t columns,
                              int64_t depth) {
         transpose_panel<OuterPairs>(panel, weight, stride, columns, depth);
+    }
+    static void pack_pixels(int32_t* panel, const T* x, const int64_t* offsets, int64_t depth,
+                            const Source* sources, int64_t count) {
+        for (int64_t s = 0; s < count; ++s) {
+            const __mmask16 mask = Avx512::first(sources[s].count);
+            const T* const from = x + sources[s].offset;
+            for (int64_t k = 0; k < depth; k += 2) {
+                const __m512i low = widened(from + offsets[k], mask);
+                const __m512i high = k + 1 < depth ? widened(from + offsets[k + 1], mask)
+                                                   : _mm512_setzero_si512();
+                const __m512i both = _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+                int32_t* const to = panel + k / 2 * panel_columns + sources[s].lane;
+                // As for other types.
+                if (sources[s].lane <= 16)
+                    _mm512_storeu_si512(to, both);
+                else
+                    _mm512_mask_storeu_epi32(to, mask, both);
+            }
+        }
+    }
+    static __m512i widened(const T* from, __mmask16 mask) {
+        return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from));
     }
     static void pack_row(int32_t* to, const T* row, int64_t depth) {
         int64_t k = 0;
@@ -76,6 +99,8 @@ void add_avx512_bf16(RowFunctions& functions) {
     add_elementwise<V, V, BFloat16>(functions);
     add_mixed<V, BFloat16, float, BFloat16, Float16>(functions);
     constexpr int bfloat16 = index_of<BFloat16>;
+    functions.conv_dense[bfloat16] = conv_dense<V, OuterPairs>;
+    functions.conv_depthwise[bfloat16] = conv_depthwise<V, BFloat16>;
     functions.linear_few[bfloat16] = linear_few<V, DotPairs>;
     functions.linear_many[bfloat16] = linear_many<V, OuterPairs>;
     functions.linear_borders[bfloat16] =

@@ -81,10 +81,16 @@ inline __attribute__((always_inline)) void transpose(__m512i (&v)[16]) {
 
 struct GroupSums512 {
     using reg = __m512;
+    static constexpr int64_t lanes = 16;
+    static constexpr int tile_rows = 12;
 
     static reg zero() { return _mm512_setzero_ps(); }
     static __m512i load(const int32_t* from) { return _mm512_load_si512(from); }
     static __m512i broadcast(int32_t value) { return _mm512_set1_epi32(value); }
+    static void store(float* to, reg value) { _mm512_store_ps(to, value); }
+    static reg plus(reg value, const float* from) {
+        return _mm512_add_ps(value, _mm512_load_ps(from));
+    }
     static void add_to(float* sums, reg value) {
         _mm512_storeu_ps(sums, _mm512_add_ps(_mm512_loadu_ps(sums), value));
     }
@@ -118,6 +124,7 @@ void transpose_panel(int32_t* panel, const typename Groups::T* weight, int64_t s
 template <class Element>
 struct Outer512 : GroupSums512 {
     using T = Element;
+    using Dot = Dot512<float>;
     static constexpr int64_t per_group = 1;
 
     static reg fma(__m512i a, __m512i b, reg sum) {
@@ -131,12 +138,36 @@ struct Outer512 : GroupSums512 {
                              int64_t depth) {
         transpose_panel<Outer512>(panel, weight, stride, columns, depth);
     }
+    static void pack_pixels(int32_t* panel, const T* x, const int64_t* offsets, int64_t depth,
+                            const Source* sources, int64_t count) {
+        for (int64_t s = 0; s < count; ++s) {
+            const __mmask16 mask = Avx512::first(sources[s].count);
+            const T* const from = x + sources[s].offset;
+            int32_t* const to = panel + sources[s].lane;
+            const auto all = [&](auto put) {
+                for (int64_t k = 0; k < depth; ++k)
+                    put(to + k * panel_columns, Avx512::load_where(from + offsets[k], mask));
+            };
+            // What is beyond the source's own lanes is overwritten by the next one's.
+            if (sources[s].lane <= 16)
+                all([](int32_t* at, reg value) { _mm512_storeu_ps(at, value); });
+            else
+                all([&](int32_t* at, reg value) { _mm512_mask_storeu_ps(at, mask, value); });
+        }
+    }
     static void pack_row(int32_t* to, const T* row, int64_t depth) {
         int64_t k = 0;
         for (; k + 16 <= depth; k += 16) _mm512_storeu_si512(to + k, groups(row + k));
         if (k < depth) _mm512_storeu_si512(to + k, groups(row + k, depth - k));
     }
 };
+
+template <class T>
+void add_convolutions(RowFunctions& to) {
+    to.conv_dense[index_of<T>] = conv_dense<Avx512, Outer512<T>>;
+    to.conv_depthwise[index_of<T>] = conv_depthwise<Avx512, T>;
+    to.max_pool[index_of<T>] = max_pool<Avx512, T>;
+}
 
 template <class T>
 void add_linear(RowFunctions& to, LinearBorders borders) {

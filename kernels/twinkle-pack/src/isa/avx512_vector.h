@@ -56,6 +56,45 @@ struct Avx512 {
                             _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
     }
 
+    // 0 < n <= 16 elements; the rest is zero, and its memory is not touched.
+    static __mmask16 first(int64_t n) { return static_cast<__mmask16>((1U << n) - 1); }
+    static reg load_where(const float* from, __mmask16 mask) {
+        return _mm512_maskz_loadu_ps(mask, from);
+    }
+    static reg load_where(const BFloat16* from, __mmask16 mask) {
+        const __m256i bits = _mm256_maskz_loadu_epi16(mask, from);
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+    }
+    static reg load_where(const Float16* from, __mmask16 mask) {
+        return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, from));
+    }
+    template <class T>
+    static reg load_some(const T* from, int64_t n) {
+        return load_where(from, first(n));
+    }
+    static void store_some(float* to, reg value, int64_t n) {
+        _mm512_mask_storeu_ps(to, first(n), value);
+    }
+
+    // 0 < n <= 16 elements of which each second one is read.
+    static __mmask32 pairs(int64_t n) {
+        return static_cast<__mmask32>((uint64_t{1} << (2 * n - 1)) - 1);
+    }
+    static void copy_even(const float* from, int64_t n, float* to) {
+        const __m512i even =
+            _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+        const __mmask32 read = pairs(n);
+        const reg low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(read), from);
+        const reg high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(read >> 16), from + 16);
+        const reg both = _mm512_permutex2var_ps(low, even, high);
+        n == 16 ? _mm512_storeu_ps(to, both) : _mm512_mask_storeu_ps(to, first(n), both);
+    }
+    template <class Half>
+    static void copy_even(const Half* from, int64_t n, Half* to) {
+        const __m512i both = _mm512_maskz_loadu_epi16(pairs(n), from);
+        _mm256_mask_storeu_epi16(to, first(n), _mm512_cvtepi32_epi16(both));
+    }
+
     static void accumulate(double* sums, reg value) {
         const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(value));
         const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(value, 1));
@@ -73,6 +112,11 @@ struct Avx512 {
         return _mm512_min_ps(set1(most), _mm512_max_ps(set1(least), a));
     }
     static reg relu(reg a) { return _mm512_max_ps(set1(0), a); }
+    static reg larger(reg a, reg b) {
+        const __mmask16 is_larger =
+            _mm512_cmp_ps_mask(b, a, _CMP_GT_OQ) | _mm512_cmp_ps_mask(b, b, _CMP_UNORD_Q);
+        return _mm512_mask_blend_ps(is_larger, a, b);
+    }
     static reg if_negative(reg x, reg a, reg b) {
         return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, set1(0), _CMP_LT_OQ), b, a);
     }

@@ -71,6 +71,46 @@ constexpr int64_t few_bytes = 384 * 1024;
 // Depth that is summed before the sums leave the registers, in groups of 4 bytes.
 constexpr int64_t many_depth = 256;
 
+// Convolutions of two dimensions, in one group: a channel of the result is a row of the weight,
+// [out_channels, channels * kernel], times what each pixel of the result sees of x.
+enum class ConvFinish { none, relu, relu6, silu, gelu, hardswish };
+constexpr int conv_finish_count = 6;
+struct ConvShape {
+    int64_t images, channels, height, width;  // of x
+    int64_t out_channels, out_height, out_width;
+    int64_t kernel[2], stride[2], padding[2], dilation[2];
+    // In elements. A row's pixels, and those of a channel of the result and the residual, are
+    // dense.
+    int64_t x_image, x_channel, x_row;
+    int64_t result_image, residual_image, residual_channel;
+
+    int64_t taps, depth, out_pixels;  // products of these
+    bool is_pointwise;                // a pixel of the result sees one of x, in the same place
+};
+constexpr int64_t most_kernel = 64, most_conv_stride = 64;  // in each direction
+
+// Some channels of the result, at some of the pixels of all images.
+struct ConvPiece {
+    const ConvShape* shape;
+    const void *x, *weight, *residual;  // residual: null for none
+    void* result;
+    // sum * scale + shift, by channel; then the residual is added, and the activation follows; or
+    // the other way round.
+    const float *scale, *shift;
+    ConvFinish finish;
+    bool residual_last;
+    int64_t begin, end;              // channels of the result
+    int64_t pixel_begin, pixel_end;  // at most conv_pixels; of more than one row, whole rows of x
+    int64_t band_channels;           // for which `scratch` has room
+    void* scratch;                   // aligned to 64; its size is in operators/conv2d.cpp
+};
+using Conv = void (*)(const ConvPiece& piece);
+
+// Channels and pixels of the result that are computed together, and the depth in groups of 4 bytes.
+constexpr int64_t conv_rows = 256, conv_pixels = 512, conv_depth = 288;
+// Of ConvPiece::scratch, beside what is copied of x.
+constexpr int64_t conv_scratch = int64_t{1} << 20;
+
 // Linear layers with fewer bits: weights of 8 or 4 bits and activations of 8, in groups along the
 // depth that have a scale each. Within a group sums are exact integers; groups are summed in
 // float32.
@@ -133,6 +173,10 @@ struct RowFunctions {
     RotaryRow rotary_pairs[dtype_count][dtype_count];
     Linear linear_few[dtype_count], linear_many[dtype_count];
     LinearBorders linear_borders[dtype_count];
+    // Null: there is none. Of depthwise ones each channel sees its own alone: `begin` and `end` are
+    // planes of the result, through all images, with all of their pixels.
+    Conv conv_dense[dtype_count], conv_depthwise[dtype_count];
+    Conv max_pool[dtype_count];  // of planes, too
     RoundRow round_row[dtype_count];
     BitsLinear bits_linear[bits_count][dtype_count];
 };

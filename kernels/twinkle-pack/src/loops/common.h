@@ -10,21 +10,31 @@
 //     product(x, scale, weight), rounded once; clamp(x, least, most), relu: a NaN stays;
 //     if_negative(x, a, b), if_positive(x, a): a where x > 0 or NaN, else 0; swap_pairs(reg),
 //     normalized(x, -mean, scale, weight, bias): (x - mean) * scale * weight + bias, rounded once;
+//     larger(a, b): b where it is the larger one or NaN, else a (of AVX2 and AVX-512);
 //     pair_signs(): -1, 1, -1, 1 …, quotient(a, b): a / b for numbers around 1
 
-// Elements beside the full vectors are loaded through a buffer filled with zeros.
+// Elements beside the full vectors are loaded through a buffer filled with zeros, unless V has
+// load_some and store_some.
 template <class V, class T>
 inline __attribute__((always_inline)) typename V::reg load_tail(const T* from, int64_t n) {
-    T buffer[V::width] = {};
-    __builtin_memcpy(buffer, from, static_cast<size_t>(n) * sizeof(T));
-    return V::load(buffer);
+    if constexpr (requires { V::load_some(from, n); }) {
+        return V::load_some(from, n);
+    } else {
+        T buffer[V::width] = {};
+        __builtin_memcpy(buffer, from, static_cast<size_t>(n) * sizeof(T));
+        return V::load(buffer);
+    }
 }
 
 template <class V, class T>
 inline __attribute__((always_inline)) void store_tail(T* to, typename V::reg value, int64_t n) {
-    T buffer[V::width];
-    V::store(buffer, value);
-    __builtin_memcpy(to, buffer, static_cast<size_t>(n) * sizeof(T));
+    if constexpr (requires { V::store_some(to, value, n); }) {
+        V::store_some(to, value, n);
+    } else {
+        T buffer[V::width];
+        V::store(buffer, value);
+        __builtin_memcpy(to, buffer, static_cast<size_t>(n) * sizeof(T));
+    }
 }
 
 // Whether a row's full vectors can be stored past the cache.

@@ -1,43 +1,19 @@
 // Linear layers of many rows: outer products. Panels of the weight are transposed into the cache,
-// 32 columns wide, and each element of x meets a whole row of them.
+// 32 columns wide.
 //
-// G: `T`; `per_group`: elements of T in a group of 4 bytes of the panel (2 where the instruction
-//     adds two products); static fma(x group, weight groups, sums), and
+// G, beside what outer products need: add_to(float* sums, reg), and
 //     pack_columns(int32_t* panel, const T* weight, stride, columns, depth): depth in elements,
-//     rounded up to whole groups with zeros; pack_row(int32_t* to, const T* row, depth).
+//     rounded up to whole groups with zeros.
 
-constexpr int64_t panel_columns = 32, tile_rows = 12;
+constexpr int64_t panel_columns = 32;
 // The stride of x's rows in groups: not a multiple of a page.
 constexpr int64_t row_groups = many_depth + 16;
-
-// A panel that is computed next: each tile asks the memory for some of its lines.
-struct NextPanel {
-    const char* data;
-    int64_t stride, rows, bytes;  // stride and bytes of a row
-};
 
 template <class G, int rows>
 __attribute__((noinline)) void outer_tile(const int32_t* x, const int32_t* panel, int64_t groups,
                                           const NextPanel& next, float* sums, int64_t stride) {
     typename G::reg sum[rows][2];
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = G::zero();
-    for (int64_t begin = 0; begin < groups; begin += 16) {
-        const int64_t end = begin + 16 < groups ? begin + 16 : groups;
-        for (int64_t r = 0; r < next.rows; ++r)
-            if (begin * 4 < next.bytes)
-                __builtin_prefetch(next.data + r * next.stride + begin * 4, 0, 3);
-        for (int64_t k = begin; k < end; ++k) {
-            const auto first = G::load(panel + k * panel_columns);
-            const auto second = G::load(panel + k * panel_columns + panel_columns / 2);
-#pragma GCC unroll 16
-            for (int r = 0; r < rows; ++r) {
-                const auto value = G::broadcast(x[r * row_groups + k]);
-                sum[r][0] = G::fma(value, first, sum[r][0]);
-                sum[r][1] = G::fma(value, second, sum[r][1]);
-            }
-        }
-    }
+    outer_products<G>(x, row_groups, panel, groups, next, sum);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
         G::add_to(sums + r * stride, sum[r][0]);
@@ -57,14 +33,14 @@ void outer_tile_of(int64_t wanted, const int32_t* x, const int32_t* panel, int64
 template <class G>
 void outer_rows(const int32_t* x, int64_t rows, const int32_t* panel, int64_t groups,
                 const NextPanel& next, float* sums, int64_t stride) {
-    const int64_t tiles = (rows + tile_rows - 1) / tile_rows;
+    const int64_t tiles = (rows + G::tile_rows - 1) / G::tile_rows;
     int64_t row = 0, asked = 0;
     for (int64_t t = 0; t < tiles; ++t) {
         const int64_t count = (rows - row + tiles - t - 1) / (tiles - t);
         const int64_t until = next.rows * (t + 1) / tiles;
         const NextPanel part{next.data + asked * next.stride, next.stride, until - asked,
                              next.bytes};
-        outer_tile_of<G, tile_rows>(count, x + row * row_groups, panel, groups, part,
+        outer_tile_of<G, G::tile_rows>(count, x + row * row_groups, panel, groups, part,
                                     sums + row * stride, stride);
         row += count;
         asked = until;

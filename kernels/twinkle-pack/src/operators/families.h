@@ -40,6 +40,16 @@ OperatorList rotary_operators();
 // up_bias): act(gate) * up; linear2, linear3: two or three layers of one input.
 OperatorList linear_operators();
 
+// conv2d(x, weight, bias, mean, variance, gain, offset, eps, residual, residual_last, stride,
+// padding, dilation, groups, activation): a convolution; its batch normalization with these
+// statistics, if there are any; plus the residual, before the activation (0 none, 1 relu, 2 relu6,
+// 3 silu, 4 gelu, 5 hardswish) or after it (`residual_last`); all in float32, rounded once. None
+// where LibTorch's own is to be used: on other devices, for other layouts than the plain one, and
+// whatever LibTorch refuses.
+OperatorList conv2d_operators();
+// The largest element of each window, or None, as above.
+OperatorList max_pool2d_operators();
+
 // Linear layers whose weights have fewer bits: linear_int8, linear_int4(x, values, scales, bias).
 //   values: uint8 [columns, depth], or of int4 [columns, depth / 2]; scales: float32 [columns,
 //   depth / 64]. A weight is its value, less 128 or 8, times the scale of its 64.

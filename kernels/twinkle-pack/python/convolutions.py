@@ -1,0 +1,66 @@
+"""What stands for convolutions of two dimensions that are found in graphs, with what follows them: the operator where it
+takes what comes, else what the model had."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ._ops import ops
+
+
+def code_of(activation: str) -> int:
+    """What the operator calls it."""
+    if activation == "relu":
+        return 1
+    if activation == "relu6":
+        return 2
+    if activation == "silu":
+        return 3
+    if activation == "gelu":
+        return 4
+    if activation == "hardswish":
+        return 5
+    return 0
+
+
+def activated(x: Tensor, activation: str) -> Tensor:
+    if activation == "relu":
+        return F.relu(x)
+    if activation == "relu6":
+        return F.relu6(x)
+    if activation == "silu":
+        return F.silu(x)
+    if activation == "gelu":
+        return F.gelu(x)
+    if activation == "hardswish":
+        return F.hardswish(x)
+    return x
+
+
+def fused_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
+                 dilation: list[int], groups: int, residual: Tensor | None, activation: str, residual_last: bool,
+                 mean: Tensor | None, variance: Tensor | None, gain: Tensor | None, offset: Tensor | None,
+                 eps: float) -> Tensor:
+    if len(stride) == 2 and len(padding) == 2 and len(dilation) == 2 and not torch.is_grad_enabled():
+        fused = ops.conv2d(x, weight, bias, mean, variance, gain, offset, eps, residual, residual_last, stride[0],
+                           stride[1], padding[0], padding[1], dilation[0], dilation[1], groups, code_of(activation))
+        if fused is not None:
+            return fused
+    y = F.conv2d(x, weight, bias, stride, padding, dilation, groups)
+    if mean is not None and variance is not None:
+        y = torch.batch_norm(y, gain, offset, mean, variance, False, 0.1, eps, False)
+    if residual is None:
+        return activated(y, activation)
+    if residual_last:
+        return activated(y, activation) + residual
+    return activated(y + residual, activation)
+
+
+def fused_max_pool2d(x: Tensor, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int],
+                     ceil_mode: bool) -> Tensor:
+    if len(kernel) == 2 and len(stride) == 2 and len(padding) == 2 and len(dilation) == 2 and not torch.is_grad_enabled():
+        pooled = ops.max_pool2d(x, kernel[0], kernel[1], stride[0], stride[1], padding[0], padding[1], dilation[0],
+                                dilation[1], ceil_mode)
+        if pooled is not None:
+            return pooled
+    return torch.max_pool2d(x, kernel, stride, padding, dilation, ceil_mode)

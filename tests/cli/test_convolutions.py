@@ -1,0 +1,237 @@
+"""Convolutions as sites, with what follows them: traced, scripted and frozen, of other sizes than they were traced with,
+and what keeps them from being one."""
+
+import pytest
+from kernels_for_tests import needs_runtime
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+INPUT = "float32[2,3,20,22]"
+MANIFEST = 'presets = ["convolutions"]\n'
+
+
+class Layer(nn.Module):
+    """A convolution, its normalization, an activation."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int = 3, stride: int = 1, groups: int = 1, act=None):
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
+        self.bn = nn.BatchNorm2d(outputs)
+        self.act = act if act is not None else nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.act(self.bn(self.conv(x)))
+
+
+class Residual(nn.Module):
+    """As in ResNet: the addition and the activation write in place."""
+
+    def __init__(self, width: int, shortcut: bool = False):
+        super().__init__()
+        self.first, self.second = Layer(width, width, act=nn.ReLU(inplace=True)), Layer(width, width)
+        self.shortcut = Layer(width, width, 1) if shortcut else nn.Identity()
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.second(self.first(x))
+        y += self.shortcut(x)
+        return self.relu(y)
+
+
+class Inverted(nn.Module):
+    """As in MobileNetV2."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.up, self.deep = Layer(width, 2 * width, 1, act=nn.ReLU6()), Layer(2 * width, 2 * width, groups=2 * width,
+                                                                              act=nn.ReLU6(inplace=True))
+        self.down = Layer(2 * width, width, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.down(self.deep(self.up(x)))
+
+
+class Detector(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.one, self.two = Layer(width, width, act=nn.SiLU(inplace=True)), Layer(width, width, act=nn.SiLU(inplace=True))
+        self.plain = nn.Conv2d(width, 7, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + self.two(self.one(x))
+        return self.plain(y).view(x.size(0), -1)  # of a result in the plain layout
+
+
+class Others(nn.Module):
+    """Activations without normalization."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 8, 4, 4), nn.Conv2d(8, 8, 3, padding=2, dilation=2), nn.Conv2d(8, 8, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.gelu(self.a(x))
+        x = F.hardswish(self.b(x))
+        return F.relu(self.c(x) + x)
+
+
+def settled(model: nn.Module) -> nn.Module:
+    """With statistics and weights that are not those of a new model."""
+    torch.manual_seed(3)
+    for one in model.modules():
+        if isinstance(one, nn.BatchNorm2d):
+            one.running_mean.normal_()
+            one.running_var.uniform_(0.5, 2)
+            nn.init.normal_(one.weight)
+            nn.init.normal_(one.bias)
+    return model.eval()
+
+
+def saved(twinkle, model: nn.Module, how: str, inputs=(2, 3, 20, 22), dtype=torch.float32):
+    model = settled(model).to(dtype)
+    made = torch.jit.script(model) if how == "scripted" else torch.jit.trace(
+        model, torch.randn(inputs, dtype=dtype), check_trace=False)
+    if how == "frozen":
+        made = torch.jit.freeze(made)
+    made.save(twinkle.folder / "model.pt")
+    return made
+
+
+def kernelized(twinkle, *options, manifest=MANIFEST, inputs=INPUT):
+    if manifest:
+        (twinkle.folder / "twinkle.toml").write_text(manifest)
+    done = twinkle("kernelize", "model.pt", "--inputs", inputs, "-o", "fast.pt", "--json", "--no-measure", *options)
+    assert done.code == 0, done.err
+    return done.json
+
+
+def replaced(report):
+    """How many sites of each pattern."""
+    counts = {}
+    for site in report["sites"]:
+        assert site["status"] == "replaced", site
+        name = site["of"].rsplit(".", 1)[-1]
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+RESNET = {"conv2d_relu": 5, "conv2d_batch_norm": 1, "max_pool2d": 1}
+# Frozen, a normalization is part of its convolution's weights.
+FROZEN_RESNET = {"conv2d_relu": 5, "conv2d": 1, "max_pool2d": 1}
+
+
+def resnet() -> nn.Module:
+    return nn.Sequential(Layer(3, 8, 7, 2, act=nn.ReLU(inplace=True)), nn.MaxPool2d(3, 2, 1), Residual(8),
+                         Residual(8, shortcut=True))
+
+
+@pytest.mark.parametrize("how", ["traced", "frozen"])
+def test_residual_blocks(twinkle, how):
+    saved(twinkle, resnet(), how)
+    assert replaced(kernelized(twinkle)) == (RESNET if how == "traced" else FROZEN_RESNET)
+
+
+@pytest.mark.parametrize(("model", "expected"), [
+    (lambda: nn.Sequential(nn.Conv2d(3, 8, 1), Inverted(8)),
+     {"conv2d": 1, "conv2d_relu6": 2, "conv2d_add": 1}),
+    (lambda: nn.Sequential(Layer(3, 8, act=nn.SiLU()), Detector(8)),
+     {"conv2d_silu": 2, "conv2d_silu_add": 1, "conv2d": 1}),
+    (Others, {"conv2d_gelu": 1, "conv2d_hardswish": 1, "conv2d_relu": 1})])
+def test_activations_and_where_the_residual_is_added(twinkle, model, expected):
+    saved(twinkle, model(), "traced")
+    assert replaced(kernelized(twinkle)) == expected
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision(twinkle, dtype):
+    saved(twinkle, resnet(), "traced", dtype=getattr(torch, dtype))
+    assert replaced(kernelized(twinkle, inputs=f"{dtype}[2,3,20,22]")) == RESNET
+
+
+def test_scripted(twinkle):
+    saved(twinkle, Others(), "scripted")
+    assert replaced(kernelized(twinkle)) == {"conv2d_gelu": 1, "conv2d_hardswish": 1, "conv2d_relu": 1}
+
+
+def test_without_a_manifest(twinkle):
+    saved(twinkle, resnet(), "traced")
+    report = kernelized(twinkle, manifest=None)
+    assert {"conv2d_relu", "conv2d_batch_norm"} <= set(replaced(report))
+
+
+def test_layouts_stay_what_they_were(twinkle):
+    """A result is channels-last where its input was, as PyTorch has it."""
+    original = saved(twinkle, nn.Sequential(Layer(3, 8, act=nn.ReLU()), Layer(8, 8, 1)), "traced")
+    kernelized(twinkle)
+    x = torch.randn(2, 3, 20, 22)
+    for inputs in (x, x.contiguous(memory_format=torch.channels_last)):
+        torch.save([inputs], twinkle.folder / "inputs.pt")
+        done = twinkle("run", "fast.pt", "--inputs", "inputs.pt", "-o", "outputs.pt")
+        assert done.code == 0, done.err
+        expected = original(inputs)
+        result = torch.load(twinkle.folder / "outputs.pt", weights_only=True)
+        assert result.stride() == expected.stride()
+        assert torch.allclose(result, expected, atol=1e-5)
+
+
+class Seen(nn.Module):
+    """What is written in place is seen by somebody else."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.conv(x)
+        z = y.flatten(1)
+        y = F.relu(y, inplace=True)
+        return y.mean((2, 3)) + z.sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("how", ["traced", "scripted", "frozen"])
+def test_what_others_see_is_written_in_place(twinkle, how):
+    saved(twinkle, Seen(), how)
+    assert replaced(kernelized(twinkle)) == {"conv2d": 1}
+
+
+class Widened(nn.Module):
+    """x += y keeps the dtype of x."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.conv(x)
+        y += x.float()
+        return F.relu(y)
+
+
+def test_an_addition_in_place_keeps_the_dtype(twinkle):
+    saved(twinkle, Widened(), "traced", dtype=torch.bfloat16)
+    assert replaced(kernelized(twinkle, inputs="bfloat16[2,3,20,22]")) == {"conv2d": 1}
+
+
+class OtherKinds(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line, self.back = nn.Conv1d(3, 4, 3), nn.ConvTranspose2d(3, 4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.line(x.flatten(2)).sum() + self.back(x)
+
+
+def test_convolutions_of_other_kinds_are_left_alone(twinkle):
+    saved(twinkle, OtherKinds(), "traced")
+    assert kernelized(twinkle)["sites"] == []
+
+
+def test_statistics_of_the_batch_are_left_alone(twinkle):
+    model = settled(Layer(3, 8, act=nn.ReLU()))
+    model.bn.track_running_stats, model.bn.running_mean, model.bn.running_var = False, None, None
+    torch.jit.trace(model, torch.randn(2, 3, 20, 22), check_trace=False).save(twinkle.folder / "model.pt")
+    assert replaced(kernelized(twinkle)) == {"conv2d": 1}

@@ -1,0 +1,280 @@
+// Convolutions of two dimensions with what follows them, in every instruction set that has them.
+#include "pack_library.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <cmath>
+
+namespace {
+
+using namespace pack;
+
+struct Activation {
+    int64_t code;
+    Tensor (*of)(const Tensor&);
+};
+const Activation activations[] = {
+    {0, [](const Tensor& x) { return x; }},
+    {1, [](const Tensor& x) { return at::relu(x); }},
+    {2, [](const Tensor& x) { return at::relu6(x); }},
+    {3, [](const Tensor& x) { return at::silu(x); }},
+    {4, [](const Tensor& x) { return at::gelu(x); }},
+    {5, [](const Tensor& x) { return at::hardswish(x); }},
+};
+
+struct Shape {
+    std::vector<int64_t> x;  // images, channels, height, width
+    int64_t out_channels, kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w, dilation_h,
+        dilation_w, groups;
+};
+
+Shape square(std::vector<int64_t> x, int64_t out, int64_t kernel, int64_t stride = 1,
+             int64_t padding = 0, int64_t dilation = 1, int64_t groups = 1) {
+    return {std::move(x), out,     kernel,   kernel,   stride, stride,
+            padding,      padding, dilation, dilation, groups};
+}
+
+struct Call {
+    Shape shape;
+    Tensor x, weight, bias, mean, variance, gain, offset, residual;
+    bool residual_last = false;
+
+    Call as(at::ScalarType dtype) const {
+        Call other = *this;
+        for (Tensor* one : {&other.x, &other.weight, &other.bias, &other.mean, &other.variance,
+                            &other.gain, &other.offset, &other.residual})
+            if (one->defined()) *one = one->to(dtype);
+        return other;
+    }
+
+    // Undefined: the operator leaves it to LibTorch.
+    Tensor run(const Activation& activation) const {
+        const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(
+            (op_namespace() + "::conv2d").c_str(), "");
+        torch::jit::Stack stack;
+        for (const Tensor& one : {x, weight, bias, mean, variance, gain, offset})
+            stack.push_back(one.defined() ? c10::IValue(one) : c10::IValue());
+        stack.emplace_back(1e-5);
+        stack.push_back(residual.defined() ? c10::IValue(residual) : c10::IValue());
+        stack.emplace_back(residual_last);
+        for (const int64_t number :
+             {shape.stride_h, shape.stride_w, shape.padding_h, shape.padding_w, shape.dilation_h,
+              shape.dilation_w, shape.groups, activation.code})
+            stack.emplace_back(number);
+        handle.callBoxed(stack);
+        return stack.at(0).isNone() ? Tensor() : stack.at(0).toTensor();
+    }
+
+    Tensor original(const Activation& activation) const {
+        const auto optional = [](const Tensor& one) {
+            return one.defined() ? std::optional(one) : std::nullopt;
+        };
+        Tensor y = at::conv2d(x, weight, optional(bias), {shape.stride_h, shape.stride_w},
+                              at::IntArrayRef{shape.padding_h, shape.padding_w},
+                              {shape.dilation_h, shape.dilation_w}, shape.groups);
+        if (mean.defined())
+            y = at::batch_norm(y, optional(gain), optional(offset), mean, variance, false, 0.1,
+                               1e-5, false);
+        if (!residual.defined()) return activation.of(y);
+        return residual_last ? activation.of(y) + residual : activation.of(y + residual);
+    }
+};
+
+// What has x and a weight, and perhaps more: bias, normalization, a residual.
+Call call_of(const Shape& shape, at::ScalarType dtype, int extras) {
+    Call call{shape, random(shape.x, dtype, 1), {}, {}, {}, {}, {}, {}, {}};
+    const int64_t channels = shape.x[1] / shape.groups;
+    const double depth = double(channels * shape.kernel_h * shape.kernel_w);
+    call.weight = random({shape.out_channels, channels, shape.kernel_h, shape.kernel_w}, dtype,
+                         2 / std::sqrt(depth));
+    const auto of_channels = [&] { return random({shape.out_channels}, dtype, 1); };
+    if (extras & 1) call.bias = of_channels();
+    if (extras & 2) {
+        call.mean = of_channels();
+        call.variance = of_channels().abs() + 0.5;
+        call.gain = of_channels();
+        call.offset = of_channels();
+    }
+    if (extras & 4)
+        call.residual = random(call.as(at::kDouble).original(activations[0]).sizes(), dtype, 1);
+    return call;
+}
+
+bool is_served(at::ScalarType dtype) {
+    return call_of(square({1, 2, 3, 3}, 2, 1), dtype, 0).run(activations[0]).defined();
+}
+
+// The dtypes that this CPU's instruction set has convolutions for.
+std::vector<at::ScalarType> served_dtypes() {
+    std::vector<at::ScalarType> served;
+    for (auto dtype : dtypes())
+        if (is_served(dtype)) served.push_back(dtype);
+    return served;
+}
+
+// Sums of products, in any order: each half of a digit counts for every doubling of their number.
+// Of half precisions the last rounding counts; LibTorch's own float16 takes seconds.
+void check_right(const Call& call, const Activation& activation) {
+    const Tensor result = call.run(activation), exact = call.as(at::kDouble).original(activation);
+    REQUIRE(result.defined());
+    REQUIRE(result.sizes() == exact.sizes());
+    REQUIRE(result.strides() == exact.strides());
+    REQUIRE(result.scalar_type() == call.x.scalar_type());
+    const auto error_of = [&](const Tensor& values) {
+        return (values.to(at::kDouble) - exact).abs().max().item<double>();
+    };
+    const bool is_float = call.x.scalar_type() == at::kFloat;
+    const double scale = exact.abs().max().item<double>(), error = error_of(result);
+    const double theirs = is_float ? error_of(call.original(activation)) : 0;
+    const double unit = is_float ? 1.2e-6 : result.scalar_type() == at::kHalf ? 1e-3 : 8e-3;
+    INFO(at::toString(result.scalar_type())
+         << " " << call.x.sizes() << " " << call.weight.sizes() << " activation " << activation.code
+         << ": error " << error << ", LibTorch's " << theirs << ", largest value " << scale);
+    CHECK(error <= std::max(1.5 * theirs, unit * scale));
+}
+
+// Sizes around those of vectors, panels, tiles and blocks of the depth and of channels.
+const std::vector<Shape> shapes{
+    square({1, 3, 33, 41}, 20, 7, 2, 3),
+    square({2, 9, 7, 7}, 30, 3, 1, 1),
+    square({1, 70, 7, 7}, 13, 1),
+    square({3, 5, 1, 1}, 7, 1),
+    square({2, 40, 14, 14}, 50, 3, 2, 1),
+    square({1, 300, 6, 6}, 270, 1),
+    square({1, 300, 9, 9}, 300, 1, 2),
+    square({1, 130, 10, 10}, 12, 3, 1, 1),
+    square({1, 8, 28, 28}, 25, 1),
+    square({2, 6, 9, 9}, 12, 3, 1, 2, 2),
+    square({1, 2, 4, 600}, 3, 3, 1, 1),         // a row is more than a piece
+    square({1, 3, 40, 40}, 11, 20, 20),         // more taps than fit a block
+    square({2, 8, 12, 12}, 24, 3, 1, 1, 1, 4),  // groups
+    square({2, 20, 17, 19}, 20, 3, 1, 1, 1, 20),
+    square({1, 6, 16, 35}, 18, 5, 2, 2, 1, 6),  // two results of each channel
+    square({2, 5, 20, 20}, 5, 7, 1, 3, 2, 5),
+    {{1, 7, 31, 30}, 9, 3, 5, 2, 1, 0, 4, 1, 3, 1},
+};
+
+}  // namespace
+
+TEST_CASE("convolutions are right for every dtype, stride, padding, dilation and groups",
+          "[isa][cpu]") {
+    at::manual_seed(21);
+    for (auto dtype : served_dtypes())
+        for (const Shape& shape : shapes)
+            for (const int extras : {0, 1})
+                check_right(call_of(shape, dtype, extras), activations[0]);
+}
+
+TEST_CASE("normalization, residual and activation of convolutions are right", "[isa][cpu]") {
+    at::manual_seed(22);
+    for (auto dtype : served_dtypes())
+        for (const Shape& shape : {square({2, 12, 7, 9}, 30, 3, 1, 1), square({1, 70, 6, 3}, 9, 1),
+                                   square({2, 9, 11, 20}, 9, 3, 1, 1, 1, 9)})
+            for (const Activation& activation : activations)
+                for (const int extras : {2, 4, 7}) {
+                    Call call = call_of(shape, dtype, extras);
+                    check_right(call, activation);
+                    call.residual_last = true;
+                    if (extras & 4) check_right(call, activation);
+                }
+}
+
+TEST_CASE("statistics of float32 normalize convolutions of half precision", "[isa][cpu]") {
+    at::manual_seed(23);
+    for (auto dtype : served_dtypes()) {
+        Call call = call_of(square({1, 8, 9, 9}, 16, 3), dtype, 3);
+        for (Tensor* one : {&call.mean, &call.variance, &call.gain, &call.offset})
+            *one = one->to(at::kFloat);
+        check_right(call, activations[1]);
+        call.gain = call.offset = Tensor();
+        check_right(call, activations[1]);
+    }
+}
+
+TEST_CASE("convolutions of parts of tensors", "[isa][cpu]") {
+    at::manual_seed(24);
+    for (auto dtype : served_dtypes())
+        for (const Shape& shape : {square({2, 6, 9, 10}, 20, 1), square({2, 6, 9, 10}, 20, 3, 1, 1),
+                                   square({2, 6, 9, 10}, 6, 3, 2, 1, 1, 6)}) {
+            Call call = call_of(shape, dtype, 4);
+            call.residual = at::cat({call.residual, call.residual}, 1).chunk(2, 1)[1];
+            const Tensor wide = random({4, 18, 12, 17}, dtype, 1);
+            call.x = wide.slice(0, 0, 4, 2).slice(1, 1, 7).slice(2, 3).slice(3, 2, 12);
+            check_right(call, activations[1]);
+            call.x = wide.slice(1, 0, 18, 3).slice(0, 2).slice(2, 0, 9).slice(3, 0, 10);
+            check_right(call, activations[1]);
+        }
+}
+
+TEST_CASE("what is no number stays where it is seen", "[isa][cpu]") {
+    at::manual_seed(25);
+    if (!is_served(at::kFloat)) return;
+    for (const int64_t groups : {1, 16}) {
+        Call call = call_of(square({1, 16, 20, 20}, 16, 3, 1, 1, 1, groups), at::kFloat, 1);
+        call.x[0][5][10][10] = std::nan("");
+        for (const Activation& activation : activations) {
+            const Tensor result = call.run(activation), original = call.original(activation);
+            CHECK(at::equal(result.isnan(), original.isnan()));
+            CHECK(result.isnan().any().item<bool>());
+        }
+    }
+}
+
+TEST_CASE("convolutions without images and without what LibTorch computes as well", "[cpu]") {
+    at::manual_seed(26);
+    if (!is_served(at::kFloat)) return;
+    const auto declined = [](const Call& call) { return !call.run(activations[0]).defined(); };
+    const Call call = call_of(square({2, 6, 8, 8}, 12, 3, 1, 1), at::kFloat, 5);
+    Call other = call;
+    other.x = call.x.slice(0, 0, 0);
+    other.residual = Tensor();
+    CHECK(other.run(activations[1]).sizes() == at::IntArrayRef({0, 12, 8, 8}));
+    // The result would be channels-last.
+    other = call;
+    other.x = call.x.contiguous(at::MemoryFormat::ChannelsLast);
+    CHECK(declined(other));
+    other = call;
+    other.weight = call.weight.contiguous(at::MemoryFormat::ChannelsLast);
+    CHECK(declined(other));
+    other = call;
+    other.x = call.x.transpose(2, 3);
+    CHECK(declined(other));
+    // A residual that broadcasts, or is of another dtype.
+    other = call;
+    other.residual = call.residual.slice(0, 0, 1);
+    CHECK(declined(other));
+    other.residual = call.residual.to(at::kDouble);
+    CHECK(declined(other));
+    CHECK(declined(call.as(at::kDouble)));
+    other = call;
+    other.x = call.x[0];
+    CHECK(declined(other));
+    other = call;
+    other.x = call.x.to(at::kMeta);
+    other.weight = call.weight.to(at::kMeta);
+    other.bias = other.residual = Tensor();
+    CHECK(declined(other));
+}
+
+TEST_CASE("what LibTorch refuses is left to it", "[cpu]") {
+    at::manual_seed(27);
+    const Call call = call_of(square({1, 6, 8, 8}, 12, 3, 1, 1), at::kFloat, 1);
+    const auto declined = [&](auto change) {
+        Call other = call;
+        change(other);
+        return !other.run(activations[0]).defined();
+    };
+    CHECK(declined([](Call& one) { one.shape.stride_h = 0; }));
+    CHECK(declined([](Call& one) { one.shape.padding_w = -1; }));
+    CHECK(declined([](Call& one) { one.shape.dilation_h = 100; }));
+    CHECK(declined([](Call& one) { one.shape.groups = 0; }));
+    CHECK(declined([](Call& one) { one.shape.groups = 5; }));
+    CHECK(declined([](Call& one) { one.shape.padding_h = int64_t{1} << 60; }));
+    CHECK(declined([](Call& one) { one.shape.dilation_w = int64_t{1} << 62; }));
+    CHECK(declined([](Call& one) { one.weight = one.weight.slice(1, 0, 5); }));
+    CHECK(declined([](Call& one) { one.bias = one.bias.slice(0, 0, 5); }));
+    CHECK(declined([](Call& one) { one.bias = one.bias.to(at::kDouble); }));
+    CHECK(declined([](Call& one) { one.mean = one.bias; }));
+    CHECK(!call.run({99, nullptr}).defined());
+    CHECK(!call.run({-1, nullptr}).defined());
+}
