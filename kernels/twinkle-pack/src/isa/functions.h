@@ -68,7 +68,7 @@ constexpr int64_t few_columns = 64, many_columns = 1024, many_rows = 256;
 constexpr int64_t most_few_rows = 64;
 // A few rows are read in pieces of at most so many bytes together, which the second cache holds.
 constexpr int64_t few_bytes = 384 * 1024;
-// Depth that is summed before the sums leave the registers, in groups of 4 bytes.
+// Depth of a panel, in groups of 4 bytes.
 constexpr int64_t many_depth = 256;
 
 // Convolutions of two dimensions, in one group: a channel of the result is a row of the weight,

@@ -8,16 +8,23 @@
 constexpr int64_t panel_columns = 32;
 // The stride of x's rows in groups: not a multiple of a page.
 constexpr int64_t row_groups = many_depth + 16;
+// Products that are added up one after the other before the sums leave the registers: rounding
+// grows with them, and a chain of all of many_depth is less exact than LibTorch's.
+constexpr int64_t chain_groups = 64;
 
 template <class G, int rows>
 __attribute__((noinline)) void outer_tile(const int32_t* x, const int32_t* panel, int64_t groups,
                                           const NextPanel& next, float* sums, int64_t stride) {
-    typename G::reg sum[rows][2];
-    outer_products<G>(x, row_groups, panel, groups, next, sum);
+    for (int64_t at = 0; at < groups; at += chain_groups) {
+        const int64_t count = groups - at < chain_groups ? groups - at : chain_groups;
+        const NextPanel part{next.data + 4 * at, next.stride, next.rows, next.bytes - 4 * at};
+        typename G::reg sum[rows][2];
+        outer_products<G>(x + at, row_groups, panel + at * panel_columns, count, part, sum);
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) {
-        G::add_to(sums + r * stride, sum[r][0]);
-        G::add_to(sums + r * stride + panel_columns / 2, sum[r][1]);
+        for (int r = 0; r < rows; ++r) {
+            G::add_to(sums + r * stride, sum[r][0]);
+            G::add_to(sums + r * stride + panel_columns / 2, sum[r][1]);
+        }
     }
 }
 
