@@ -24,15 +24,17 @@ python3 "$root/bench/tuning_bench.py" "$build" --device cuda --gpus "$gpus" --se
 model=$root/examples/tiny-llama/traced.pt
 inputs=(--inputs "int64[2,128]:0..90" --tune-sizes 1,16)
 echo "--- tune --devices all, beside a run on one GPU"
-XDG_CACHE_HOME=$work/all twinkle --json tune "$model" "${inputs[@]}" --device cuda --devices all --budget 20 -o "$work/all.pt" \
+XDG_CACHE_HOME=$work/all twinkle --json tune "$model" "${inputs[@]}" --device cuda --devices all --budget 60 -o "$work/all.pt" \
     > "$work/all.json" || failed=1
-XDG_CACHE_HOME=$work/one twinkle --json tune "$model" "${inputs[@]}" --device cuda --devices 0 --budget 20 -o "$work/one.pt" \
+XDG_CACHE_HOME=$work/one twinkle --json tune "$model" "${inputs[@]}" --device cuda --devices 0 --budget 60 -o "$work/one.pt" \
     > "$work/one.json" || failed=1
 python3 - "$work/all.json" "$work/one.json" <<'PYTHON' || failed=1
 import json, sys
 reports = [json.load(open(path)) for path in sys.argv[1:]]
 measured = [{(site["site"], one["rows"], one["kernel"]) for site in report["sites"] for one in site.get("measured", [])}
             for report in reports]
+for name, only in (("all", measured[0] - measured[1]), ("one", measured[1] - measured[0])):
+    if only: print(f"only with {name}:", sorted(only)[:8])
 choices = [{site["site"]: (site["status"], site["kernel"], json.dumps(site.get("by_size"))) for site in report["sites"]}
            for report in reports]
 same = sum(choices[0][site] == choices[1][site] for site in choices[1])

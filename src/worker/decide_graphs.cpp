@@ -1,6 +1,7 @@
 #include "worker/decide_graphs.h"
 
 #include "base/text.h"
+#include "runtime/replay/graph_backend.h"
 #include "runtime/replay/replay_decisions.h"
 #include "runtime/verify/originals.h"
 #include "runtime/verify/run_error.h"
@@ -67,8 +68,10 @@ DecidedGraphs decide_graphs(const torch::jit::Module& model,
                             const runtime::VerificationContext& context) {
     DecidedGraphs decided;
     runtime::ReplayDecisions decisions;
+    runtime::SandboxLimits limits = context.limits;
+    limits.confinement.readable.push_back(runtime::cuda_graphs_file());
     const auto outcome = runtime::run_in_sandbox(
-        context.limits, [&](const auto& send) { decide(model, context, send); },
+        limits, [&](const auto& send) { decide(model, context, send); },
         [&](std::string_view line) {
             const Json json = base::parse_json(line, "replays");
             if (json.contains("problem")) {

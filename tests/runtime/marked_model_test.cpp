@@ -172,6 +172,11 @@ TEST_CASE("decisions are made beside plain runs, shape by shape") {
         graph_model("def forward(self, x):\n    return x * int(x.sum())\n"), {{row(1)}}, device);
     CHECK_FALSE(unfit[0].replayed);
     CHECK_FALSE(unfit[0].why.empty());
+
+    // Nothing is decided where nothing can be captured: the server may have what is missing here.
+    const runtime::ReplayDevice without{
+        at::kCPU, [] { return runtime::FoundBackend{nullptr, "there is none"}; }, clock_now};
+    CHECK_THROWS_WITH(runtime::decide_replays(model, {{row(1)}}, without), "there is none");
 }
 
 TEST_CASE("decisions from outside are read with care") {

@@ -10,7 +10,7 @@ namespace twinkle::runtime {
 namespace {
 
 FoundBackend open_backend() {
-    const std::filesystem::path library = own_folder() / cuda_graphs_library;
+    const std::filesystem::path library = cuda_graphs_file();
     std::error_code ignored;
     if (!std::filesystem::exists(library, ignored)) {
         return {nullptr, "this libtwinkle was built without CUDA graphs"};
@@ -27,6 +27,10 @@ FoundBackend open_backend() {
 }
 
 }  // namespace
+
+std::filesystem::path cuda_graphs_file() {
+    return own_folder() / cuda_graphs_library;
+}
 
 FoundBackend cuda_graph_backend() {
     static const FoundBackend found = open_backend();

@@ -5,6 +5,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -63,6 +64,8 @@ struct FoundBackend {
     std::string why_none;
 };
 FoundBackend cuda_graph_backend();
+// The file of that library, which a confined child must be able to read.
+std::filesystem::path cuda_graphs_file();
 
 // The library's one export: GraphBackend* twinkle_cuda_graphs(). It stays loaded.
 using CudaGraphsFunction = GraphBackend*();

@@ -7,6 +7,7 @@
 #include "twinkle/error.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace twinkle::runtime {
 
@@ -58,6 +59,9 @@ ReplayDecisions ReplayDecisions::parse(std::string_view text) {
 std::vector<DecidedShape> decide_replays(const torch::jit::Module& model,
                                          const std::vector<Values>& inputs,
                                          const ReplayDevice& device) {
+    if (const FoundBackend found = device.find_backend(); !found.backend) {
+        throw std::runtime_error(found.why_none);
+    }
     const auto clock = device.clock ? device.clock : std::function<double()>(steady_seconds);
     const auto run = [&](const Values& values) { return model.get_method("forward")(values); };
     std::vector<DecidedShape> all;

@@ -39,7 +39,8 @@ struct DecidedShape {
 };
 
 // Replays runs of an unmarked model on these inputs, all arguments of forward(), beside plain ones.
-// What cannot be captured is not replayed.
+// What cannot be captured is not replayed. std::runtime_error says why, if nothing can be captured
+// here.
 std::vector<DecidedShape> decide_replays(const torch::jit::Module& model,
                                          const std::vector<Values>& inputs,
                                          const ReplayDevice& device = {});

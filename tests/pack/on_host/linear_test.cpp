@@ -63,7 +63,7 @@ struct Layer {
                 static_cast<int64_t>(outputs),
                 static_cast<int64_t>(inner)};
     }
-    void run(bool with_bias = true) { launch_linear(linear(with_bias), {nullptr, 0, nullptr}); }
+    void run(bool with_bias = true) { launch_linear(linear(with_bias), {nullptr, 0, nullptr, {}}); }
 
     // The largest error, of the size that results have; each must be written.
     double error(bool with_bias = true) {
