@@ -1,5 +1,5 @@
-// Runs contestants of model_bench.py, vision_bench.py and gpu_model_bench.py, one call after the other, as a C++
-// server would:
+// Runs contestants of model_bench.py, vision_bench.py and gpu_model_bench.py, one call after the
+// other, as a C++ server would:
 //
 //   model_runner [--device cuda] [--images SIZE] NAME=[HOW:]MODEL…
 //
@@ -74,8 +74,7 @@ Contestant load(const std::string& path) {
     if (how == "fused") return graphed(module, {.fuse = true});
     if (how == "unfrozen") return graphed(module, {.freeze = false});
     if (how == "frozen") module = torch::jit::freeze(module);
-    if (how == "optimized")
-        module = torch::jit::optimize_for_inference(module);
+    if (how == "optimized") module = torch::jit::optimize_for_inference(module);
     if (how == "double") {
         module.to(at::kDouble);
         return {[module](const at::Tensor& inputs) mutable {

@@ -134,7 +134,8 @@ std::string environment() {
            entry("TWINKLE_LIBEXEC", "the folder of the runtimes, if it is not beside bin") +
            entry("TWINKLE_LIBCUDA", "the file of the CUDA driver's library") +
            entry("TWINKLE_RECORD",
-                 "in programs: a file that notes the calls that their kernelized models and executors "
+                 "in programs: a file that notes the calls that their kernelized models and "
+                 "executors "
                  "get, in shapes and dtypes, for tune --from") +
            entry("TWINKLE_GRAPHS",
                  "in programs that run a model of kernelize --graphs: off, or limits on what is "

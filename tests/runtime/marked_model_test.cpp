@@ -158,7 +158,8 @@ TEST_CASE("decisions are made beside plain runs, shape by shape") {
     const torch::NoGradGuard no_grad;
     for (const double replay : {0.1, 5.0}) {
         backend.device.replay_seconds = replay;
-        const auto decided = runtime::decide_replays(model, {{row(1), false}, {row(1, 3), false}}, device);
+        const auto decided =
+            runtime::decide_replays(model, {{row(1), false}, {row(1, 3), false}}, device);
         REQUIRE(decided.size() == 2);
         CHECK(decided[0].shapes == "Float[1, 4]");
         CHECK(decided[1].shapes == "Float[3, 4]");

@@ -53,9 +53,7 @@ struct Arguments {
                 case 'w': inputs.config.way = values[at].toInt(); break;
                 case 'g': inputs.config.grain = values[at].toInt(); break;
                 case 'r': inputs.config.reading = values[at].toInt(); break;
-                case 'i':
-                    inputs.numbers[number++] = static_cast<double>(values[at].toInt());
-                    break;
+                case 'i': inputs.numbers[number++] = static_cast<double>(values[at].toInt()); break;
                 default: inputs.numbers[number++] = values[at].toBool();
             }
         view();

@@ -144,8 +144,7 @@ struct Arguments {
                 case 'g': inputs.config.grain = std::bit_cast<int64_t>(*stack); break;
                 case 'r': inputs.config.reading = std::bit_cast<int64_t>(*stack); break;
                 case 'i':
-                    inputs.numbers[number++] =
-                        static_cast<double>(std::bit_cast<int64_t>(*stack));
+                    inputs.numbers[number++] = static_cast<double>(std::bit_cast<int64_t>(*stack));
                     break;
                 default: inputs.numbers[number++] = take_bool(*stack);
             }

@@ -195,7 +195,8 @@ private:
         if (!all(known_as->switched_off, is_false) || !all(known_as->integers, is_integer)) {
             return false;
         }
-        const bool in_place = known_as->in_place && !is_false(to_.graph, argument(*known_as->in_place));
+        const bool in_place =
+            known_as->in_place && !is_false(to_.graph, argument(*known_as->in_place));
         if (in_place && !is_true(to_.graph, argument(*known_as->in_place))) {
             return false;
         }

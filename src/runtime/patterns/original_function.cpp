@@ -88,9 +88,9 @@ private:
                               ? node->input(0)->type()->cast<c10::FunctionType>()
                               : nullptr;
         const auto* known_as =
-            type == nullptr ? nullptr
-                            : functional_operator(
-                                  unmangled(type->function()->qualname().qualifiedName()));
+            type == nullptr
+                ? nullptr
+                : functional_operator(unmangled(type->function()->qualname().qualifiedName()));
         if (known_as != nullptr && known_as->in_place) {
             const jit::WithInsertPoint before(node);
             node->replaceInput(*known_as->in_place + 1, made_->insertConstant(false));

@@ -69,8 +69,8 @@ struct OuterPairs : GroupSums512 {
             const T* const from = x + sources[s].offset;
             for (int64_t k = 0; k < depth; k += 2) {
                 const __m512i low = widened(from + offsets[k], mask);
-                const __m512i high = k + 1 < depth ? widened(from + offsets[k + 1], mask)
-                                                   : _mm512_setzero_si512();
+                const __m512i high =
+                    k + 1 < depth ? widened(from + offsets[k + 1], mask) : _mm512_setzero_si512();
                 const __m512i both = _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
                 int32_t* const to = panel + k / 2 * panel_columns + sources[s].lane;
                 // As for other types.

@@ -57,8 +57,8 @@ private:
         for (int64_t lane = 0; lane < width;) {
             const int64_t row = (begin + lane) / row_size, at = begin + lane - row * row_size;
             const int64_t n = least(least(width - lane, lanes), row_size - at);
-            const int64_t offset = band ? band->of_row(row) + at - band->first_column
-                                        : row * shape.x_image + at;
+            const int64_t offset =
+                band ? band->of_row(row) + at - band->first_column : row * shape.x_image + at;
             *to++ = {static_cast<int32_t>(lane), static_cast<int32_t>(n), offset};
             lane += n;
         }

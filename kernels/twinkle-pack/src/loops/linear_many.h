@@ -48,7 +48,7 @@ void outer_rows(const int32_t* x, int64_t rows, const int32_t* panel, int64_t gr
         const NextPanel part{next.data + asked * next.stride, next.stride, until - asked,
                              next.bytes};
         outer_tile_of<G, G::tile_rows>(count, x + row * row_groups, panel, groups, part,
-                                    sums + row * stride, stride);
+                                       sums + row * stride, stride);
         row += count;
         asked = until;
     }

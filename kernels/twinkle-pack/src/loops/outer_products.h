@@ -31,14 +31,12 @@ inline __attribute__((always_inline)) void outer_products(const int32_t* x, int6
         for (int64_t k = begin; k < end; ++k) {
             decltype(G::load(panel)) columns[vectors];
 #pragma GCC unroll 2
-            for (int v = 0; v < vectors; ++v)
-                columns[v] = G::load(panel + (2 * k + v) * G::lanes);
+            for (int v = 0; v < vectors; ++v) columns[v] = G::load(panel + (2 * k + v) * G::lanes);
 #pragma GCC unroll 16
             for (int r = 0; r < rows; ++r) {
                 const auto value = G::broadcast(x[r * x_stride + k]);
 #pragma GCC unroll 2
-                for (int v = 0; v < vectors; ++v)
-                    sum[r][v] = G::fma(value, columns[v], sum[r][v]);
+                for (int v = 0; v < vectors; ++v) sum[r][v] = G::fma(value, columns[v], sum[r][v]);
             }
         }
     }
