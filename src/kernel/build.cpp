@@ -173,7 +173,8 @@ void read_library_of(Build& build, const std::string& path) {
     }
     BuildLibrary added{path, std::move(*library), {}, {}};
     if (build.metadata) {
-        for (const MappedOperator& op : find_operators(*layout, build.metadata->id)) {
+        for (const MappedOperator& op :
+             find_operators(*layout, build.metadata->id, build.sources)) {
             added.whole_schemas.push_back(op.name);
             build.operators.push_back(op);
         }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "binary/constant_strings.h"
@@ -29,20 +30,64 @@ std::set<std::string> called_names(const PackageSources& sources) {
     return names;
 }
 
+// A schema behind other text, of an operator that the package calls.
+class SchemaBehindText {
+public:
+    explicit SchemaBehindText(std::set<std::string> called) : called_(std::move(called)) {}
+
+    std::optional<OperatorSchema> of(std::string_view text) {
+        for (std::size_t open = text.find('('); open != std::string_view::npos;
+             open = text.find('(', open + 1)) {
+            const std::size_t start = name_before(text, open);
+            if (auto schema = start < open ? parse_schema(text.substr(start)) : std::nullopt) {
+                return schema;
+            }
+        }
+        return std::nullopt;
+    }
+
+private:
+    // Where the longest name that is called begins; none: `open`.
+    std::size_t name_before(std::string_view text, std::size_t open) {
+        std::size_t found = open;
+        for (std::size_t start = open; start > 0 && is_word(text[start - 1]);) {
+            if (++tries_ > most_tries) {
+                return open;
+            }
+            --start;
+            if (called_.contains(std::string(text.substr(start, open - start)))) {
+                found = start;
+            }
+        }
+        return found;
+    }
+
+    static constexpr int most_tries = 100'000;  // a hostile library has as many as it likes
+
+    std::set<std::string> called_;
+    int tries_ = 0;
+};
+
 }  // namespace
 
 std::vector<MappedOperator> find_operators(const std::filesystem::path& library,
-                                           std::string_view op_namespace) {
+                                           std::string_view op_namespace,
+                                           const PackageSources& sources) {
     const binary::FileSource source(library);
     const auto layout = binary::ElfLayout::read(source);
-    return layout ? find_operators(*layout, op_namespace) : std::vector<MappedOperator>();
+    return layout ? find_operators(*layout, op_namespace, sources) : std::vector<MappedOperator>();
 }
 
 std::vector<MappedOperator> find_operators(const binary::ElfLayout& library,
-                                           std::string_view op_namespace) {
+                                           std::string_view op_namespace,
+                                           const PackageSources& sources) {
     std::map<std::string, std::string> found;
+    SchemaBehindText behind(called_names(sources));
     const auto visit = [&](std::string_view text) {
-        const auto schema = parse_schema(text);
+        auto schema = parse_schema(text);
+        if (!schema) {
+            schema = behind.of(text);
+        }
         if (schema && (schema->op_namespace.empty() || schema->op_namespace == op_namespace)) {
             found.emplace(schema->name, schema->text);
         }

@@ -14,11 +14,14 @@ namespace twinkle::kernel {
 
 // Every complete schema among the constant strings of an ELF library, sorted by name. Those with
 // another namespace than `op_namespace` are left out. A file that is no ELF library, or a broken
-// one, has none.
+// one, has none. Compilers store text of 16 or 32 bytes without its NUL, so that a schema may stand
+// right behind something else: it is found there if the package calls its operator by name.
 std::vector<MappedOperator> find_operators(const std::filesystem::path& library,
-                                           std::string_view op_namespace);
+                                           std::string_view op_namespace,
+                                           const PackageSources& sources = {});
 std::vector<MappedOperator> find_operators(const binary::ElfLayout& library,
-                                           std::string_view op_namespace);
+                                           std::string_view op_namespace,
+                                           const PackageSources& sources = {});
 
 // Whether it calls what defines operators when it is loaded. How many it defines is not told by
 // that: a compiler may have split a schema's text, or made numbers of it, and then it is not found.

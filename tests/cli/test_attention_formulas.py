@@ -15,9 +15,10 @@ attention = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(attention)
 
 REPLACEMENTS = {"biased": attention.biased_attention, "grouped": attention.grouped_attention, "left_out": attention.attention_left_out,
-                "dropout": attention.attention_dropout}
-HELPERS = {"scores", "weights", "weights_by_float32", "left_out", "mixed", "repeated", "fits", "takes", "attend",
-           "attention", "biased_attention", "grouped_attention", "attention_left_out", "attention_dropout"}
+                "dropout": attention.attention_dropout, "exported": attention.exported_grouped_attention}
+HELPERS = {"scores", "weights", "weights_by_float32", "left_out", "mixed", "repeated", "repeated_by", "fits", "takes", "attend",
+           "attention", "biased_attention", "grouped_attention", "exported_grouped_attention", "attention_left_out",
+           "attention_dropout"}
 FORMULAS = {name: function for name, function in inspect.getmembers(attention, inspect.isfunction)
             if function.__module__ == "attention" and name not in HELPERS}
 torch.set_num_threads(1)  # threads that wait for each other cost more than they gain here
@@ -43,7 +44,7 @@ def arguments(name, shape, dtype, generator, mask="float"):
     bias = torch.randn(1, heads * group, length, keys, generator=torch.Generator().manual_seed(1)).to(dtype)
     values = {"bias": bias, "q": q, "k": k, "v": v, "rows": 2, "columns": 3, "group": group, "mask": masks[mask].to(
         torch.bool if "left_out" in name else masks[mask].dtype), "scale": 1 / math.sqrt(width), "divisor": math.sqrt(width),
-        "p": 0.25, "training": False}
+        "p": 0.25, "training": False, "batch": batch, "heads": heads, "all_heads": heads * group, "length": keys, "width": width}
     if "left_out" in name:
         values["mask"] = masked if mask == "float" else masked[:1]
     parameters = inspect.signature(FORMULAS[name]).parameters
@@ -73,7 +74,7 @@ def error(result, expected):
 @pytest.mark.parametrize("name", FORMULAS)
 def test_a_formula_and_its_replacement(name, dtype):
     generator = torch.Generator().manual_seed(3)
-    group = 2 if name.startswith("grouped") else 1
+    group = 2 if name.startswith(("grouped", "exported")) else 1
     for shape in ((2, 2, group, 5, 7, 16), (1, 4, group, 1, 33, 24), (3, 1, group, 17, 17, 9)):
         values = arguments(name, shape, dtype, generator)
         exact = torch.float64 if "by_float32" in name else None

@@ -60,6 +60,17 @@ def content(request: Request, file: File, etag: str, headers: dict[str, str]) ->
                     blob=file.etag)
 
 
+def answers(host: Host) -> bool:
+    """Whether the host has accepted a connection and said something; it may reset one that came while it was busy."""
+    with socket.create_connection((host.address, host.port)) as connection:
+        try:
+            connection.sendall(b"GET /nothing HTTP/1.1\r\nHost: hub\r\n\r\n")
+            connection.recv(1)
+        except ConnectionError:
+            return False
+    return True
+
+
 class Hub:
     """Two hosts: the Hub itself, and the one that large files are redirected to ("files")."""
 
@@ -111,9 +122,8 @@ class Hub:
     def settle(self) -> None:
         """Waits until all is over that clients, which have ended, have asked for."""
         for host in (self.hub, self.files):
-            with socket.create_connection((host.address, host.port)) as last:  # those before it are accepted first
-                last.sendall(b"GET /nothing HTTP/1.1\r\nHost: hub\r\n\r\n")
-                last.recv(1)
+            while not answers(host):  # those before it are accepted first
+                pass
         deadline = time.monotonic() + 10
         while (self.hub.connections or self.files.connections) and time.monotonic() < deadline:
             time.sleep(0.002)

@@ -19,6 +19,7 @@ const char* volatile constants[] = {
     "twinkle_ns::twinkle_test_own(Tensor! out) -> ()",
     "twinkle_other::twinkle_test_foreign(Tensor x) -> ()",
     "twinkle_test_prose(a sentence) -> not a schema",
+    "but the result (or not) istwinkle_test_behind(Tensor x, int n) -> Tensor?",
 };
 
 bool has(const std::vector<MappedOperator>& operators, std::string_view name) {
@@ -39,6 +40,19 @@ TEST_CASE("schemas are found among the constants of an ELF file") {
     CHECK(has(operators, "twinkle_test_own"));
     CHECK_FALSE(has(operators, "twinkle_test_foreign"));
     CHECK_FALSE(has(operators, "twinkle_test_prose"));
+}
+
+TEST_CASE("a schema right behind other text is found, if the package calls it") {
+    CHECK_FALSE(has(find_operators("/proc/self/exe", ""), "twinkle_test_behind"));
+    const auto operators =
+        find_operators("/proc/self/exe", "",
+                       {{"layers.py", "y = ops.twinkle_test_behind(x, 1)\nops.behind(x)\n"}});
+    REQUIRE(has(operators, "twinkle_test_behind"));
+    CHECK_FALSE(has(operators, "behind"));
+    for (const MappedOperator& op : operators) {
+        CHECK((op.name != "twinkle_test_behind" ||
+               op.schema == op.name + "(Tensor x, int n) -> Tensor?"));
+    }
 }
 
 TEST_CASE("files that are no ELF, cut or changed, have fewer operators and never crash") {

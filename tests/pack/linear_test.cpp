@@ -76,6 +76,23 @@ TEST_CASE("linear layers are right for every dtype, number of rows, depth and wi
                              random({size.columns}, dtype));
 }
 
+TEST_CASE("many rows are added up as exactly as LibTorch does", "[isa][cpu]") {
+    at::manual_seed(15);
+    for (const int64_t rows : {64, 300})
+        for (const int64_t depth : {256, 2048}) {
+            const Tensor x = random({rows, depth}, at::kFloat);
+            const Tensor weights = weight({depth, 96}, at::kFloat);
+            const Tensor exact = layer(wide(x), wide(weights), {});
+            const auto error = [&](const Tensor& result) {
+                return ((result.to(at::kDouble) - exact).norm() / exact.norm()).item<double>();
+            };
+            const double theirs = error(layer(x, weights, {}));
+            const double ours = error(call("linear", {x, weights, Tensor()})[0]);
+            INFO(rows << " rows, depth " << depth << ": " << ours << ", LibTorch's " << theirs);
+            CHECK(ours <= std::max(1.05 * theirs, 2.3e-7));
+        }
+}
+
 TEST_CASE("activations and gates of linear layers are right", "[isa]") {
     at::manual_seed(12);
     for (auto dtype : dtypes())

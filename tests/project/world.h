@@ -27,6 +27,7 @@ struct World {
                      "[[layers.Norm]]\nclasses = [\"t.Norm\"]\nmode = \"inference\"\n"
                      "[[layers.Gate]]\nclasses = [\"t.Gate\"]\nwhen_submodule = { a = [\"S\"] }\n");
         folder.write("presets/linear.toml", "");
+        folder.write("presets/convolutions.toml", "");
         folder.write("presets/patterns.toml",
                      "[patterns.twice]\npattern = \"formulas.py:twice\"\n"
                      "func_impl = \"formulas.py:twice\"\n");

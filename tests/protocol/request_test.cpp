@@ -45,6 +45,10 @@ Request all_set() {
     request.measure = true;
     request.modules = true;
     request.tune_sizes = {1, 16};
+    request.shard = 3;
+    request.shards = 8;
+    request.gpu = 1;
+    request.invocations = {"key"};
     request.more_inputs = {"other.pt"};
     request.strict = true;
     request.dry_run = true;
