@@ -10,7 +10,7 @@ constexpr int64_t panel_columns = 32;
 constexpr int64_t row_groups = many_depth + 16;
 // Products that are added up one after the other before the sums leave the registers: rounding
 // grows with them, and a chain of all of many_depth is less exact than LibTorch's.
-constexpr int64_t chain_groups = 64;
+constexpr int64_t chain_groups = 128;
 
 template <class G, int rows>
 __attribute__((noinline)) void outer_tile(const int32_t* x, const int32_t* panel, int64_t groups,
