@@ -41,7 +41,7 @@ def measure_model(options: argparse.Namespace, model: str) -> list[dict]:
                            f"float32[1,3,{size(model)},{size(model)}]")
         contestants = {EXACT: "double:{}/plain.pt", "plain": "{}/plain.pt", "frozen": "frozen:{}/plain.pt",
                        "optimized": "optimized:{}/plain.pt", "kernelized": "{}/kernelized.pt",
-                       "kernelized, frozen": "frozen:{}/kernelized.pt"}
+                       "kernelized+frozen": "frozen:{}/kernelized.pt"}
         here = Runner([options.build / "bench/model_runner", "--images", size(model),
                        *(f"{one}={file.format(folder)}" for one, file in contestants.items())], folder, stack)
         runners = {one: here for one in contestants if one != EXACT}
