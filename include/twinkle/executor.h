@@ -87,9 +87,9 @@ private:
         return detail::wants_gradients(args...) ? RunMode::forward : RunMode::inference;
     }
     template <class... Args>
-    Invocation invocation_of(std::string name, RunMode mode, const Args&... args) const {
+    Invocation invocation_of(const std::string& name, RunMode mode, const Args&... args) const {
         Invocation invocation{
-            .operation = std::move(name),
+            .operation = name,
             .inputs = abstract_inputs(args...),
             .device = std::string(detail::platform_of(detail::first_tensor(args...))),
             .mode = mode,

@@ -291,6 +291,7 @@ void compose(const Operator& op, Arguments& arguments, StableIValue* stack) {
                                  0,  // the product's own configuration
                                  0};
         multiply(op, arguments, values);
+        // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): who is called takes the values
         stack[i] = values[0];
     }
     if (!op.composition.then) return;

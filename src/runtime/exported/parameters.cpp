@@ -168,8 +168,9 @@ void Parameters::write(jit::Graph& graph) {
         values.push_back(graph.addInput(one.name)->setType(type_of(one.tree, leaf)));
         parameters_.push_back({one.name, std::nullopt});
     }
-    for (std::size_t i = named_.size(); i-- > 0 && is_constant(named_[i]);) {
-        parameters_[i].default_value = constant_of(leaves_[named_[i].first_leaf].spec->value);
+    for (std::size_t left = named_.size(); left > 0 && is_constant(named_[left - 1]); --left) {
+        parameters_[left - 1].default_value =
+            constant_of(leaves_[named_[left - 1].first_leaf].spec->value);
     }
     for (std::size_t i = 0; i < named_.size(); ++i) {
         std::size_t leaf = named_[i].first_leaf;

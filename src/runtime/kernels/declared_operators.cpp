@@ -66,7 +66,9 @@ void declare(Declaration& declaration, const std::string& op_namespace, const st
 
 Declaration declare_all(const std::string& op_namespace,
                         const std::vector<MappedOperator>& operators) {
-    Declaration declaration{fragment(op_namespace), fragment(op_namespace), {}, {}};
+    Declaration declaration;
+    declaration.schemas = fragment(op_namespace);
+    declaration.placeholders = fragment(op_namespace);
     for (const MappedOperator& op : operators) {
         try {
             declare(declaration, op_namespace, op.schema);

@@ -381,11 +381,11 @@ base::FileHash save_model(const torch::jit::Module& model, const std::filesystem
         // LibTorch's writer ends the process if a write fails in its destructor, so it never learns
         // of failures.
         torch::jit::ExportModule(model, [&](const void* data, std::size_t size) {
-            const std::string_view bytes(static_cast<const char*>(data), size);
-            if (failure == 0 && !out.write(bytes.data(), static_cast<std::streamsize>(size))) {
+            const auto* bytes = static_cast<const char*>(data);
+            if (failure == 0 && !out.write(bytes, static_cast<std::streamsize>(size))) {
                 failure = errno;
             }
-            hash.update(bytes);
+            hash.update(std::string_view(bytes, size));
             written.size += size;
             return size;
         });

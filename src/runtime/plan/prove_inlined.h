@@ -1,6 +1,7 @@
 #pragma once
 // Proves on one run of the model how to replace the calls that a trace has inlined.
 
+#include "runtime/graph/keep_reason.h"
 #include "runtime/plan/job.h"
 #include "runtime/proof/call_prover.h"
 #include "runtime/trace/inlined_code.h"

@@ -261,6 +261,12 @@ struct Collector {
     std::optional<std::pair<std::size_t, std::size_t>> current{};
     std::optional<std::string> fatal{};
 
+    [[noreturn]] static void unfit() {
+        throw Error(
+            ErrorCode::malformed,
+            {.what = "a proof does not fit its question", .where = "", .why = "", .hint = ""});
+    }
+
     // Checks every line: foreign code can write to the child's pipe.
     void take(std::string_view line) {
         const Json json = base::parse_json(line, "proof");
@@ -269,15 +275,14 @@ struct Collector {
         } else if (json.contains("begin")) {
             const auto number = json["begin"].get<std::size_t>();
             const auto candidate = json.at("candidate").get<std::size_t>();
-            static_cast<void>(questions.at(number).candidates.at(candidate));
+            if (number >= questions.size() || candidate >= questions[number].candidates.size()) {
+                unfit();
+            }
             current.emplace(number, candidate);
         } else if (current) {
             Answer answer = answer_from(json);
             if (!fits(answer, questions[current->first])) {
-                throw Error(ErrorCode::malformed, {.what = "a proof does not fit its question",
-                                                   .where = "",
-                                                   .why = "",
-                                                   .hint = ""});
+                unfit();
             }
             answers.insert_or_assign(current->first, std::move(answer));
             current.reset();
