@@ -390,7 +390,7 @@ struct AddOne : Operation<Cfg> {
     std::vector<Cfg> config_space(const Invocation&) const override {
         return {{.work = 2}, {.wrong = true}};
     }
-    void run(at::Tensor x, const Cfg& cfg) const { x.add_(cfg.wrong ? 2 : 1); }
+    void run(const at::Tensor& x, const Cfg& cfg) const { x.add_(cfg.wrong ? 2 : 1); }
 };
 
 }  // namespace

@@ -101,12 +101,13 @@ TEST_CASE("activations and gates of linear layers are right", "[isa]") {
                 const Tensor x = random({rows, size.depth}, dtype, 1);
                 const Tensor first = weight(size, dtype), second = weight(size, dtype);
                 const Tensor bias = random({size.columns}, dtype, 1);
-                for (const auto& [name, of] : activations) {
+                for (const Activation& activation : activations) {
+                    const std::string name = activation.name, op = "linear_" + name;
+                    const auto of = activation.of;
                     INFO(name);
-                    const std::string op = std::string("linear_") + name;
                     check_close(call(op, {x, first, bias})[0], of(layer(x, first, bias)),
                                 of(layer(wide(x), wide(first), wide(bias))));
-                    if (std::string(name) == "relu") continue;
+                    if (name == "relu") continue;
                     const auto gate = [&](auto as) {
                         return of(layer(as(x), as(first), Tensor())) *
                                layer(as(x), as(second), as(bias));

@@ -101,7 +101,8 @@ TEST_CASE("tensors that reach out of their memory are found, wherever they are")
         return made;
     };
     CHECK_FALSE(invalid_tensor(module()));
-    const auto stretched = [](std::vector<std::int64_t> sizes, std::vector<std::int64_t> strides) {
+    const auto stretched = [](const std::vector<std::int64_t>& sizes,
+                              const std::vector<std::int64_t>& strides) {
         at::Tensor tensor = torch::ones({4});
         tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
         return tensor;

@@ -104,9 +104,10 @@ c10::IValue marked_models(const std::string& decided) {
     return torch::make_custom_class<MarkedModels>(ReplayDevice(), replay_settings(), decided);
 }
 
-MarkedModels::MarkedModels(ReplayDevice device, ReplaySettings settings, const std::string& decided)
+MarkedModels::MarkedModels(ReplayDevice device, const ReplaySettings& settings,
+                           const std::string& decided)
     : device_(std::move(device)),
-      settings_(std::move(settings)),
+      settings_(settings),
       decisions_(std::make_unique<const ReplayDecisions>(
           decided.empty() ? ReplayDecisions() : ReplayDecisions::parse(decided))) {
     if (settings_.statistics) {

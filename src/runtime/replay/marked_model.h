@@ -30,7 +30,8 @@ class MarkedModels : public torch::CustomClassHolder {
 public:
     MarkedModels() : MarkedModels({}, replay_settings()) {}
     // `decided`: shapes whose replay was measured before (replay_decisions.h), as text; "": none.
-    MarkedModels(ReplayDevice device, ReplaySettings settings, const std::string& decided = "");
+    MarkedModels(ReplayDevice device, const ReplaySettings& settings,
+                 const std::string& decided = "");
     ~MarkedModels() override;
 
     // The result of the model's forward(); none: it is to run as it is.

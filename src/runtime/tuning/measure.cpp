@@ -116,7 +116,9 @@ void try_in_children(const Trial& trial, const AutotuneOptions& options, Measure
             for (std::size_t i = next; i < trial.cfgs.size(); ++i) {
                 try {
                     trial.run(i);
-                } catch (const std::exception&) {  // it throws here again, and is banned then
+                } catch (const std::exception&) {
+                    send(std::to_string(i));  // it throws in this process again, and is banned then
+                    continue;
                 }
                 send(std::to_string(i));
             }

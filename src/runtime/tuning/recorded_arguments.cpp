@@ -66,7 +66,8 @@ at::Tensor RecordedArguments::tensor() {
                                       " is no tensor that can be made here");
     }
     const at::Device device = invocation_.device == "cpu" ? at::kCPU : at::kCUDA;
-    const auto options = at::TensorOptions().dtype(*dtype).device(device);
+    const at::ScalarType known = *dtype;
+    const auto options = at::TensorOptions().dtype(known).device(device);
     std::vector<std::int64_t> sizes = input.sizes;
     const bool rows = input.layout == "rows" && !sizes.empty();
     if (rows) {
