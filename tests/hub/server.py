@@ -121,10 +121,10 @@ class Hub:
 
     def settle(self) -> None:
         """Waits until all is over that clients, which have ended, have asked for."""
+        deadline = time.monotonic() + 10
         for host in (self.hub, self.files):
             while not answers(host):  # those before it are accepted first
-                pass
-        deadline = time.monotonic() + 10
+                assert time.monotonic() < deadline, f"{host.address} resets every connection"
         while (self.hub.connections or self.files.connections) and time.monotonic() < deadline:
             time.sleep(0.002)
 
