@@ -3,6 +3,8 @@
 import hashlib
 import http.client
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -298,3 +300,37 @@ def test_keeps_connections(hub, norm):
                 if line.lower().startswith(b"content-length:"):
                     length = int(line.split(b":")[1])
             assert json.loads(stream.read(length))["trustedKernelPublisher"] is True
+
+
+ANOTHER_HOST = """
+import http.client
+from wire import Host, Response
+
+def host():
+    return Host("hub", lambda request: Response(200, {}, b"right"), [])
+
+first = host()
+number = first.listener.fileno()
+first.close()
+second = host()
+assert second.listener.fileno() == number
+print(flush=True)
+input()
+for _ in range(3):
+    connection = http.client.HTTPConnection("127.0.0.1", second.port, timeout=10)
+    connection.request("GET", "/")
+    assert connection.getresponse().read() == b"right"
+    connection.close()
+"""
+
+
+def test_an_ended_host_takes_no_connections_of_the_next():
+    """A process that was stopped waits again for connections when it goes on, and by the number of the socket."""
+    process = subprocess.Popen([sys.executable, "-c", ANOTHER_HOST], cwd=ROOT / "tests/hub", text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.readline()
+    os.kill(process.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+    os.kill(process.pid, signal.SIGCONT)
+    output, errors = process.communicate("\n", timeout=20)
+    assert (process.returncode, output, errors) == (0, "", "")

@@ -246,7 +246,8 @@ class Host:
         self.connections: set[socket.socket] = set()
         self.listener = socket.create_server((address, port), backlog=1024)
         self.address, self.port = self.listener.getsockname()[:2]
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.acceptor = threading.Thread(target=self.accept, daemon=True)
+        self.acceptor.start()
 
     @property
     def origin(self) -> str:
@@ -293,6 +294,10 @@ class Host:
 
     def close(self) -> None:
         self.closing.set()
+        # The number of a closed socket is given to the next one: a thread that is about to accept from it would take
+        # the connections of another host. So the socket is closed when nothing waits at it.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.acceptor.join()
         self.listener.close()
         with self.lock:
             for connection in self.connections:
