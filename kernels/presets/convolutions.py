@@ -17,7 +17,7 @@ def normalized(x, mean: Tensor | None, variance: Tensor | None, gain: Tensor | N
 def norm_silu_add(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
                   groups: int, residual: Tensor, activation: str = "silu", residual_last: bool = True,
                   mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-                  offset: Tensor | None = None, eps: float = 0.0):
+                  offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = normalized(conv(x, weight, bias, stride, padding, dilation, groups), mean, variance, gain, offset, eps)
     return F.silu(y) + residual
 
@@ -25,7 +25,7 @@ def norm_silu_add(x, weight, bias: Tensor | None, stride: list[int], padding: li
 def silu_add(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
              groups: int, residual: Tensor, activation: str = "silu", residual_last: bool = True,
              mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-             offset: Tensor | None = None, eps: float = 0.0):
+             offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = conv(x, weight, bias, stride, padding, dilation, groups)
     return F.silu(y) + residual
 
@@ -33,7 +33,7 @@ def silu_add(x, weight, bias: Tensor | None, stride: list[int], padding: list[in
 def norm_add_relu(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
                   groups: int, residual: Tensor, activation: str = "relu", residual_last: bool = False,
                   mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-                  offset: Tensor | None = None, eps: float = 0.0):
+                  offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = normalized(conv(x, weight, bias, stride, padding, dilation, groups), mean, variance, gain, offset, eps)
     return F.relu(y + residual)
 
@@ -41,7 +41,7 @@ def norm_add_relu(x, weight, bias: Tensor | None, stride: list[int], padding: li
 def add_relu(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
              groups: int, residual: Tensor, activation: str = "relu", residual_last: bool = False,
              mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-             offset: Tensor | None = None, eps: float = 0.0):
+             offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = conv(x, weight, bias, stride, padding, dilation, groups)
     return F.relu(y + residual)
 
@@ -49,7 +49,7 @@ def add_relu(x, weight, bias: Tensor | None, stride: list[int], padding: list[in
 def norm_relu(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
               groups: int, residual: Tensor | None = None, activation: str = "relu", residual_last: bool = False,
               mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-              offset: Tensor | None = None, eps: float = 0.0):
+              offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = normalized(conv(x, weight, bias, stride, padding, dilation, groups), mean, variance, gain, offset, eps)
     return F.relu(y)
 
@@ -57,7 +57,7 @@ def norm_relu(x, weight, bias: Tensor | None, stride: list[int], padding: list[i
 def relu(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
          groups: int, residual: Tensor | None = None, activation: str = "relu", residual_last: bool = False,
          mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-         offset: Tensor | None = None, eps: float = 0.0):
+         offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = conv(x, weight, bias, stride, padding, dilation, groups)
     return F.relu(y)
 
@@ -65,7 +65,7 @@ def relu(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], 
 def norm_relu6(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
                groups: int, residual: Tensor | None = None, activation: str = "relu6", residual_last: bool = False,
                mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-               offset: Tensor | None = None, eps: float = 0.0):
+               offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = normalized(conv(x, weight, bias, stride, padding, dilation, groups), mean, variance, gain, offset, eps)
     return F.relu6(y)
 
@@ -73,7 +73,7 @@ def norm_relu6(x, weight, bias: Tensor | None, stride: list[int], padding: list[
 def relu6(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
           groups: int, residual: Tensor | None = None, activation: str = "relu6", residual_last: bool = False,
           mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-          offset: Tensor | None = None, eps: float = 0.0):
+          offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = conv(x, weight, bias, stride, padding, dilation, groups)
     return F.relu6(y)
 
@@ -81,7 +81,7 @@ def relu6(x, weight, bias: Tensor | None, stride: list[int], padding: list[int],
 def norm_silu(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
               groups: int, residual: Tensor | None = None, activation: str = "silu", residual_last: bool = False,
               mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-              offset: Tensor | None = None, eps: float = 0.0):
+              offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = normalized(conv(x, weight, bias, stride, padding, dilation, groups), mean, variance, gain, offset, eps)
     return F.silu(y)
 
@@ -89,7 +89,7 @@ def norm_silu(x, weight, bias: Tensor | None, stride: list[int], padding: list[i
 def silu(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
          groups: int, residual: Tensor | None = None, activation: str = "silu", residual_last: bool = False,
          mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-         offset: Tensor | None = None, eps: float = 0.0):
+         offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = conv(x, weight, bias, stride, padding, dilation, groups)
     return F.silu(y)
 
@@ -97,7 +97,7 @@ def silu(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], 
 def norm_gelu(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
               groups: int, residual: Tensor | None = None, activation: str = "gelu", residual_last: bool = False,
               mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-              offset: Tensor | None = None, eps: float = 0.0):
+              offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = normalized(conv(x, weight, bias, stride, padding, dilation, groups), mean, variance, gain, offset, eps)
     return F.gelu(y)
 
@@ -105,7 +105,7 @@ def norm_gelu(x, weight, bias: Tensor | None, stride: list[int], padding: list[i
 def gelu(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
          groups: int, residual: Tensor | None = None, activation: str = "gelu", residual_last: bool = False,
          mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-         offset: Tensor | None = None, eps: float = 0.0):
+         offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = conv(x, weight, bias, stride, padding, dilation, groups)
     return F.gelu(y)
 
@@ -113,7 +113,7 @@ def gelu(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], 
 def norm_hardswish(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
                    groups: int, residual: Tensor | None = None, activation: str = "hardswish", residual_last: bool = False,
                    mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-                   offset: Tensor | None = None, eps: float = 0.0):
+                   offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = normalized(conv(x, weight, bias, stride, padding, dilation, groups), mean, variance, gain, offset, eps)
     return F.hardswish(y)
 
@@ -121,7 +121,7 @@ def norm_hardswish(x, weight, bias: Tensor | None, stride: list[int], padding: l
 def hardswish(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
               groups: int, residual: Tensor | None = None, activation: str = "hardswish", residual_last: bool = False,
               mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-              offset: Tensor | None = None, eps: float = 0.0):
+              offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = conv(x, weight, bias, stride, padding, dilation, groups)
     return F.hardswish(y)
 
@@ -129,7 +129,7 @@ def hardswish(x, weight, bias: Tensor | None, stride: list[int], padding: list[i
 def norm_add(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
              groups: int, residual: Tensor, activation: str = "none", residual_last: bool = False,
              mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-             offset: Tensor | None = None, eps: float = 0.0):
+             offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = normalized(conv(x, weight, bias, stride, padding, dilation, groups), mean, variance, gain, offset, eps)
     return y + residual
 
@@ -137,7 +137,7 @@ def norm_add(x, weight, bias: Tensor | None, stride: list[int], padding: list[in
 def add(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
         groups: int, residual: Tensor, activation: str = "none", residual_last: bool = False,
         mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-        offset: Tensor | None = None, eps: float = 0.0):
+        offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = conv(x, weight, bias, stride, padding, dilation, groups)
     return y + residual
 
@@ -145,7 +145,7 @@ def add(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], d
 def norm(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
          groups: int, residual: Tensor | None = None, activation: str = "none", residual_last: bool = False,
          mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-         offset: Tensor | None = None, eps: float = 0.0):
+         offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = normalized(conv(x, weight, bias, stride, padding, dilation, groups), mean, variance, gain, offset, eps)
     return y
 
@@ -153,7 +153,7 @@ def norm(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], 
 def alone(x, weight, bias: Tensor | None, stride: list[int], padding: list[int], dilation: list[int],
           groups: int, residual: Tensor | None = None, activation: str = "none", residual_last: bool = False,
           mean: Tensor | None = None, variance: Tensor | None = None, gain: Tensor | None = None,
-          offset: Tensor | None = None, eps: float = 0.0):
+          offset: Tensor | None = None, eps: float = 0.0, layout: int = 0):
     y = conv(x, weight, bias, stride, padding, dilation, groups)
     return y
 

@@ -37,7 +37,7 @@ Shape square(std::vector<int64_t> x, int64_t out, int64_t kernel, int64_t stride
 struct Call {
     Shape shape;
     Tensor x, weight, bias, mean, variance, gain, offset, residual;
-    bool residual_last = false;
+    bool residual_last = false, channels_last = false;
 
     Call as(at::ScalarType dtype) const {
         Call other = *this;
@@ -61,6 +61,7 @@ struct Call {
              {shape.stride_h, shape.stride_w, shape.padding_h, shape.padding_w, shape.dilation_h,
               shape.dilation_w, shape.groups, activation.code})
             stack.emplace_back(number);
+        stack.emplace_back(channels_last);
         handle.callBoxed(stack);
         return stack.at(0).isNone() ? Tensor() : stack.at(0).toTensor();
     }
@@ -100,6 +101,10 @@ Call call_of(const Shape& shape, at::ScalarType dtype, int extras) {
     return call;
 }
 
+Tensor last(const Tensor& x) {
+    return x.contiguous(at::MemoryFormat::ChannelsLast);
+}
+
 bool is_served(at::ScalarType dtype) {
     return call_of(square({1, 2, 3, 3}, 2, 1), dtype, 0).run(activations[0]).defined();
 }
@@ -118,7 +123,10 @@ void check_right(const Call& call, const Activation& activation) {
     const Tensor result = call.run(activation), exact = call.as(at::kDouble).original(activation);
     REQUIRE(result.defined());
     REQUIRE(result.sizes() == exact.sizes());
-    REQUIRE(result.strides() == exact.strides());
+    if (call.channels_last)
+        REQUIRE(result.is_contiguous(at::MemoryFormat::ChannelsLast));
+    else
+        REQUIRE(result.strides() == exact.strides());
     REQUIRE(result.scalar_type() == call.x.scalar_type());
     const auto error_of = [&](const Tensor& values) {
         return (values.to(at::kDouble) - exact).abs().max().item<double>();
@@ -206,12 +214,86 @@ TEST_CASE("convolutions of parts of tensors", "[isa][cpu]") {
         }
 }
 
+TEST_CASE("convolutions of images whose channels lie last", "[isa][cpu]") {
+    at::manual_seed(28);
+    if (!is_served(at::kFloat)) return;
+    for (const Shape& shape : shapes) {
+        // Several results of each channel: LibTorch's.
+        if (shape.groups == shape.x[1] && shape.out_channels != shape.groups) continue;
+        for (const int extras : {0, 5}) {
+            const Call plain = call_of(shape, at::kFloat, extras);
+            Call call = plain;
+            call.channels_last = true;
+            check_right(call, activations[1]);
+            call.x = last(plain.x);
+            check_right(call, activations[0]);
+            if (extras & 4) call.residual = last(plain.residual);
+            check_right(call, activations[0]);
+            if (shape.x[1] == shape.groups || shape.groups == 1) call.weight = last(plain.weight);
+            check_right(call, activations[2]);
+        }
+    }
+}
+
+TEST_CASE("channels last: normalization, residual and activation", "[isa][cpu]") {
+    at::manual_seed(29);
+    if (!is_served(at::kFloat)) return;
+    for (const Shape& shape : {square({2, 12, 7, 9}, 30, 3, 1, 1), square({1, 70, 6, 3}, 90, 1),
+                               square({2, 19, 11, 20}, 19, 3, 1, 1, 1, 19)})
+        for (const Activation& activation : activations)
+            for (const int extras : {2, 4, 7}) {
+                Call call = call_of(shape, at::kFloat, extras);
+                call.x = last(call.x);
+                check_right(call, activation);
+                call.residual_last = true;
+                if (extras & 4) check_right(call, activation);
+            }
+}
+
+TEST_CASE("channels last: parts of tensors", "[isa][cpu]") {
+    at::manual_seed(30);
+    if (!is_served(at::kFloat)) return;
+    for (const Shape& shape :
+         {square({2, 10, 9, 10}, 20, 1), square({2, 10, 9, 10}, 20, 3, 1, 1),
+          square({2, 10, 9, 10}, 10, 3, 2, 1, 1, 10), square({2, 3, 9, 10}, 20, 3, 1, 1)}) {
+        Call call = call_of(shape, at::kFloat, 4);
+        call.channels_last = true;
+        call.residual = last(at::cat({call.residual, call.residual}, 1)).chunk(2, 1)[1];
+        const Tensor wide = last(random({4, 24, 12, 17}, at::kFloat, 1));
+        call.x = wide.slice(0, 0, 4, 2).slice(1, 1, 1 + shape.x[1]).slice(2, 3).slice(3, 2, 12);
+        check_right(call, activations[1]);
+        // A residual that is part of an image in the other directions is LibTorch's.
+        const Tensor larger = last(random({2, 20, 12, 17}, at::kFloat, 1));
+        const auto sizes = call.residual.sizes();
+        call.residual = larger.slice(1, 0, sizes[1]).slice(2, 0, sizes[2]).slice(3, 0, sizes[3]);
+        CHECK(!call.run(activations[1]).defined());
+    }
+}
+
+TEST_CASE("who asks for channels last does not get them always", "[cpu]") {
+    at::manual_seed(31);
+    if (!is_served(at::kFloat)) return;
+    // Half precisions have no such loops, nor have several results of each channel.
+    Call call = call_of(square({1, 6, 16, 20}, 18, 5, 2, 2, 1, 6), at::kFloat, 1);
+    call.channels_last = true;
+    CHECK(call.run(activations[0]).is_contiguous());
+    call = call_of(square({1, 6, 8, 8}, 9, 3), at::kBFloat16, 1);
+    call.channels_last = true;
+    CHECK(call.run(activations[0]).is_contiguous());
+    call = call_of(square({1, 6, 8, 8}, 9, 3), at::kFloat, 1);
+    call.channels_last = true;
+    call.x = call.x.slice(0, 0, 0);
+    CHECK(call.run(activations[0]).sizes() == at::IntArrayRef({0, 9, 6, 6}));
+}
+
 TEST_CASE("what is no number stays where it is seen", "[isa][cpu]") {
     at::manual_seed(25);
     if (!is_served(at::kFloat)) return;
-    for (const int64_t groups : {1, 16}) {
+    for (const auto& [groups, channels_last] :
+         {std::pair(1, false), {16, false}, {1, true}, {16, true}}) {
         Call call = call_of(square({1, 16, 20, 20}, 16, 3, 1, 1, 1, groups), at::kFloat, 1);
         call.x[0][5][10][10] = std::nan("");
+        call.channels_last = channels_last;
         for (const Activation& activation : activations) {
             const Tensor result = call.run(activation), original = call.original(activation);
             CHECK(at::equal(result.isnan(), original.isnan()));
@@ -230,11 +312,8 @@ TEST_CASE("convolutions without images and without what LibTorch computes as wel
     other.residual = Tensor();
     CHECK(other.run(activations[1]).sizes() == at::IntArrayRef({0, 12, 8, 8}));
     // The result would be channels-last.
-    other = call;
-    other.x = call.x.contiguous(at::MemoryFormat::ChannelsLast);
-    CHECK(declined(other));
-    other = call;
-    other.weight = call.weight.contiguous(at::MemoryFormat::ChannelsLast);
+    other = call.as(at::kHalf);
+    other.x = last(other.x);
     CHECK(declined(other));
     other = call;
     other.x = call.x.transpose(2, 3);

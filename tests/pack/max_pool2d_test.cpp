@@ -61,6 +61,25 @@ TEST_CASE("the largest elements of windows, of every dtype", "[isa][cpu]") {
         }
 }
 
+TEST_CASE("windows of images whose channels lie last", "[isa][cpu]") {
+    at::manual_seed(32);
+    if (!is_served()) return;
+    for (const Windows& windows : all) {
+        const Tensor wide = random(windows.x, at::kFloat);
+        wide[0][1] = -INFINITY;
+        wide[0][0][1][2] = std::nan("");
+        const Tensor x =
+            at::cat({wide, wide, wide, wide}, 1).contiguous(at::MemoryFormat::ChannelsLast);
+        for (const Tensor& part : {x, x.slice(1, 1, 2 + wide.size(1))}) {
+            const Tensor result = run(part, windows), expected = original(part, windows);
+            REQUIRE(result.defined());
+            CHECK(result.strides() == expected.strides());
+            CHECK(at::equal(result.isnan(), expected.isnan()));
+            CHECK(at::equal(result.nan_to_num(), expected.nan_to_num()));
+        }
+    }
+}
+
 TEST_CASE("what is not pooled", "[cpu]") {
     if (!is_served()) return;
     const Windows windows{{}, 3, 3, 2, 1, 1};
@@ -70,7 +89,7 @@ TEST_CASE("what is not pooled", "[cpu]") {
     CHECK(!run(x[0], windows).defined());
     CHECK(!run(x.to(at::kLong), windows).defined());
     CHECK(!run(x.to(at::kDouble), windows).defined());
-    CHECK(!run(x.contiguous(at::MemoryFormat::ChannelsLast), windows).defined());
+    CHECK(!run(x.to(at::kHalf).contiguous(at::MemoryFormat::ChannelsLast), windows).defined());
     CHECK(!run(x.to(at::kMeta), windows).defined());
     CHECK(!run(x, {{}, 3, 3, 2, 2, 1}).defined());  // more padding than half a window
     CHECK(!run(x, {{}, 3, 3, 0, 1, 1}).defined());

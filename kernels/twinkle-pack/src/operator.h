@@ -9,7 +9,7 @@
 
 namespace twinkle_pack {
 
-constexpr int most_tensors = 8, most_numbers = 10, most_results = 3;
+constexpr int most_tensors = 8, most_numbers = 11, most_results = 3;
 constexpr int64_t most_dims = 64;  // LibTorch's own limit
 
 // The arguments, each kind in the schema's order. Bools and integers are numbers.
@@ -48,7 +48,14 @@ struct Plan {
     void add_with_last(const View& shape, int64_t last, DType dtype);
     void add_row(int64_t size, DType dtype);
 
+    // An input that is read as it lies, whatever its strides.
+    void read_in_place(int tensor) { in_place |= 1U << tensor; }
+    bool is_read_in_place(int tensor) const { return (in_place >> tensor & 1U) != 0; }
+
     int result_count = 0;
+
+private:
+    uint32_t in_place = 0;
 };
 
 // Splits [0, end) over threads, in pieces of at least `grain`.

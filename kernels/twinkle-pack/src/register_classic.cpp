@@ -64,8 +64,9 @@ struct Arguments {
     }
 
     void make_readable(const Plan& plan) {
-        for (at::Tensor& tensor : tensors)
-            if (tensor.defined()) tensor = readable(tensor, plan);
+        for (int i = 0; i < twinkle_pack::most_tensors; ++i)
+            if (tensors[i].defined() && !plan.is_read_in_place(i))
+                tensors[i] = readable(tensors[i], plan);
         view();
     }
 

@@ -163,7 +163,8 @@ struct Arguments {
     void make_readable(const Plan& plan) {
         for (int i = 0; i < twinkle_pack::most_tensors; ++i) {
             const View strided = inputs.tensors[i];
-            if (!tensors[i] || !twinkle_pack::must_copy(strided, plan)) continue;
+            if (!tensors[i] || plan.is_read_in_place(i)) continue;
+            if (!twinkle_pack::must_copy(strided, plan)) continue;
             int64_t strides[twinkle_pack::most_dims];
             twinkle_pack::dense_strides(strided, plan, strides);
             Tensor copy =

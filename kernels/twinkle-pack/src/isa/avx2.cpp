@@ -207,6 +207,43 @@ void add_convolutions(RowFunctions& to) {
     to.max_pool[index_of<T>] = max_pool<Avx2, T>;
 }
 
+// Of weights, where channels of images lie last.
+struct Transposed256 {
+    // Element d of row r, of `depth` <= 8 of `rows`, goes to to[places[d] * to_stride + r]; of rows
+    // beyond it is zero.
+    static void transpose_to(const float* from, int64_t stride, int64_t rows, int64_t depth,
+                             float* to, int64_t to_stride, const int64_t* places) {
+        __m256 v[8], t[8];
+#pragma GCC unroll 8
+        for (int r = 0; r < 8; ++r)
+            v[r] = r < rows ? load_first<Avx2>(from + r * stride, depth) : _mm256_setzero_ps();
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+            t[2 * i] = _mm256_unpacklo_ps(v[2 * i], v[2 * i + 1]);
+            t[2 * i + 1] = _mm256_unpackhi_ps(v[2 * i], v[2 * i + 1]);
+        }
+#pragma GCC unroll 2
+        for (int i = 0; i < 8; i += 4) {
+            v[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+            v[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+            v[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+            v[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+        }
+#pragma GCC unroll 8
+        for (int d = 0; d < 8; ++d)
+            if (d < depth)
+                _mm256_store_ps(
+                    to + places[d] * to_stride,
+                    _mm256_permute2f128_ps(v[d % 4], v[4 + d % 4], d < 4 ? 0x20 : 0x31));
+    }
+};
+
+inline void add_channels_last(RowFunctions& to) {
+    to.conv_last = conv_last<Avx2, Transposed256, float>;
+    to.depthwise_last = depthwise_last<Avx2, float>;
+    to.max_pool_last = max_pool_last<Avx2, float>;
+}
+
 // Linear layers with fewer bits (loops/bits_blocks.h): bytes are widened to 16 bits, where no sum
 // of two products overflows.
 template <Bits kind>
@@ -301,6 +338,7 @@ void add_avx2(RowFunctions& functions) {
     add_convolutions<float>(functions);
     add_convolutions<BFloat16>(functions);
     add_convolutions<Float16>(functions);
+    add_channels_last(functions);
     add_bits<Avx2, float, Bits256>(functions);
     add_bits<Avx2, BFloat16, Bits256>(functions);
     add_bits<Avx2, Float16, Bits256>(functions);

@@ -27,6 +27,7 @@ void add_avx512(RowFunctions& functions) {
     add_convolutions<float>(functions);
     add_convolutions<BFloat16>(functions);
     add_convolutions<Float16>(functions);
+    add_channels_last(functions);
 }
 
 }  // namespace twinkle_pack

@@ -162,11 +162,36 @@ struct Outer512 : GroupSums512 {
     }
 };
 
+// Of weights, where channels of images lie last.
+struct Transposed512 {
+    // Element d of row r, of `depth` <= 16 of `rows`, goes to to[places[d] * to_stride + r]; of
+    // rows beyond it is zero.
+    static void transpose_to(const float* from, int64_t stride, int64_t rows, int64_t depth,
+                             float* to, int64_t to_stride, const int64_t* places) {
+        __m512i all[16];
+        const __mmask16 mask = Avx512::first(depth);
+#pragma GCC unroll 16
+        for (int r = 0; r < 16; ++r)
+            all[r] = r < rows ? _mm512_castps_si512(Avx512::load_where(from + r * stride, mask))
+                              : _mm512_setzero_si512();
+        transpose(all);
+#pragma GCC unroll 16
+        for (int d = 0; d < 16; ++d)
+            if (d < depth) _mm512_store_si512(to + places[d] * to_stride, all[d]);
+    }
+};
+
 template <class T>
 void add_convolutions(RowFunctions& to) {
     to.conv_dense[index_of<T>] = conv_dense<Avx512, Outer512<T>>;
     to.conv_depthwise[index_of<T>] = conv_depthwise<Avx512, T>;
     to.max_pool[index_of<T>] = max_pool<Avx512, T>;
+}
+
+inline void add_channels_last(RowFunctions& to) {
+    to.conv_last = conv_last<Avx512, Transposed512, float>;
+    to.depthwise_last = depthwise_last<Avx512, float>;
+    to.max_pool_last = max_pool_last<Avx512, float>;
 }
 
 template <class T>

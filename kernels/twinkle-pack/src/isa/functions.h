@@ -81,11 +81,15 @@ struct ConvShape {
     int64_t kernel[2], stride[2], padding[2], dilation[2];
     // In elements. A row's pixels, and those of a channel of the result and the residual, are
     // dense.
-    int64_t x_image, x_channel, x_row;
+    int64_t x_image, x_channel, x_row, x_pixel;
     int64_t result_image, residual_image, residual_channel;
+    // Where channels lie last: from pixel to pixel; and of the weight.
+    int64_t result_pixel, residual_pixel;
+    int64_t weight_in, weight_tap;
 
     int64_t taps, depth, out_pixels;  // products of these
     bool is_pointwise;                // a pixel of the result sees one of x, in the same place
+    bool is_patched;                  // too few channels to read x along them
 };
 constexpr int64_t most_kernel = 64, most_conv_stride = 64;  // in each direction
 
@@ -102,6 +106,7 @@ struct ConvPiece {
     int64_t begin, end;              // channels of the result
     int64_t pixel_begin, pixel_end;  // at most conv_pixels; of more than one row, whole rows of x
     int64_t band_channels;           // for which `scratch` has room
+    int64_t most_pixels;             // of a piece where channels lie last
     void* scratch;                   // aligned to 64; its size is in operators/conv2d.cpp
 };
 using Conv = void (*)(const ConvPiece& piece);
@@ -177,6 +182,9 @@ struct RowFunctions {
     // planes of the result, through all images, with all of their pixels.
     Conv conv_dense[dtype_count], conv_depthwise[dtype_count];
     Conv max_pool[dtype_count];  // of planes, too
+    // Where channels lie last: `begin` and `end` of the latter two are rows of the result, through
+    // all images.
+    Conv conv_last, depthwise_last, max_pool_last;  // float32
     RoundRow round_row[dtype_count];
     BitsLinear bits_linear[bits_count][dtype_count];
 };

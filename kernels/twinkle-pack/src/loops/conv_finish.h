@@ -43,6 +43,16 @@ struct ChannelScale {
 
     ChannelScale(const ConvPiece& piece, int64_t channel)
         : scale(V::set1(piece.scale[channel])), shift(V::set1(piece.shift[channel])) {}
+
+    // Of `n` channels, one in each lane.
+    static inline __attribute__((always_inline)) ChannelScale of_vector(const ConvPiece& piece,
+                                                                        int64_t channel,
+                                                                        int64_t n) {
+        return {load_first<V>(piece.scale + channel, n), load_first<V>(piece.shift + channel, n)};
+    }
+
+private:
+    ChannelScale(typename V::reg factor, typename V::reg added) : scale(factor), shift(added) {}
 };
 
 // `residual`: null for none.

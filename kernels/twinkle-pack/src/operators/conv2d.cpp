@@ -1,142 +1,39 @@
 // Convolutions of two dimensions, with batch normalization, a residual and an activation behind
 // them.
 #include <algorithm>
-#include <cmath>
-#include <vector>
 
-#include "isa/functions.h"
 #include "memory.h"
+#include "operators/convolution.h"
 #include "operators/families.h"
-#include "operators/images.h"
 #include "operators/scratch.h"
 
 namespace twinkle_pack {
 namespace {
 
-enum Argument { x_at, weight_at, bias_at, mean_at, variance_at, gain_at, offset_at, residual_at };
-enum Number {
-    eps_at,
-    residual_last_at,
-    stride_at,
-    padding_at = 4,
-    dilation_at = 6,
-    groups_at = 8,
-    finish_at
-};
-
-// The dimensions of a call, all groups together.
-struct Geometry {
-    ConvShape shape{};  // of one group
-    int64_t groups = 0;
-    bool is_valid = false;
-
-    explicit Geometry(const Inputs& in) {
-        const View &x = in.tensors[x_at], &weight = in.tensors[weight_at];
-        if (x.dims != 4 || weight.dims != 4) return;
-        groups = integer(in, groups_at);
-        const int64_t finish = integer(in, finish_at);
-        if (finish < 0 || finish >= conv_finish_count) return;
-        if (groups < 1 || weight.sizes[0] % groups != 0) return;
-        shape.channels = weight.sizes[1];
-        shape.out_channels = weight.sizes[0] / groups;
-        if (shape.channels > x.sizes[1] || shape.channels * groups != x.sizes[1]) return;
-        for (int d = 0; d < 2; ++d) {
-            shape.kernel[d] = weight.sizes[2 + d];
-            shape.stride[d] = integer(in, stride_at + d);
-            shape.padding[d] = integer(in, padding_at + d);
-            shape.dilation[d] = integer(in, dilation_at + d);
-        }
-        is_valid = set_windows(x, shape);
-        shape.result_image = all_out_channels() * shape.out_pixels;
-    }
-
-    int64_t all_out_channels() const { return shape.out_channels * groups; }
-    bool is_depthwise() const { return shape.channels == 1 && groups > 1; }
-};
-
-bool has_result_shape(const View& view, const Geometry& geometry) {
-    const int64_t sizes[] = {geometry.shape.images, geometry.all_out_channels(),
-                             geometry.shape.out_height, geometry.shape.out_width};
-    return view.dims == 4 && std::equal(sizes, sizes + 4, view.sizes);
-}
-
-bool has_one_for_each_channel(const View& view, const Geometry& geometry, int dtype,
-                              bool may_be_float) {
-    return view.dims == 1 && view.sizes[0] == geometry.all_out_channels() &&
-           (view.scalar_type == dtype ||
-            (may_be_float && view.scalar_type == scalar_type_of(DType::float32)));
-}
-
-bool serves(const Inputs& in) {
-    const View &x = in.tensors[x_at], &weight = in.tensors[weight_at];
-    if (!is_supported(x.scalar_type) || weight.scalar_type != x.scalar_type) return false;
-    const Geometry geometry(in);
-    if (!geometry.is_valid) return false;
-    for (const int at : {bias_at, mean_at, variance_at, gain_at, offset_at})
-        if (in.tensors[at].is_there() &&
-            !has_one_for_each_channel(in.tensors[at], geometry, x.scalar_type, at != bias_at))
-            return false;
-    if (in.tensors[mean_at].is_there() != in.tensors[variance_at].is_there()) return false;
-    if (const View& residual = in.tensors[residual_at]; residual.is_there())
-        if (residual.scalar_type != x.scalar_type || !has_result_shape(residual, geometry) ||
-            !is_dense(residual, 2))
-            return false;
+bool is_computed_plain(const Inputs& in) {
+    const View &x = in.tensors[ConvCall::x_at], &weight = in.tensors[ConvCall::weight_at];
+    const ConvCall call(in);
+    if (!call.is_valid || !call.has_right_tensors(in)) return false;
+    if (const View& residual = in.tensors[ConvCall::residual_at];
+        residual.is_there() && !is_dense(residual, 2))
+        return false;
     if (is_channels_last(x) || is_channels_last(weight)) return false;
     if (!is_dense(weight, 4) || (x.sizes[3] > 1 && x.strides[3] != 1)) return false;
     const RowFunctions& functions = row_functions();
     const int dtype = static_cast<int>(dtype_of(x));
-    return (geometry.is_depthwise() ? functions.conv_depthwise : functions.conv_dense)[dtype] !=
+    return (call.is_depthwise() ? functions.conv_depthwise : functions.conv_dense)[dtype] !=
            nullptr;
 }
 
+bool serves(const Inputs& in) {
+    return is_computed_last(in) || is_computed_plain(in);
+}
+
 void plan(const char*, const Inputs& in, Plan& plan) {
-    const Geometry geometry(in);
-    add_image(in.tensors[x_at], geometry.all_out_channels(), geometry.shape, plan);
+    if (is_computed_last(in)) return plan_last(in, plan);
+    const ConvCall call(in);
+    add_image(in.tensors[ConvCall::x_at], call.all_out_channels(), call.shape, plan);
 }
-
-double half_value(uint16_t bits) {
-    const int exponent = bits >> 10 & 31;
-    const double fraction = bits & 1023;
-    const double value = exponent == 0    ? std::ldexp(fraction, -24)
-                         : exponent == 31 ? (fraction == 0 ? INFINITY : NAN)
-                                          : std::ldexp(1024 + fraction, exponent - 25);
-    return bits & 0x8000 ? -value : value;
-}
-
-double element(const View& view, int64_t i) {
-    const int64_t at = i * view.strides[0];
-    switch (dtype_of(view)) {
-        case DType::float32: return static_cast<const float*>(view.data)[at];
-        case DType::float64: return static_cast<const double*>(view.data)[at];
-        case DType::float16: return half_value(static_cast<const uint16_t*>(view.data)[at]);
-        case DType::bfloat16: break;
-    }
-    const uint32_t bits = uint32_t{static_cast<const uint16_t*>(view.data)[at]} << 16;
-    return __builtin_bit_cast(float, bits);
-}
-
-// What bias and batch normalization do to a sum of each channel.
-struct Scales {
-    std::vector<float> scale, shift;
-
-    Scales(const Inputs& in, int64_t channels)
-        : scale(static_cast<size_t>(channels)), shift(scale.size()) {
-        const auto of = [&](int at, int64_t channel, double otherwise) {
-            const View& view = in.tensors[at];
-            return view.is_there() ? element(view, channel) : otherwise;
-        };
-        const bool is_normalized = in.tensors[mean_at].is_there();
-        for (int64_t c = 0; c < channels; ++c) {
-            double factor = 1, added = of(bias_at, c, 0);
-            if (is_normalized) {
-                factor = of(gain_at, c, 1) / std::sqrt(of(variance_at, c, 1) + in.numbers[eps_at]);
-                added = (added - of(mean_at, c, 0)) * factor + of(offset_at, c, 0);
-            }
-            scale[static_cast<size_t>(c)] = static_cast<float>(factor);
-            shift[static_cast<size_t>(c)] = static_cast<float>(added);
-        }
-    }
-};
 
 // A grid of pieces: blocks of pixels, and channels in units that threads can share.
 struct Work {
@@ -208,19 +105,12 @@ struct Work {
 // What is copied of x is used by many channels of the result, if it stays in the cache.
 constexpr int64_t band_bytes = 640 * 1024;
 
-// Fewer products of numbers than this are not worth waking another thread.
-constexpr int64_t grain_products = 1 << 16;
-
-int64_t units_for(int64_t products) {
-    return std::max<int64_t>(1, grain_products / std::max<int64_t>(products, 1));
-}
-
 void run_depthwise(Work& work, ConvShape& shape, int64_t groups, ParallelFor parallel) {
     shape.channels = groups;
     shape.out_channels *= groups;
     const int64_t plane = band_elements(shape, shape.out_pixels, 1) + 64;
     work.scratch_bytes = conv_scratch + plane * work.size;
-    parallel(shape.images * shape.out_channels, units_for(shape.out_pixels * shape.taps),
+    parallel(shape.images * shape.out_channels, conv_units_for(shape.out_pixels * shape.taps),
              Work::run_planes, &work);
 }
 
@@ -245,40 +135,34 @@ void run_dense(Work& work, const ConvShape& shape, int64_t groups, ParallelFor p
         work.scratch_bytes += (work.whole.band_channels * channel + 64) * work.size;
     }
     parallel(groups * work.blocks * work.channel_units,
-             units_for(shape.depth * work.pixels_each * Work::unit), Work::run, &work);
+             conv_units_for(shape.depth * work.pixels_each * Work::unit), Work::run, &work);
 }
 
 void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelFor parallel) {
-    Geometry geometry(in);
-    ConvShape& shape = geometry.shape;
-    if (shape.images * geometry.all_out_channels() * shape.out_pixels == 0) return;
-    const View &x = in.tensors[x_at], &residual = in.tensors[residual_at];
-    const Scales scales(in, geometry.all_out_channels());
+    if (is_computed_last(in)) return compute_last(in, results, parallel);
+    ConvCall call(in);
+    ConvShape& shape = call.shape;
+    if (shape.images * call.all_out_channels() * shape.out_pixels == 0) return;
+    const View &x = in.tensors[ConvCall::x_at], &residual = in.tensors[ConvCall::residual_at];
+    const ConvScales scales(in, call.all_out_channels());
     const int dtype = static_cast<int>(dtype_of(x));
     Work work{};
     work.size = element_size(dtype_of(x));
+    work.whole = whole_piece(in, scales, results[0]);
     work.whole.shape = &shape;
-    work.whole.x = x.data;
-    work.whole.weight = in.tensors[weight_at].data;
-    work.whole.result = results[0];
-    work.whole.scale = scales.scale.data();
-    work.whole.shift = scales.shift.data();
-    work.whole.finish = static_cast<ConvFinish>(integer(in, finish_at));
-    work.whole.residual_last = in.numbers[residual_last_at] != 0;
     if (residual.is_there()) {
-        work.whole.residual = residual.data;
         shape.residual_image = residual.strides[0];
         shape.residual_channel = residual.strides[1];
     }
     prefer_huge_pages(results[0],
                       shape.images * shape.result_image * element_size(plan.results[0].dtype));
     const RowFunctions& functions = row_functions();
-    if (geometry.is_depthwise()) {
+    if (call.is_depthwise()) {
         work.compute = functions.conv_depthwise[dtype];
-        run_depthwise(work, shape, geometry.groups, parallel);
+        run_depthwise(work, shape, call.groups, parallel);
     } else {
         work.compute = functions.conv_dense[dtype];
-        run_dense(work, shape, geometry.groups, parallel);
+        run_dense(work, shape, call.groups, parallel);
     }
 }
 
@@ -287,8 +171,8 @@ constexpr Operator convolution() {
                 "conv2d(Tensor x, Tensor weight, Tensor? bias, Tensor? mean, Tensor? variance, "
                 "Tensor? gain, Tensor? offset, float eps, Tensor? residual, bool residual_last, "
                 "int stride_h, int stride_w, int padding_h, int padding_w, int dilation_h, "
-                "int dilation_w, int groups, int activation) -> Tensor?",
-                "ttooooofobiiiiiiii",
+                "int dilation_w, int groups, int activation, bool channels_last) -> Tensor?",
+                "ttooooofobiiiiiiiib",
                 plan,
                 compute,
                 serves};

@@ -40,6 +40,15 @@ bool is_dense(const View& view, int64_t dims) {
     return true;
 }
 
+bool is_dense_last(const View& view) {
+    int64_t step = 1;
+    for (const int d : {1, 3, 2, 0}) {
+        if (view.sizes[d] != 1 && view.strides[d] != step) return false;
+        step *= view.sizes[d];
+    }
+    return true;
+}
+
 bool set_windows(const View& x, ConvShape& shape) {
     for (int d = 0; d < 2; ++d) {
         if (!is_small(shape, d)) return false;
@@ -63,11 +72,13 @@ bool set_windows(const View& x, ConvShape& shape) {
     return true;
 }
 
-void add_image(const View& x, int64_t channels, const ConvShape& shape, Plan& plan) {
+void add_image(const View& x, int64_t channels, const ConvShape& shape, Plan& plan,
+               bool channels_last) {
     const int64_t sizes[] = {shape.images, channels, shape.out_height, shape.out_width};
     View image = x;
     image.sizes = sizes;
     plan.order = Order::identity(4);
+    if (channels_last) plan.order = {4, {0, 2, 3, 1}};
     plan.add(image, dtype_of(x));
 }
 

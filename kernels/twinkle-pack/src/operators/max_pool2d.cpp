@@ -26,20 +26,26 @@ bool set_shape(const Inputs& in, ConvShape& shape) {
     return true;
 }
 
+bool is_computed_last(const View& x) {
+    return is_channels_last(x) && x.strides[1] == 1 &&
+           x.scalar_type == scalar_type_of(DType::float32) && row_functions().max_pool_last;
+}
+
 bool serves(const Inputs& in) {
     const View& x = in.tensors[0];
     ConvShape shape{};
     if (!is_supported(x.scalar_type) || !set_shape(in, shape)) return false;
     // An empty window would be minus infinity; windows beyond the end have fewer elements.
-    const bool is_plain =
-        in.numbers[ceil_at] == 0 && !is_channels_last(x) && (x.sizes[3] == 1 || x.strides[3] == 1);
+    if (in.numbers[ceil_at] != 0) return false;
+    if (is_channels_last(x)) return is_computed_last(x);
+    const bool is_plain = x.sizes[3] == 1 || x.strides[3] == 1;
     return is_plain && row_functions().max_pool[static_cast<int>(dtype_of(x))];
 }
 
 void plan(const char*, const Inputs& in, Plan& plan) {
     ConvShape shape{};
     set_shape(in, shape);
-    add_image(in.tensors[0], shape.channels, shape, plan);
+    add_image(in.tensors[0], shape.channels, shape, plan, is_computed_last(in.tensors[0]));
 }
 
 struct Work {
@@ -70,6 +76,14 @@ void compute(const Inputs& in, const Plan&, void* const* results, ParallelFor pa
     work.scratch_bytes =
         conv_scratch + (band_elements(shape, shape.out_pixels, 1) + 64) * element_size(dtype_of(x));
     constexpr int64_t grain = 1 << 14;
+    if (is_computed_last(x)) {
+        shape.x_pixel = x.strides[3];
+        work.compute = row_functions().max_pool_last;
+        work.scratch_bytes = conv_scratch + shape.channels * element_size(dtype_of(x));
+        const int64_t row = shape.out_width * shape.taps * shape.channels;
+        return parallel(shape.images * shape.out_height, std::max<int64_t>(1, grain / row),
+                        Work::run, &work);
+    }
     parallel(shape.images * shape.channels,
              std::max<int64_t>(1, grain / (shape.out_pixels * shape.taps)), Work::run, &work);
 }

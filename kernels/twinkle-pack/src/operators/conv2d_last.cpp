@@ -1,0 +1,170 @@
+// Convolutions of images whose channels lie last, or whose result is to be such an image.
+#include <algorithm>
+#include <vector>
+
+#include "memory.h"
+#include "operators/convolution.h"
+#include "operators/scratch.h"
+
+namespace twinkle_pack {
+namespace {
+
+// x with fewer channels is copied, what each pixel sees of it behind one another.
+constexpr int64_t least_channels = 8;
+
+// Strides of the weight, apart from those of dimensions of size 1, which mean nothing.
+bool set_weight(const View& weight, ConvShape& shape) {
+    const bool is_plain = is_dense(weight, 4);
+    shape.is_patched = shape.channels < least_channels && is_plain;
+    shape.weight_in = is_plain && !shape.is_patched ? shape.taps : 1;
+    shape.weight_tap = is_plain ? 1 : shape.channels;
+    return is_plain || is_dense_last(weight);
+}
+
+// Pixels at one distance, through all images.
+bool set_residual(const View& residual, ConvShape& shape) {
+    if (!residual.is_there() || residual.strides[1] != 1) return true;  // or it is copied
+    const int64_t* const strides = residual.strides;
+    const int64_t* const sizes = residual.sizes;
+    int64_t pixel = sizes[1];
+    for (const int d : {3, 2, 0})
+        if (sizes[d] > 1) {
+            pixel = strides[d] / (d == 3 ? 1 : d == 2 ? sizes[3] : sizes[3] * sizes[2]);
+            break;
+        }
+    shape.residual_pixel = pixel;
+    return (sizes[3] == 1 || strides[3] == pixel) &&
+           (sizes[2] == 1 || strides[2] == pixel * sizes[3]) &&
+           (sizes[0] == 1 || strides[0] == pixel * sizes[3] * sizes[2]);
+}
+
+void set_strides(const Inputs& in, ConvCall& call) {
+    const View& x = in.tensors[ConvCall::x_at];
+    call.shape.x_pixel = x.strides[3];
+    call.shape.result_pixel = call.all_out_channels();
+    call.shape.residual_pixel = call.all_out_channels();
+    set_weight(in.tensors[ConvCall::weight_at], call.shape);
+    set_residual(in.tensors[ConvCall::residual_at], call.shape);
+}
+
+// A grid of pieces: blocks of pixels, and channels in units that threads can share.
+struct Work {
+    ConvPiece whole;  // of the first group
+    Conv compute;
+    int64_t channel_units, blocks, scratch_bytes;
+
+    static constexpr int64_t unit = 64;
+
+    ConvPiece of_group(int64_t group) const {
+        const ConvShape& shape = *whole.shape;
+        const int64_t channel = group * shape.out_channels;
+        const auto moved = [](const void* from, int64_t by) {
+            return from ? static_cast<const float*>(from) + by : nullptr;
+        };
+        ConvPiece piece = whole;
+        piece.x = moved(whole.x, group * shape.channels * shape.x_channel);
+        piece.weight = moved(whole.weight, channel * shape.depth);
+        piece.residual = moved(whole.residual, channel);
+        piece.result = static_cast<float*>(whole.result) + channel;
+        piece.scale += channel;
+        piece.shift += channel;
+        piece.scratch = scratch(scratch_bytes);
+        return piece;
+    }
+
+    static void run(int64_t begin, int64_t end, void* context) {
+        const Work& work = *static_cast<const Work*>(context);
+        const ConvShape& shape = *work.whole.shape;
+        while (begin < end) {
+            const int64_t units = work.channel_units, row = begin / units;
+            const int64_t first = begin - row * units;
+            const int64_t last = std::min(units, first + end - begin);
+            ConvPiece piece = work.of_group(row / work.blocks);
+            piece.pixel_begin = row % work.blocks * piece.most_pixels;
+            piece.pixel_end =
+                std::min(piece.pixel_begin + piece.most_pixels, shape.images * shape.out_pixels);
+            piece.begin = first * unit;
+            piece.end = std::min(last * unit, shape.out_channels);
+            work.compute(piece);
+            begin += last - first;
+        }
+    }
+
+    static void run_rows(int64_t begin, int64_t end, void* context) {
+        const Work& work = *static_cast<const Work*>(context);
+        ConvPiece piece = work.of_group(0);
+        piece.begin = begin;
+        piece.end = end;
+        work.compute(piece);
+    }
+};
+
+void run_dense(Work& work, const ConvShape& shape, int64_t groups, ParallelFor parallel) {
+    const int64_t all = shape.images * shape.out_pixels;
+    work.blocks = (all + conv_pixels - 1) / conv_pixels;
+    const int64_t most = (all + work.blocks - 1) / work.blocks;
+    work.whole.most_pixels = most;
+    work.blocks = (all + most - 1) / most;
+    work.channel_units = (shape.out_channels + Work::unit - 1) / Work::unit;
+    work.scratch_bytes = conv_scratch + (shape.is_patched ? 1 : shape.taps) * most * 8 +
+                         shape.channels * 4 + (shape.is_patched ? most * shape.depth * 4 : 0);
+    parallel(groups * work.blocks * work.channel_units,
+             conv_units_for(shape.depth * most * Work::unit), Work::run, &work);
+}
+
+void run_depthwise(Work& work, ConvShape& shape, int64_t channels, ParallelFor parallel) {
+    const auto* const weight = static_cast<const float*>(work.whole.weight);
+    std::vector<float> by_tap(static_cast<size_t>(channels * shape.taps));
+    for (int64_t c = 0; c < channels; ++c)
+        for (int64_t tap = 0; tap < shape.taps; ++tap)
+            by_tap[static_cast<size_t>(tap * channels + c)] = weight[c * shape.taps + tap];
+    work.whole.weight = by_tap.data();
+    shape.channels = shape.out_channels = channels;
+    work.scratch_bytes = conv_scratch + channels * 4;
+    parallel(shape.images * shape.out_height,
+             conv_units_for(shape.out_width * shape.taps * channels), Work::run_rows, &work);
+}
+
+}  // namespace
+
+bool is_computed_last(const Inputs& in) {
+    const View &x = in.tensors[ConvCall::x_at], &weight = in.tensors[ConvCall::weight_at];
+    const RowFunctions& functions = row_functions();
+    if (x.scalar_type != scalar_type_of(DType::float32) || !functions.conv_last) return false;
+    ConvCall call(in);
+    if (!call.is_valid || !call.has_right_tensors(in)) return false;
+    if (in.numbers[ConvCall::layout_at] == 0 && !is_channels_last(x) && !is_channels_last(weight))
+        return false;
+    if (call.is_depthwise() && call.shape.out_channels != 1) return false;
+    return set_weight(weight, call.shape) &&
+           set_residual(in.tensors[ConvCall::residual_at], call.shape);
+}
+
+void plan_last(const Inputs& in, Plan& plan) {
+    ConvCall call(in);
+    set_strides(in, call);
+    add_image(in.tensors[ConvCall::x_at], call.all_out_channels(), call.shape, plan, true);
+    plan.read_in_place(ConvCall::weight_at);
+    if (call.shape.is_patched && !call.is_depthwise()) plan.read_in_place(ConvCall::x_at);
+}
+
+void compute_last(const Inputs& in, void* const* results, ParallelFor parallel) {
+    ConvCall call(in);
+    ConvShape& shape = call.shape;
+    const int64_t elements = shape.images * shape.result_image;
+    if (elements == 0) return;
+    set_strides(in, call);
+    const ConvScales scales(in, call.all_out_channels());
+    Work work{};
+    work.whole = whole_piece(in, scales, results[0]);
+    work.whole.shape = &shape;
+    prefer_huge_pages(results[0], elements * 4);
+    const RowFunctions& functions = row_functions();
+    work.compute = call.is_depthwise() ? functions.depthwise_last : functions.conv_last;
+    if (call.is_depthwise())
+        run_depthwise(work, shape, call.groups, parallel);
+    else
+        run_dense(work, shape, call.groups, parallel);
+}
+
+}  // namespace twinkle_pack

@@ -1,0 +1,112 @@
+#include "operators/convolution.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace twinkle_pack {
+namespace {
+
+double half_value(uint16_t bits) {
+    const int exponent = bits >> 10 & 31;
+    const double fraction = bits & 1023;
+    const double value = exponent == 0    ? std::ldexp(fraction, -24)
+                         : exponent == 31 ? (fraction == 0 ? INFINITY : NAN)
+                                          : std::ldexp(1024 + fraction, exponent - 25);
+    return bits & 0x8000 ? -value : value;
+}
+
+double element(const View& view, int64_t i) {
+    const int64_t at = i * view.strides[0];
+    switch (dtype_of(view)) {
+        case DType::float32: return static_cast<const float*>(view.data)[at];
+        case DType::float64: return static_cast<const double*>(view.data)[at];
+        case DType::float16: return half_value(static_cast<const uint16_t*>(view.data)[at]);
+        case DType::bfloat16: break;
+    }
+    const uint32_t bits = uint32_t{static_cast<const uint16_t*>(view.data)[at]} << 16;
+    return __builtin_bit_cast(float, bits);
+}
+
+bool has_one_for_each_channel(const View& view, int64_t channels, int dtype, bool may_be_float) {
+    return view.dims == 1 && view.sizes[0] == channels &&
+           (view.scalar_type == dtype ||
+            (may_be_float && view.scalar_type == scalar_type_of(DType::float32)));
+}
+
+}  // namespace
+
+ConvCall::ConvCall(const Inputs& in) {
+    const View &x = in.tensors[x_at], &weight = in.tensors[weight_at];
+    if (x.dims != 4 || weight.dims != 4) return;
+    groups = integer(in, groups_at);
+    const int64_t finish = integer(in, finish_at);
+    if (finish < 0 || finish >= conv_finish_count) return;
+    if (groups < 1 || weight.sizes[0] % groups != 0) return;
+    shape.channels = weight.sizes[1];
+    shape.out_channels = weight.sizes[0] / groups;
+    if (shape.channels > x.sizes[1] || shape.channels * groups != x.sizes[1]) return;
+    for (int d = 0; d < 2; ++d) {
+        shape.kernel[d] = weight.sizes[2 + d];
+        shape.stride[d] = integer(in, stride_at + d);
+        shape.padding[d] = integer(in, padding_at + d);
+        shape.dilation[d] = integer(in, dilation_at + d);
+    }
+    is_valid = set_windows(x, shape);
+    shape.result_image = all_out_channels() * shape.out_pixels;
+}
+
+bool ConvCall::is_result_shape(const View& view) const {
+    const int64_t sizes[] = {shape.images, all_out_channels(), shape.out_height, shape.out_width};
+    return view.dims == 4 && std::equal(sizes, sizes + 4, view.sizes);
+}
+
+bool ConvCall::has_right_tensors(const Inputs& in) const {
+    const View& x = in.tensors[x_at];
+    if (!is_supported(x.scalar_type) || in.tensors[weight_at].scalar_type != x.scalar_type)
+        return false;
+    for (const int at : {bias_at, mean_at, variance_at, gain_at, offset_at})
+        if (in.tensors[at].is_there() &&
+            !has_one_for_each_channel(in.tensors[at], all_out_channels(), x.scalar_type,
+                                      at != bias_at))
+            return false;
+    if (in.tensors[mean_at].is_there() != in.tensors[variance_at].is_there()) return false;
+    const View& residual = in.tensors[residual_at];
+    return !residual.is_there() ||
+           (residual.scalar_type == x.scalar_type && is_result_shape(residual));
+}
+
+ConvScales::ConvScales(const Inputs& in, int64_t channels)
+    : scale(static_cast<size_t>(channels)), shift(scale.size()) {
+    const auto of = [&](int at, int64_t channel, double otherwise) {
+        const View& view = in.tensors[at];
+        return view.is_there() ? element(view, channel) : otherwise;
+    };
+    using Call = ConvCall;
+    const bool is_normalized = in.tensors[Call::mean_at].is_there();
+    for (int64_t c = 0; c < channels; ++c) {
+        double factor = 1, added = of(Call::bias_at, c, 0);
+        if (is_normalized) {
+            factor = of(Call::gain_at, c, 1) /
+                     std::sqrt(of(Call::variance_at, c, 1) + in.numbers[Call::eps_at]);
+            added = (added - of(Call::mean_at, c, 0)) * factor + of(Call::offset_at, c, 0);
+        }
+        scale[static_cast<size_t>(c)] = static_cast<float>(factor);
+        shift[static_cast<size_t>(c)] = static_cast<float>(added);
+    }
+}
+
+ConvPiece whole_piece(const Inputs& in, const ConvScales& scales, void* result) {
+    ConvPiece piece{};
+    piece.x = in.tensors[ConvCall::x_at].data;
+    piece.weight = in.tensors[ConvCall::weight_at].data;
+    piece.result = result;
+    piece.scale = scales.scale.data();
+    piece.shift = scales.shift.data();
+    piece.finish = static_cast<ConvFinish>(integer(in, ConvCall::finish_at));
+    piece.residual_last = in.numbers[ConvCall::residual_last_at] != 0;
+    const View& residual = in.tensors[ConvCall::residual_at];
+    if (residual.is_there()) piece.residual = residual.data;
+    return piece;
+}
+
+}  // namespace twinkle_pack
