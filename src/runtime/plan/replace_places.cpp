@@ -1,8 +1,11 @@
 #include "runtime/plan/replace_places.h"
 
+#include "runtime/patterns/image_layouts.h"
 #include "runtime/patterns/pattern_calls.h"
 
 #include <algorithm>
+#include <set>
+#include <unordered_set>
 
 namespace twinkle::runtime {
 
@@ -28,6 +31,9 @@ void PlaceReplacer::replace(bool in_layers) {
     if (!plan_.places) {
         plan_.places = find_patterns(job_.model, job_.mapping, plan_.rules);
     }
+    if (!in_layers) {
+        choose_layouts(chosen);
+    }
     std::map<std::string, const PatternSite*> places;
     for (const PatternSite& place : plan_.places->sites) {
         places.emplace(place.site, &place);
@@ -49,6 +55,20 @@ void PlaceReplacer::replace(bool in_layers) {
     for (const auto& [site, place] : found) {
         enter(job_, *site, done_.at(place->key));
     }
+}
+
+void PlaceReplacer::choose_layouts(const std::vector<Site*>& chosen) {
+    std::set<std::string> names;
+    for (const Site* site : chosen) {
+        names.insert(site->report.site);
+    }
+    std::unordered_set<const void*> layers;
+    for (const Site& site : plan_.sites) {
+        if (site.is_layer() && site.choice) {
+            layers.insert(site.instance.module._ivalue().get());
+        }
+    }
+    choose_image_layouts(*plan_.places, names, layers);
 }
 
 void PlaceReplacer::put_stand_ins(const Found& found) {

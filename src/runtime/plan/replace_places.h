@@ -31,6 +31,7 @@ private:
 
     void replace(bool in_layers);
     bool is_in_chosen_layer(const Site& site) const;
+    void choose_layouts(const std::vector<Site*>& chosen);
     void put_stand_ins(const Found& found);
 
     const Job& job_;
