@@ -1,6 +1,9 @@
 """Convolutions as sites, with what follows them: traced, scripted and frozen, of other sizes than they were traced with,
 and what keeps them from being one."""
 
+import re
+import zipfile
+
 import pytest
 from kernels_for_tests import needs_runtime
 
@@ -163,19 +166,76 @@ def test_without_a_manifest(twinkle):
     assert {"conv2d_relu", "conv2d_batch_norm"} <= set(replaced(report))
 
 
-def test_layouts_stay_what_they_were(twinkle):
-    """A result is channels-last where its input was, as PyTorch has it."""
-    original = saved(twinkle, nn.Sequential(Layer(3, 8, act=nn.ReLU()), Layer(8, 8, 1)), "traced")
+def outputs(twinkle, inputs: torch.Tensor) -> torch.Tensor:
+    torch.save([inputs], twinkle.folder / "inputs.pt")
+    done = twinkle("run", "fast.pt", "--inputs", "inputs.pt", "-o", "outputs.pt")
+    assert done.code == 0, done.err
+    return torch.load(twinkle.folder / "outputs.pt", weights_only=True)
+
+
+def test_chains_run_with_channels_last(twinkle):
+    """Inside of a chain, whose end is made contiguous."""
+    saved(twinkle, nn.Sequential(Layer(3, 8, act=nn.ReLU()), Layer(8, 8, 1), Layer(8, 8, act=nn.SiLU())), "traced")
+    kernelized(twinkle)
+    with zipfile.ZipFile(twinkle.folder / "fast.pt") as archive:
+        code = "\n".join(archive.read(name).decode() for name in archive.namelist() if name.endswith(".py"))
+    calls = re.findall(r"twinkle_functions\S* *\n|_\d+ = _\d+\(x, weight.*?\)\n", code)
+    layouts = sorted(re.findall(r", (\d), \)\n", "".join(calls)))
+    assert layouts == ["1", "1", "2"], code
+
+
+class Viewed(nn.Module):
+    """`view` refuses what is not contiguous; so does memory that an operator unknown to us reads."""
+
+    def __init__(self, how: str):
+        super().__init__()
+        self.a, self.b, self.how = Layer(3, 16, act=nn.ReLU()), Layer(16, 16, act=nn.ReLU()), how
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.b(self.a(x))
+        if self.how == "viewed":
+            return y.view(y.size(0), -1)
+        if self.how == "both":
+            return torch.cat([y.view(y.size(0), -1), self.a(x).mean((2, 3))], 1)
+        if self.how == "flattened":
+            return y.flatten(2).view(y.size(0), -1)
+        if self.how == "joined":
+            return torch.cat([y, self.b(y)], 1).view(y.size(0), -1)
+        if self.how == "strided":
+            return y.as_strided((2, 8), (8, 1))
+        return torch.fft.fft(y).real
+
+
+@pytest.mark.parametrize("how", ["viewed", "both", "flattened", "joined", "strided", "unknown"])
+def test_what_needs_contiguous_memory_gets_it(twinkle, how):
+    original = saved(twinkle, Viewed(how), "traced")
     kernelized(twinkle)
     x = torch.randn(2, 3, 20, 22)
-    for inputs in (x, x.contiguous(memory_format=torch.channels_last)):
-        torch.save([inputs], twinkle.folder / "inputs.pt")
-        done = twinkle("run", "fast.pt", "--inputs", "inputs.pt", "-o", "outputs.pt")
-        assert done.code == 0, done.err
-        expected = original(inputs)
-        result = torch.load(twinkle.folder / "outputs.pt", weights_only=True)
-        assert result.stride() == expected.stride()
-        assert torch.allclose(result, expected, atol=1e-5)
+    result, expected = outputs(twinkle, x), original(x)
+    assert result.stride() == expected.stride()
+    assert torch.allclose(result, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", [resnet, lambda: nn.Sequential(nn.Conv2d(3, 8, 1), Inverted(8)), Others,
+                                   lambda: nn.Sequential(Layer(3, 8, act=nn.ReLU()), Layer(8, 8, 1))])
+@pytest.mark.parametrize("how", ["traced", "scripted", "frozen"])
+def test_outputs_keep_their_strides(twinkle, model, how):
+    original = saved(twinkle, model(), how)
+    kernelized(twinkle)
+    x = torch.randn(2, 3, 20, 22)
+    result, expected = outputs(twinkle, x), original(x)
+    assert result.stride() == expected.stride()
+    assert torch.allclose(result, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_images_with_their_channels_last(twinkle):
+    """The values are the same. What ends a chain of convolutions is contiguous, where PyTorch's would be channels-last."""
+    original = saved(twinkle, nn.Sequential(Layer(3, 8, act=nn.ReLU()), Layer(8, 8, 1)), "traced")
+    kernelized(twinkle)
+    x = torch.randn(2, 3, 20, 22).contiguous(memory_format=torch.channels_last)
+    result = outputs(twinkle, x)
+    assert result.is_contiguous()
+    assert torch.allclose(result, original(x), atol=1e-5)
 
 
 class Seen(nn.Module):
