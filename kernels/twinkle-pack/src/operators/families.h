@@ -41,11 +41,13 @@ OperatorList rotary_operators();
 OperatorList linear_operators();
 
 // conv2d(x, weight, bias, mean, variance, gain, offset, eps, residual, residual_last, stride,
-// padding, dilation, groups, activation): a convolution; its batch normalization with these
+// padding, dilation, groups, activation, channels_last): a
+// convolution; its batch normalization with these
 // statistics, if there are any; plus the residual, before the activation (0 none, 1 relu, 2 relu6,
 // 3 silu, 4 gelu, 5 hardswish) or after it (`residual_last`); all in float32, rounded once. None
-// where LibTorch's own is to be used: on other devices, for other layouts than the plain one, and
-// whatever LibTorch refuses.
+// where LibTorch's own is to be used: on other devices, for other layouts than the plain one and,
+// of float32, channels last, and whatever LibTorch refuses. The result has the layout that
+// LibTorch's has, or channels last where the call asks for it and can have it.
 OperatorList conv2d_operators();
 // The largest element of each window, or None, as above.
 OperatorList max_pool2d_operators();
