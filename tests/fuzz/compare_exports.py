@@ -153,13 +153,23 @@ def in_child(archive, converted, calls):
     return "a process ended", f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "no answer"
 
 
+def warm(archive):
+    """What is imported here, the children need not import again."""
+    try:
+        import transformers.modeling_outputs  # outputs of its models are known once this is imported
+        assert transformers
+    except ImportError:
+        pass
+    torch.export.load(archive).module()
+
+
 def archives(fuzz, count, archive, seed, keep):
     """Makes and compares the changed ones of an archive: their outcomes, and what fuzz_exports printed."""
     outcomes = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([fuzz, archive, str(count), str(seed), folder], capture_output=True, text=True)
         calls = torch.load(archive.with_suffix(".io.pt"), weights_only=False)
-        torch.export.load(archive).module()  # what it imports, the children need not import again
+        warm(archive)
         for changed in sorted(pathlib.Path(folder).glob("*.pt2"), key=lambda path: path.stem.zfill(9)):
             outcome = in_child(changed, changed.with_suffix(".pt"), calls)
             outcomes[outcome] += 1

@@ -164,6 +164,7 @@ std::map<std::string, c10::IValue> read_objects(const archive::Archive& archive,
         if (input.kind != InputSpec::Kind::object || objects.contains(input.target)) {
             continue;
         }
+        registered_class(input);  // a class that is not there is the better reason
         const auto record = records.find(input.target);
         if (record == records.end()) {
             throw InvalidJson(base::printable(input.target) +

@@ -49,7 +49,7 @@ void NodeWriter::write_method_call(const Node& node) {
                     "use the library that the model was exported with");
     }
     const c10::FunctionSchema& schema = method->getSchema();
-    std::vector<jit::NamedValue> arguments;
+    std::vector<jit::NamedValue> arguments{jit::NamedValue(object)};
     std::vector<jit::NamedValue> named;
     for (std::size_t i = 2; i < node.inputs.size(); ++i) {
         const NamedArgument& input = node.inputs[i];
@@ -63,8 +63,7 @@ void NodeWriter::write_method_call(const Node& node) {
     jit::Value* result = nullptr;
     try {
         const auto matched =
-            jit::matchSchema(schema, origins_.range_of(node), graph_, arguments, named,
-                             jit::NamedValue(origins_.range_of(node), "self", object));
+            jit::matchSchema(schema, origins_.range_of(node), graph_, arguments, named);
         result = graph_.insertMethodCall(name, matched);
     } catch (const std::exception&) {
         refuse_node(node, "the method " + base::printable(name) + " takes other arguments",
