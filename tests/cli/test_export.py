@@ -5,13 +5,14 @@ import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 import warnings
 import zipfile
 
 import pytest
 from conftest import ROOT
-from kernels_for_tests import made_models, needs_runtime, outcome
+from kernels_for_tests import PREFIX, made_models, needs_runtime, outcome
 
 pytestmark = needs_runtime
 torch = pytest.importorskip("torch")
@@ -480,6 +481,17 @@ def test_mutated_archives(twinkle, exported, seed):
     done = twinkle("convert", "broken.pt2", "-o", "model.pt", "--json")
     assert done.code in (0, 2, 3, 6), done.err
     assert {path.name for path in twinkle.folder.iterdir()} <= {"broken.pt2", "model.pt"}
+
+
+def test_what_changed_archives_compute(exported):
+    """As PyTorch's own loader reads them; a short run of what CONTRIBUTING.md names."""
+    fuzz = PREFIX / "tests/fuzz/fuzz_exports"
+    if not fuzz.exists():
+        pytest.skip("fuzz_exports was not built")
+    done = subprocess.run([sys.executable, ROOT / "tests/fuzz/compare_exports.py", fuzz, "30",
+                           *(exported / f"{name}.pt2" for name in ("derived", "tied"))], capture_output=True, text=True,
+                          timeout=300)
+    assert done.returncode == 0 and " equal" in done.stdout, done.stdout + done.stderr[-2000:]
 
 
 def test_what_an_archive_says_is_safe_to_show(twinkle, exported):
