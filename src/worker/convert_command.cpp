@@ -26,12 +26,14 @@ base::Json convert_command(const Request& request, const Channel& channel) {
         runtime::try_kernel(kernel);
     }
     channel.stage("load-model", base::display_path(request.model));
-    const torch::jit::Module model = runtime::open_model_file(request.model, request.model_name);
+    const torch::jit::Module model =
+        runtime::open_model_file(request.model, request.model_name, {.map_weights = true});
     channel.stage("save", base::display_path(*request.output));
     if (request.strip_debug) {
         runtime::strip_debug_info(model);
     }
-    return {{"written", written(runtime::save_model(model, *request.output))},
+    runtime::save_model(model, *request.output);
+    return {{"written", written(*request.output)},
             {"modules", runtime::instances_of(model).size()}};
 }
 
