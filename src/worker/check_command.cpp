@@ -84,7 +84,7 @@ bool concerns(const Mapping& mapping, const std::set<std::string>& classes) {
 
 torch::jit::Module open_again(const Request& request) {
     return runtime::open_model_file(request.model, request.model_name,
-                                    {.allow_io = request.allow_io});
+                                    {.allow_io = request.allow_io, .map_weights = true});
 }
 
 }  // namespace

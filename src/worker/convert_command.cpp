@@ -33,7 +33,7 @@ namespace {
 using base::Json;
 
 torch::jit::Module converted(const Request& request) {
-    const torch::jit::Module model = runtime::open_model_file(request.model, request.model_name);
+    const torch::jit::Module model = runtime::open_model_file(request.model, request.model_name, {.map_weights = true});
     if (request.strip_debug) {
         runtime::strip_debug_info(model);
     }
@@ -79,11 +79,9 @@ public:
                          .hint = "the build is broken or the archive damaged; `twinkle versions` "
                                  "shows which builds fit"});
         }
-        Json result = {{"written", written(base::hash_file(file_.temporary()))},
-                       {"modules", *modules_}};
         file_.commit();
         warn_of_unconfined(channel_);
-        return result;
+        return {{"written", written(*request_.output)}, {"modules", *modules_}};
     }
 
 private:
@@ -159,7 +157,8 @@ Json convert_command(const Request& request, const Channel& channel) {
     channel.stage("load-model", base::display_path(request.model));
     const torch::jit::Module model = converted(request);
     channel.stage("save", base::display_path(*request.output));
-    return {{"written", written(runtime::save_model(model, *request.output))},
+    runtime::save_model(model, *request.output);
+    return {{"written", written(*request.output)},
             {"modules", runtime::instances_of(model).size()}};
 }
 

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "runtime/exported/call_tree.h"
 #include "runtime/exported/flatten.h"
+#include "runtime/exported/full_masks.h"
 #include "runtime/exported/guards.h"
 #include "runtime/exported/module_tree.h"
 #include "runtime/exported/node_writer.h"
@@ -48,6 +49,7 @@ public:
 
     jit::Module convert() {
         flatten_regions(program_);
+        drop_full_masks(program_);
         const auto root = call_tree(program_, modules_);
         modules_.build(*root);
         write_root(*root);

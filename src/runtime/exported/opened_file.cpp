@@ -19,7 +19,8 @@ torch::jit::Module open_model_file(const std::filesystem::path& file, const std:
                                    const Opening& opening) {
     if (is_export(file)) {
         const NoKernelLoading as_asked;
-        torch::jit::Module converted = exported::convert(archive::Archive(file), model);
+        const auto access = opening.map_weights ? archive::Access::mapped : archive::Access::copied;
+        torch::jit::Module converted = exported::convert(archive::Archive(file, access), model);
         mark_needed_kernels(converted);
         if (!opening.device.is_cpu()) {
             converted.to(opening.device);

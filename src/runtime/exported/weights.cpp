@@ -166,10 +166,20 @@ private:
         if (!archive_.has(record)) {
             throw InvalidWeight("there is no record " + base::printable(record));
         }
+        return storages_.emplace(record, read_storage(record)).first->second;
+    }
+
+    at::Storage read_storage(const std::string& record) const {
         const auto size = static_cast<std::int64_t>(archive_.size_of(record));
+        if (std::shared_ptr<char> mapped = archive_.mapped(record)) {
+            char* const bytes = mapped.get();
+            return at::from_blob(
+                       bytes, {size}, [kept = std::move(mapped)](void*) {}, at::kByte)
+                .storage();
+        }
         const at::Tensor bytes = at::empty({size}, at::kByte);
         archive_.read(record, static_cast<char*>(bytes.data_ptr()));
-        return storages_.emplace(record, bytes.storage()).first->second;
+        return bytes.storage();
     }
 
     const Archive& archive_;

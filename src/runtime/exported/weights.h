@@ -1,6 +1,6 @@
 #pragma once
 // The parameters, buffers and constants of an exported model. A record is read once, into the
-// memory that its tensors share.
+// memory that its tensors share; of a mapped archive they share the mapping.
 
 #include "archive/archive.h"
 
