@@ -109,7 +109,7 @@ private:
     std::optional<caffe2::serialize::PyTorchStreamReader> reader_;
 };
 
-c10::IValue read_object(const archive::Archive& archive, const std::string& record,
+c10::IValue restored_object(const archive::Archive& archive, const std::string& record,
                         const InputSpec& spec) {
     const c10::ClassTypePtr type = registered_class(spec);
     ObjectRecord opened(archive.text(record, largest_object));
@@ -171,7 +171,7 @@ std::map<std::string, c10::IValue> read_objects(const archive::Archive& archive,
                               ": the archive does not hold this object");
         }
         try {
-            objects[input.target] = read_object(archive, record->second, input);
+            objects[input.target] = restored_object(archive, record->second, input);
         } catch (const InvalidJson& invalid) {
             throw InvalidJson(base::printable(input.target) + ": " + invalid.what(),
                               invalid.hint());
