@@ -15,10 +15,10 @@
 
 using namespace twinkle;
 using tests::Cfg;
-using tests::Scale;
-using tests::in_memory;
-using tests::When;
 using tests::code_of;
+using tests::in_memory;
+using tests::Scale;
+using tests::When;
 
 TEST_CASE("autotune takes the fastest that is right") {
     const Scale scale;

@@ -13,10 +13,10 @@
 
 using namespace twinkle;
 using tests::Cfg;
-using tests::Scale;
-using tests::in_memory;
-using tests::When;
 using tests::code_of;
+using tests::in_memory;
+using tests::Scale;
+using tests::When;
 
 TEST_CASE("an executor runs an operation with the rule's configuration, or with the given one") {
     const Executor executor = in_memory();

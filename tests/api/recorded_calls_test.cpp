@@ -12,10 +12,10 @@
 #include "catch.h"
 
 using namespace twinkle;
-using tests::Scale;
-using tests::in_memory;
-using tests::When;
 using tests::code_of;
+using tests::in_memory;
+using tests::Scale;
+using tests::When;
 
 TEST_CASE("calls are recorded without their data, and tuned later") {
     clear_invocations();

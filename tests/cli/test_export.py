@@ -334,7 +334,7 @@ def test_another_device_than_it_was_exported_on(twinkle, exported, name):
     assert on_gpu.read_bytes().count(b'"cuda"') > 10
     call = torch.load(exported / f"{name}.io.pt")[0]
     inputs = save_call(twinkle.folder, call)
-    if not torch.cuda.is_available():
+    if not torch.cuda.is_available() and name != "bert":  # only its mask was made on a device, and is dropped
         assert twinkle("run", on_gpu, "--inputs", inputs).code == 2
     done = twinkle("kernelize", on_gpu, "--device", "cpu", "--only", "nothing", "-o", "cpu.pt", "--json")
     assert done.code == 0, done.err
