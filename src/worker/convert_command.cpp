@@ -33,7 +33,8 @@ namespace {
 using base::Json;
 
 torch::jit::Module converted(const Request& request) {
-    const torch::jit::Module model = runtime::open_model_file(request.model, request.model_name, {.map_weights = true});
+    const torch::jit::Module model =
+        runtime::open_model_file(request.model, request.model_name, {.map_weights = true});
     if (request.strip_debug) {
         runtime::strip_debug_info(model);
     }
@@ -94,8 +95,8 @@ private:
             int failure = 0;
             torch::jit::ExportModule(model, [&](const void* data, std::size_t size) {
                 if (failure == 0) {
-                    failure = base::write_all(output_.get(),
-                                              {static_cast<const char*>(data), size});
+                    failure =
+                        base::write_all(output_.get(), {static_cast<const char*>(data), size});
                 }
                 return size;
             });
@@ -129,9 +130,8 @@ private:
 
 bool needs_foreign_objects(const Request& request) {
     const auto classes = runtime::needs_of_export(request.model, request.model_name).classes;
-    return std::any_of(classes.begin(), classes.end(), [](const auto& one) {
-        return !runtime::exported::has_class(one.first);
-    });
+    return std::any_of(classes.begin(), classes.end(),
+                       [](const auto& one) { return !runtime::exported::has_class(one.first); });
 }
 
 }  // namespace

@@ -18,7 +18,9 @@ struct Scale : torch::CustomClassHolder {
         ++calls;
         return x * factor * static_cast<double>(calls) + more;
     }
-    std::tuple<at::Tensor, at::Tensor> both(const at::Tensor& x) { return {x * factor, x + factor}; }
+    std::tuple<at::Tensor, at::Tensor> both(const at::Tensor& x) {
+        return {x * factor, x + factor};
+    }
     void add(std::int64_t more) { calls += more; }
 
     at::Tensor factor;
@@ -35,7 +37,8 @@ struct Held : torch::CustomClassHolder {
         const auto& [tensor, number, list, table, text, flag] = state;
         double sum = static_cast<double>(number) + (flag ? 1 : 0);
         for (const auto one : list) sum += static_cast<double>(one);
-        for (const auto& entry : table) sum += entry.value() * static_cast<double>(entry.key().size());
+        for (const auto& entry : table)
+            sum += entry.value() * static_cast<double>(entry.key().size());
         return x * tensor + sum + (text ? static_cast<double>(text->size()) : 0);
     }
     State state;
@@ -66,8 +69,8 @@ TORCH_LIBRARY(objects, m) {
             c10::Dict<std::string, double> table;
             table.insert("a", 0.5);
             table.insert("bc", 2.0);
-            return c10::make_intrusive<Held>(State(
-                tensor, -3, {1, 1000, -70000, 5'000'000'000}, table, std::string("text"), true));
+            return c10::make_intrusive<Held>(State(tensor, -3, {1, 1000, -70000, 5'000'000'000},
+                                                   table, std::string("text"), true));
         }))
         .def("apply", &Held::apply)
         .def("__obj_flatten__",

@@ -44,8 +44,7 @@ ModuleTree modules_of(const Archive& archive, const std::string& model, const Pr
 class Converter {
 public:
     Converter(const Archive& archive, const std::string& model)
-        : program_(read_program(archive, model)),
-          modules_(modules_of(archive, model, program_)) {}
+        : program_(read_program(archive, model)), modules_(modules_of(archive, model, program_)) {}
 
     jit::Module convert() {
         flatten_regions(program_);

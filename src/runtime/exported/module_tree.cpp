@@ -79,7 +79,9 @@ c10::QualifiedName class_name_for(const std::string& python_name) {
 
 ModuleTree::ModuleTree(const Program& program, Weights weights,
                        std::map<std::string, c10::IValue> objects)
-    : weights_(std::move(weights)), objects_(std::move(objects)), unit_(std::make_shared<torch::jit::CompilationUnit>()) {
+    : weights_(std::move(weights)),
+      objects_(std::move(objects)),
+      unit_(std::make_shared<torch::jit::CompilationUnit>()) {
     std::set<const void*> added;  // lists of tied paths
     add("");
     for (const std::string& path : program.modules) {

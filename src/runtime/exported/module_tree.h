@@ -20,8 +20,7 @@ namespace twinkle::runtime::exported {
 class ModuleTree final : public Attributes {
 public:
     // Throws Error(malformed) for attributes that are missing or have impossible names.
-    ModuleTree(const Program& program, Weights weights,
-               std::map<std::string, c10::IValue> objects);
+    ModuleTree(const Program& program, Weights weights, std::map<std::string, c10::IValue> objects);
 
     bool is_attribute(const std::string& value) const override;
     bool reaches(const std::string& path, const std::string& value) const override;

@@ -133,9 +133,9 @@ Needs needs_of_export(const std::filesystem::path& file, const std::string& mode
     return needs_of(exported::read_program(archive::Archive(file), model));
 }
 
-std::vector<MappedKernel> kernels_with_operators(
-    const std::filesystem::path& file, const Needs& needs, const std::string& device,
-    const KernelFinder& finder) {
+std::vector<MappedKernel> kernels_with_operators(const std::filesystem::path& file,
+                                                 const Needs& needs, const std::string& device,
+                                                 const KernelFinder& finder) {
     std::vector<MappedKernel> found;
     for (const std::string& op_namespace : missing_namespaces(needs)) {
         const auto builds = finder.builds_of(op_namespace, KernelFinder::Search::chosen);

@@ -29,7 +29,8 @@ void require_inside(const std::vector<std::int64_t>& sizes,
     __extension__ using Wide = __int128;
     Wide last = offset;
     Wide elements = 1;
-    bool sound = offset >= 0 && sizes.size() == strides.size() && sizes.size() <= most_state_dimensions;
+    bool sound =
+        offset >= 0 && sizes.size() == strides.size() && sizes.size() <= most_state_dimensions;
     for (std::size_t i = 0; sound && i < sizes.size(); ++i) {
         last += (Wide(sizes[i]) - 1) * strides[i];
         elements *= sizes[i];
@@ -58,7 +59,8 @@ public:
             case c10::TypeKind::NoneType: return require(value, PlainKind::none), c10::IValue();
             case c10::TypeKind::TensorType: return tensor(value);
             case c10::TypeKind::IntType: return require(value, PlainKind::integer), value->integer;
-            case c10::TypeKind::BoolType: return require(value, PlainKind::boolean), value->integer != 0;
+            case c10::TypeKind::BoolType:
+                return require(value, PlainKind::boolean), value->integer != 0;
             case c10::TypeKind::FloatType: return require(value, PlainKind::number), value->number;
             case c10::TypeKind::StringType: return require(value, PlainKind::text), value->text;
             case c10::TypeKind::DeviceObjType: return device(value);

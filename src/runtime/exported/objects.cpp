@@ -25,7 +25,9 @@ namespace {
 constexpr std::uint64_t largest_object = 4ull << 30;
 
 std::string short_name(const std::string& class_name) {
-    return class_name.starts_with(torch_classes_prefix) ? class_name.substr(torch_classes_prefix.size()) : class_name;
+    return class_name.starts_with(torch_classes_prefix)
+               ? class_name.substr(torch_classes_prefix.size())
+               : class_name;
 }
 
 [[noreturn]] void refuse_class(ErrorCode code, const InputSpec& spec, const std::string& why,
@@ -110,7 +112,7 @@ private:
 };
 
 c10::IValue restored_object(const archive::Archive& archive, const std::string& record,
-                        const InputSpec& spec) {
+                            const InputSpec& spec) {
     const c10::ClassTypePtr type = registered_class(spec);
     ObjectRecord opened(archive.text(record, largest_object));
     const std::string pickle = opened.text("data.pkl");
@@ -127,15 +129,16 @@ c10::IValue restored_object(const archive::Archive& archive, const std::string& 
     const c10::IValue state = state_of(plain.state, wanted, [&](const std::string& storage) {
         return opened.text("data/" + storage);
     });
-    const auto object = c10::ivalue::Object::create(c10::StrongTypePtr(nullptr, type),
-                                                    type->numAttributes());
+    const auto object =
+        c10::ivalue::Object::create(c10::StrongTypePtr(nullptr, type), type->numAttributes());
     try {
         set_state({object, state});
     } catch (const std::exception& error) {
         const std::string text = error.what();
-        throw InvalidJson("__setstate__ of torch.classes." + base::printable(short_name(spec.class_name)) +
-                          " does not take its state: " +
-                          base::printable(text.substr(0, std::min<std::size_t>(text.find('\n'), 200))));
+        throw InvalidJson(
+            "__setstate__ of torch.classes." + base::printable(short_name(spec.class_name)) +
+            " does not take its state: " +
+            base::printable(text.substr(0, std::min<std::size_t>(text.find('\n'), 200))));
     }
     return object;
 }

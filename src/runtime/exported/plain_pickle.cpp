@@ -217,7 +217,8 @@ private:
         } else if (name == "torch.device" && !items.empty() && items[0]->kind == PlainKind::text) {
             push({.kind = PlainKind::device, .text = items[0]->text});
         } else {
-            refuse_pickle("calls " + base::printable(name.substr(0, 200)) + ", which makes no plain value");
+            refuse_pickle("calls " + base::printable(name.substr(0, 200)) +
+                          ", which makes no plain value");
         }
     }
 
@@ -253,14 +254,18 @@ private:
             case '.': return false;
             case 'N': push({}); break;
             case '\x88':
-            case '\x89': push({.kind = PlainKind::boolean, .integer = code == '\x88' ? 1 : 0}); break;
+            case '\x89':
+                push({.kind = PlainKind::boolean, .integer = code == '\x88' ? 1 : 0});
+                break;
             case 'K': push_integer(static_cast<std::int64_t>(number(1))); break;
             case 'M': push_integer(static_cast<std::int64_t>(number(2))); break;
             case 'J': push_integer(static_cast<std::int32_t>(number(4))); break;
             case '\x8a': push_long(); break;
             case 'G': push_number(); break;
             case 'X': push({.kind = PlainKind::text, .text = std::string(take(number(4)))}); break;
-            case '\x8d': push({.kind = PlainKind::text, .text = std::string(take(number(8)))}); break;
+            case '\x8d':
+                push({.kind = PlainKind::text, .text = std::string(take(number(8)))});
+                break;
             case 'c': push_name(); break;
             case ')': push_tuple({}); break;
             case ']': push({.kind = PlainKind::list}); break;

@@ -107,8 +107,8 @@ struct Graph {
 struct InputSpec {
     enum class Kind { parameter, buffer, tensor_constant, object, token, user, constant };
     Kind kind = Kind::user;
-    Argument value;      // a constant: what it is
-    std::string target;  // of parameters, buffers, constants and objects: their path
+    Argument value;            // a constant: what it is
+    std::string target;        // of parameters, buffers, constants and objects: their path
     std::string class_name{};  // of an object: "__torch__.torch.classes.ns.Class"
 };
 

@@ -150,8 +150,7 @@ const std::map<std::string, Read>& readers() {
          [](const Json& value) { return with_text(Kind::device, read_device(value)); }},
         {"as_graph", read_inner_graph},
         {"as_custom_obj", read_object},
-        {"as_operator",
-         [](const Json& value) { return with_text(Kind::op, text_of(value)); }},
+        {"as_operator", [](const Json& value) { return with_text(Kind::op, text_of(value)); }},
     };
     return known;
 }

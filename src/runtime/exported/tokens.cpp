@@ -48,10 +48,11 @@ public:
 
     void forbid(const Argument& value) const {
         if (is_token(value)) {
-            throw InvalidJson("the token " + base::printable(value.text) +
-                                  " is used as a tensor, or inside of cond, while_loop, map or scan",
-                              "save the program as torch.export.export gives it, without "
-                              "run_decompositions()");
+            throw InvalidJson(
+                "the token " + base::printable(value.text) +
+                    " is used as a tensor, or inside of cond, while_loop, map or scan",
+                "save the program as torch.export.export gives it, without "
+                "run_decompositions()");
         }
         for (const Argument& item : value.items) {
             forbid(item);

@@ -19,7 +19,8 @@ namespace {
 bool is_libtorchs(const c10::TypePtr& type) {
     const auto object = type->cast<c10::ClassType>();
     const std::string name = object && object->name() ? object->name()->qualifiedName() : "";
-    return name.starts_with(torch_classes_prefix) && !class_unfit_for_loading(name.substr(torch_classes_prefix.size()));
+    return name.starts_with(torch_classes_prefix) &&
+           !class_unfit_for_loading(name.substr(torch_classes_prefix.size()));
 }
 
 // The type of an argument by its place or, where it has a name, by that.
