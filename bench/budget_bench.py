@@ -26,6 +26,7 @@ warnings.filterwarnings("ignore")
 
 import torch  # noqa: E402
 import transformers as hf  # noqa: E402
+from models import FirstOutput  # noqa: E402
 from torch import nn  # noqa: E402
 
 TWINKLE = os.environ.get("TWINKLE_BIN", str(ROOT / "build/release/bin/twinkle"))
@@ -34,15 +35,6 @@ MANIFEST = 'presets = ["transformers", "linear", "patterns"]\n'
 WORDS, WIDTH, LAYERS, LONGEST = 1000, 256, 4, 128
 COMMON = {"vocab_size": WORDS, "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": 4}
 PRECISIONS = {"int8": 0.02, "int4": 0.15, "int8,int4": 0.05}
-
-
-class FirstOutput(nn.Module):
-    def __init__(self, model: nn.Module):
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.model(x, return_dict=False)[0]
 
 
 MODELS = {

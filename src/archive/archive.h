@@ -33,7 +33,7 @@ public:
     // All of it, as many bytes as size_of() says.
     void read(const std::string& name, char* into) const;
     // All of it where it lies, which keeps the mapping; what is written there changes no file. Null
-    // if the archive is not mapped, or if the record lies across the alignment of its numbers.
+    // if the archive is not mapped, or if the record begins at no multiple of 64 bytes.
     std::shared_ptr<char> mapped(const std::string& name) const;
     std::vector<std::string> names() const;  // of all records
     // The models that it holds, by name.
