@@ -32,9 +32,9 @@ struct PlainValue {
     PlainKind kind = PlainKind::none;
     std::int64_t integer = 0;
     double number = 0;
-    std::string text;
+    std::string text{};
     at::ScalarType dtype = at::ScalarType::Undefined;  // of a storage or tensor
-    std::vector<std::shared_ptr<const PlainValue>> items;
+    std::vector<std::shared_ptr<const PlainValue>> items{};
 };
 using Plain = std::shared_ptr<const PlainValue>;
 
