@@ -3,10 +3,12 @@
 
     OTHER/bin/python bench/export_versions.py make FOLDER       # in the environment of the other version
     build/venv/bin/python bench/export_versions.py compare FOLDER [FOLDER…]
+    build/venv/bin/python bench/export_versions.py gradients FOLDER [FOLDER…]
 
 `make` exports the models of tests/models/exported.py and, where torchvision is there, some of its models with random
 weights. `compare` converts each with twinkle, and compares every call bit by bit with the exported program, loaded by the
-torch that runs this: numerics differ between versions, which the last column shows. It prints a table."""
+torch that runs this: numerics differ between versions, which the last column shows. It prints a table. `gradients` compares those of every parameter and input, each archive's
+own, in the same two ways; a folder of tests/models/exported.py will do, too."""
 
 import copy
 import json
@@ -81,17 +83,27 @@ def difference(found, expected):
     return worst
 
 
-def outcome(archive, folder):
+def both(archive, folder):
+    """The converted model and the exported program; the first is None where it is refused, and the second then why."""
     import transformers.modeling_outputs  # noqa: F401 (torch.export.load must know the classes of outputs)
-    from exported import plain
-    calls = torch.load(archive.with_suffix("").with_suffix(".io.pt"))
     made = pathlib.Path(folder) / "model.pt"
     twinkle = os.environ.get("TWINKLE_BIN", ROOT / "build/release/bin/twinkle")
     done = subprocess.run([twinkle, "convert", archive, "-o", made, "--json"], capture_output=True, text=True)
     if done.returncode:
-        return {"refused": json.loads(done.stderr)["error"]}
-    model = torch.jit.load(made)
-    program = torch.export.load(archive).module()
+        return None, {"refused": json.loads(done.stderr)["error"]}
+    return torch.jit.load(made), torch.export.load(archive).module()
+
+
+def calls_of(archive):
+    return torch.load(archive.with_suffix("").with_suffix(".io.pt"))
+
+
+def outcome(archive, folder):
+    from exported import plain
+    calls = calls_of(archive)
+    model, program = both(archive, folder)
+    if model is None:
+        return program
     result = {"calls": len(calls), "here": 0.0, "there": 0.0}
     for call in calls:
         given, other = copy.deepcopy((call["args"], call["kwargs"])), copy.deepcopy((call["args"], call["kwargs"]))
@@ -128,6 +140,80 @@ def compare(folder):
     print("\n".join(["| archive | what differs |", "| --- | --- |", *rows]))
 
 
+def gradients_of(model, call):
+    """Of the parameters by name, and of the inputs that can have one."""
+    from exported import plain
+    call = copy.deepcopy(call)
+    inputs = [one.requires_grad_() for one in leaves([call["args"], call["kwargs"]])
+              if isinstance(one, torch.Tensor) and one.is_floating_point()]
+    inputs_used = [one.clone() for one in inputs]  # some models change their inputs
+    replaced = iter(inputs_used)
+    given = torch.utils._pytree.tree_map(
+        lambda one: next(replaced) if isinstance(one, torch.Tensor) and one.is_floating_point() else one,
+        (call["args"], call["kwargs"]))
+    results = [one for one in leaves(plain(model(*given[0], **given[1])))
+               if isinstance(one, torch.Tensor) and one.requires_grad]
+    if not results:
+        return None
+    sum(one.float().square().mean() for one in results).backward()
+    return {name: weight.grad for name, weight in model.named_parameters()}, [one.grad for one in inputs]
+
+
+def gradient_difference(archive, folder):
+    """(parameters with a gradient, inputs with one, the largest difference); None: nothing of it has one."""
+    model, program = both(archive, folder)
+    if model is None:
+        return program
+    call = calls_of(archive)[0]
+    names = {}
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        names.setdefault(weight.data_ptr(), []).append(name)
+    with torch.jit.optimized_execution(False):
+        found, expected = gradients_of(model, call), gradients_of(program, call)
+    if expected is None or found is None:
+        assert found is expected, "only one of the two has gradients"
+        return None
+    for tied in names.values():  # two of them in torch.export.load, whose gradients add up
+        parts = [expected[0].pop(name) for name in tied if name in expected[0]]
+        parts = [part for part in parts if part is not None]
+        expected[0][tied[0]] = sum(parts) if parts else None
+    worst, counts = 0.0, []
+    assert set(found[0]) == set(expected[0]), set(found[0]) ^ set(expected[0])
+    pairs = [[(found[0][name], expected[0][name], name) for name in expected[0]],
+             [(one, other, "an input") for one, other in zip(found[1], expected[1], strict=True)]]
+    for part in pairs:
+        counts.append(sum(other is not None for _, other, _ in part))
+        for one, other, name in part:
+            assert (one is None) == (other is None), f"{name} has a gradient in one of the two alone"
+            worst = worst if one is None else max(worst, difference(one, other))
+    return {"parameters": counts[0], "inputs": counts[1], "worst": worst}
+
+
+def gradients(folder):
+    made = folder / "made.json"
+    version = json.loads(made.read_text())["torch"] if made.exists() else torch.__version__
+    rows, parameters, inputs, equal, compared, none = [], 0, 0, 0, 0, []
+    for archive in sorted(folder.glob("*.pt2")):
+        with tempfile.TemporaryDirectory() as temporary:
+            try:
+                found = gradient_difference(archive, temporary)
+            except Exception as error:
+                found = {"error": f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"}
+        print(archive.stem, found, file=sys.stderr, flush=True)
+        if found is None:
+            none.append(archive.stem)
+        elif "worst" not in found:
+            rows.append(f"| {archive.stem} | {found} |")
+        else:
+            compared, equal = compared + 1, equal + (found["worst"] == 0)
+            parameters, inputs = parameters + found["parameters"], inputs + found["inputs"]
+            if found["worst"]:
+                rows.append(f"| {archive.stem} | {found['worst']:.1e} |")
+    print(f"\n## gradients, torch {version}, run by {torch.__version__}\n\n{compared} archives, {parameters} parameters "
+          f"and {inputs} inputs with a gradient, {equal} archives bit-equal; without any: {', '.join(none) or 'none'}\n")
+    print("\n".join(["| archive | largest difference |", "| --- | --- |", *rows]))
+
+
 def main():
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
@@ -136,7 +222,7 @@ def main():
         make(pathlib.Path(folders[0]))
     else:
         for folder in folders:
-            compare(pathlib.Path(folder))
+            {"compare": compare, "gradients": gradients}[command](pathlib.Path(folder))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include "twinkle/error.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@ constexpr std::size_t most_records = 1u << 20;
 constexpr std::uint64_t header_size = 30;
 constexpr std::uint64_t longest_read = 64u << 20;
 constexpr std::uint64_t longest_byte_order = 16;
+constexpr std::uint64_t alignment = 64;  // of the records that PyTorch writes
 constexpr std::string_view models_folder = "models/";
 constexpr std::string_view old_program = "serialized_exported_program.json";
 const std::string save_again =
@@ -32,6 +34,16 @@ const std::string save_again =
                                     .where = base::display_path(file),
                                     .why = base::io_reason(error),
                                     .hint = ""});
+}
+
+// Null where the system cannot.
+std::shared_ptr<char> map_file(int file, std::uint64_t size) {
+    void* const at =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
+    if (at == MAP_FAILED) {
+        return nullptr;
+    }
+    return {static_cast<char*>(at), [size](char* mapped) { ::munmap(mapped, size); }};
 }
 
 bool leaves_its_folder(std::string_view name) {
@@ -117,7 +129,7 @@ Archive::Place Archive::checked_place(const ZipEntry& entry, std::uint64_t file_
     return {entry.header + begin, entry.size};
 }
 
-Archive::Archive(const std::filesystem::path& file) : file_(file) {
+Archive::Archive(const std::filesystem::path& file, Access access) : file_(file) {
     opened_ = base::UniqueFd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat facts{};
     if (!opened_ || ::fstat(opened_.get(), &facts) != 0) {
@@ -157,6 +169,9 @@ Archive::Archive(const std::filesystem::path& file) : file_(file) {
         refuse_archive(file, "its numbers are not little-endian",
                        "export it on this kind of machine");
     }
+    if (access == Access::mapped) {
+        mapping_ = map_file(opened_.get(), size);
+    }
 }
 
 const Archive::Place& Archive::place_of(const std::string& name) const {
@@ -173,6 +188,14 @@ void Archive::read(const std::string& name, char* into) const {
         refuse_archive(file_, "it has become shorter while it was read",
                        "let nothing write to it, and try again");
     }
+}
+
+std::shared_ptr<char> Archive::mapped(const std::string& name) const {
+    const Place& place = place_of(name);
+    if (!mapping_ || place.offset % alignment != 0) {
+        return nullptr;
+    }
+    return {mapping_, mapping_.get() + place.offset};
 }
 
 std::string Archive::text(const std::string& name, std::uint64_t most) const {

@@ -1,7 +1,8 @@
 #pragma once
 // An archive of torch.export (.pt2): a zip of records that are stored as they are. They are read
 // when somebody asks for them, into memory of his own: whatever happens to the file later, what was
-// read stays as it is. (A mapping of it would end the process with SIGBUS once the file shrinks.)
+// read stays as it is. A mapping of the file costs neither memory nor time, but ends the process
+// with SIGBUS once the file shrinks: it is for processes of one command.
 
 #include "archive/zip_directory.h"
 #include "base/unique_fd.h"
@@ -9,16 +10,19 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace twinkle::archive {
 
+enum class Access { copied, mapped };
+
 class Archive {
 public:
     // Throws Error(malformed) for what is no such archive, is damaged, or names a record twice or
     // outside of its own folder.
-    explicit Archive(const std::filesystem::path& file);
+    explicit Archive(const std::filesystem::path& file, Access access = Access::copied);
 
     // Names are without the folder that all records share: "models/model.json".
     bool has(const std::string& name) const { return records_.contains(name); }
@@ -28,6 +32,9 @@ public:
     std::string text(const std::string& name, std::uint64_t most) const;
     // All of it, as many bytes as size_of() says.
     void read(const std::string& name, char* into) const;
+    // All of it where it lies, which keeps the mapping; what is written there changes no file. Null
+    // if the archive is not mapped, or if the record begins at no multiple of 64 bytes.
+    std::shared_ptr<char> mapped(const std::string& name) const;
     std::vector<std::string> names() const;  // of all records
     // The models that it holds, by name.
     std::vector<std::string> models() const;
@@ -46,6 +53,7 @@ private:
 
     std::filesystem::path file_;
     base::UniqueFd opened_;
+    std::shared_ptr<char> mapping_;
     std::map<std::string, Place> records_;
 };
 

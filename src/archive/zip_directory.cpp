@@ -24,7 +24,7 @@ constexpr std::size_t longest_name = 500;
 constexpr std::uint64_t most_code = 256u << 20;
 constexpr std::uint64_t most_compressed = 64u << 20;
 
-std::string bytes_at(std::ifstream& in, std::uint64_t offset, std::uint64_t size) {
+std::string bytes_at(std::istream& in, std::uint64_t offset, std::uint64_t size) {
     std::string bytes(size, '\0');
     in.clear();
     in.seekg(static_cast<std::streamoff>(offset));
@@ -39,7 +39,7 @@ struct Place {
 };
 
 // If there is an end record of the larger format, it counts instead of the small one.
-std::optional<Place> large_directory(std::ifstream& in, std::uint64_t end, std::uint64_t size) {
+std::optional<Place> large_directory(std::istream& in, std::uint64_t end, std::uint64_t size) {
     if (end < locator_size + zip64_end_size) {
         return std::nullopt;
     }
@@ -56,7 +56,7 @@ std::optional<Place> large_directory(std::ifstream& in, std::uint64_t end, std::
                  little_endian<std::uint64_t>(record, 40)};
 }
 
-std::optional<Place> directory_place(std::ifstream& in, std::uint64_t size) {
+std::optional<Place> directory_place(std::istream& in, std::uint64_t size) {
     const std::uint64_t tail_size = std::min(size, end_size + longest_comment);
     const std::string tail = bytes_at(in, size - tail_size, tail_size);
     if (tail.size() < end_size) {
@@ -110,7 +110,11 @@ std::optional<std::vector<ZipEntry>> zip_directory(const std::filesystem::path& 
     std::error_code error;
     const std::uint64_t size = std::filesystem::file_size(file, error);
     std::ifstream in(file, std::ios::binary);
-    const auto place = error || !in ? std::nullopt : directory_place(in, size);
+    return error || !in ? std::nullopt : zip_directory(in, size);
+}
+
+std::optional<std::vector<ZipEntry>> zip_directory(std::istream& in, std::uint64_t size) {
+    const auto place = directory_place(in, size);
     if (!place || place->size > std::min(size, largest_directory) ||
         place->offset > size - place->size) {
         return std::nullopt;

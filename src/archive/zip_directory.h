@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,8 @@ struct ZipEntry {
 
 // Nothing: there is no complete list. Looks for it where LibTorch's reader does.
 std::optional<std::vector<ZipEntry>> zip_directory(const std::filesystem::path& file);
+// The same for an archive of this many bytes elsewhere.
+std::optional<std::vector<ZipEntry>> zip_directory(std::istream& in, std::uint64_t size);
 
 // Normalizes a record's name as LibTorch's reader does for comparison: it ignores case.
 std::string folded_name(std::string name);

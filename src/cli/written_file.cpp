@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "base/sha256.h"
+#include "base/file_identity.h"
 #include "twinkle/error.h"
 
 namespace twinkle::cli {
@@ -35,13 +35,12 @@ void require_written(base::Json& result, const protocol::Request& request) {
     if (kind == std::filesystem::file_type::not_found) {
         not_written(file, "there is no such file");
     }
-    if (!said.is_object()) {
+    if (!said.is_string()) {
         not_written(file, "it does not say what it wrote");
     }
-    const auto found = base::hash_file(file);
-    if (said.value("size", base::Json()) != found.size ||
-        said.value("sha256", base::Json()) != found.sha256) {
-        not_written(file, "its SHA-256 is " + found.sha256);
+    const auto found = base::identity_of(file);
+    if (!found || said != found->text) {
+        not_written(file, "another file is there, or it was changed since");
     }
 }
 

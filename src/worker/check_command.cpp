@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include "kernel/layers.h"
+#include "runtime/exported/needed_kernels.h"
 #include "runtime/exported/opened_file.h"
 #include "runtime/graph/function_calls.h"
 #include "runtime/graph/sites.h"
@@ -83,7 +84,7 @@ bool concerns(const Mapping& mapping, const std::set<std::string>& classes) {
 
 torch::jit::Module open_again(const Request& request) {
     return runtime::open_model_file(request.model, request.model_name,
-                                    {.allow_io = request.allow_io});
+                                    {.allow_io = request.allow_io, .map_weights = true});
 }
 
 }  // namespace
@@ -96,7 +97,7 @@ Json check_command(const Request& request, const Channel& channel) {
     runtime::OperatorSources sources(request.model, {}, &mapping, finder);
     runtime::SavedCode code = runtime::read_saved_code(runtime::code_of_model_file(request.model));
     if (runtime::is_export(request.model)) {
-        code.operators = runtime::operators_of_export(request.model, request.model_name);
+        code.operators = runtime::needs_of_export(request.model, request.model_name).operators;
     }
     for (const auto& op : sources.operators(code)) {
         if (op.kernel) {

@@ -1,6 +1,7 @@
 #include "archive/compiled_package.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "runtime/exported/needed_kernels.h"
 #include "runtime/exported/opened_file.h"
 #include "runtime/graph/class_name.h"
 #include "runtime/inspect/bindings.h"
@@ -43,7 +44,9 @@ public:
           finder_(request.kernel_dirs,
                   [&channel](const std::string& attempt) { channel.trace(attempt); }) {
         if (exported_) {
-            code_.operators = runtime::operators_of_export(request.model, request.model_name);
+            runtime::Needs needs = runtime::needs_of_export(request.model, request.model_name);
+            code_.operators = std::move(needs.operators);
+            code_.foreign_classes = std::move(needs.classes);
         } else {
             origin_ = runtime::origin_of(request.model);
         }
@@ -93,7 +96,12 @@ std::string Inspection::missing() const {
     }
     for (const auto& [name, uses] : code_.foreign_classes) {
         if (torch::getCustomClass("__torch__.torch.classes." + name) == nullptr) {
-            missing.push_back("the class torch.classes." + name + " (not in LibTorch)");
+            const auto builds = finder_.builds_of(name.substr(0, name.find('.')),
+                                                  runtime::KernelFinder::Search::chosen);
+            missing.push_back("the class torch.classes." + name +
+                              (builds.empty() ? " (not in LibTorch)"
+                                              : " (of the kernel " + builds.front().name +
+                                                    ", whose library is not loaded to look)"));
         }
     }
     if (missing.size() > 5) {

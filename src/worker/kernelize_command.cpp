@@ -56,7 +56,8 @@ Json save(const Request& request, const Channel& channel, Kernelized& made, runt
     if (graphs) {
         runtime::mark_for_graphs(made.model, runtime::marked_models(graphs->text));
     }
-    return written(runtime::save_model(made.model, *request.output));
+    runtime::save_model(made.model, *request.output);
+    return written(*request.output);
 }
 
 void write_report(const Request& request, Json report) {

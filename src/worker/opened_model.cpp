@@ -43,6 +43,7 @@ torch::jit::Module open_to_look(const Request& request, const Channel& channel) 
     return runtime::open_model_file(
         request.model, request.model_name,
         {.allow_io = request.allow_io,
+         .map_weights = true,
          .try_first = [&](const std::function<void()>& read) { try_in_child(request, read); }});
 }
 

@@ -1,6 +1,5 @@
 #include "base/file.h"
 #include "base/io_error.h"
-#include "base/sha256.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
@@ -206,8 +205,8 @@ Json ConfinedRun::run_model(const child::Send& send) {
         runtime::load_verified(kernel, std::move(files));
     }
     stage("load-model", base::display_path(request_.model));
-    torch::jit::Module model = runtime::open_model_file(request_.model, request_.model_name,
-                                                        {.allow_io = request_.allow_io});
+    torch::jit::Module model = runtime::open_model_file(
+        request_.model, request_.model_name, {.allow_io = request_.allow_io, .map_weights = true});
     if (!request_.allow_io) {
         runtime::require_no_io(model, request_.model);
     }
@@ -301,8 +300,8 @@ Json ConfinedRun::run() {
     }
     result_["method"] = request_.method;
     if (file_) {
-        result_["written"] = written(base::hash_file(file_->temporary()));
         file_->commit();
+        result_["written"] = written(*request_.output);
     }
     warn_of_unconfined(channel_);
     return std::move(result_);

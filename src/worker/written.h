@@ -1,13 +1,16 @@
 #pragma once
-// The files that a command has written, for the command line to check that they exist.
+// The file that a command has written, for the command line to check that it is the one there.
 
+#include "base/file_identity.h"
 #include "base/json.h"
-#include "base/sha256.h"
+
+#include <filesystem>
 
 namespace twinkle::worker {
 
-inline base::Json written(const base::FileHash& file) {
-    return {{"size", file.size}, {"sha256", file.sha256}};
+inline base::Json written(const std::filesystem::path& file) {
+    const auto identity = base::identity_of(file);
+    return identity ? base::Json(identity->text) : base::Json();
 }
 
 }  // namespace twinkle::worker

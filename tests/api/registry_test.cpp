@@ -1,6 +1,7 @@
 // Registered kernels, through the public interface: what replaces a layer, what keeps it and why.
 
 #include "api/package.h"
+#include "error_code.h"
 
 #include <thread>
 
@@ -9,6 +10,7 @@
 
 using namespace twinkle;
 using tests::adds;
+using tests::code_of;
 using tests::model_of;
 using tests::only_site;
 using tests::output;
@@ -48,17 +50,6 @@ struct Bound {
     Registry registry;
     int made = 0;
 };
-
-ErrorCode code_of(const std::function<void()>& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        INFO(error.what());
-        return error.code();
-    }
-    FAIL("no error");
-    return ErrorCode::failed;
-}
 
 const std::string compiles = "    can_torch_compile = True\n";
 

@@ -122,6 +122,10 @@ def fake_worker(twinkle, tmp_path):
         worker = folder / "twinkle-worker"
         worker.write_text("#!/usr/bin/env python3\n"
                           "import hashlib, json, os, signal, sys, time\n"
+                          "def identity(file):\n"  # as base/file_identity.cpp says it
+                          "    at = os.stat(file)\n"
+                          "    times = (f'{ns // 10**9}.{ns % 10**9}' for ns in (at.st_mtime_ns, at.st_ctime_ns))\n"
+                          "    return ':'.join([str(at.st_dev), str(at.st_ino), str(at.st_size), *times])\n"
                           "def raw(data):\n"
                           "    while data:\n"
                           "        data = data[os.write(3, data):]\n"
@@ -129,7 +133,7 @@ def fake_worker(twinkle, tmp_path):
                           "    result = value.get('result')\n"
                           "    if isinstance(result, dict) and request.get('output') and not request.get('dry_run'):\n"
                           "        open(request['output'], 'wb').write(b'PK a model')\n"
-                          "        result['written'] = {'size': 10, 'sha256': hashlib.sha256(b'PK a model').hexdigest()}\n"
+                          "        result['written'] = identity(request['output'])\n"
                           "    raw(json.dumps(value).encode() + b'\\n')\n"
                           "request = json.load(sys.stdin)\n" + program)
         worker.chmod(0o755)

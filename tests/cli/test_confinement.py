@@ -291,10 +291,10 @@ def test_a_library_that_forges_a_run(twinkle, small, attack):
 def test_a_worker_that_wrote_something_else(fake_worker, change):
     write = "open(request['output'], 'wb').write(b'another file')\n" if change == "other" else ""
     report = {"schema": "twinkle.kernelize/1", "sites": [], "replaced": 1, "kept": 0, "reverted": 0, "warnings": [],
-              "verified": True, "written": {"size": 12, "sha256": "0" * 64}}
+              "verified": True, "written": "1:2:12:3.4:5.6"}
     twinkle = fake_worker(write + f"raw(json.dumps({{'result': json.loads({json.dumps(json.dumps(report))})}}).encode() + b'\\n')\n")
     error = refused(twinkle("kernelize", "model.pt", "--map", "empty.map.json", "-o", "fast.pt", "--json"), 1, "fast.pt")
-    assert ("no such file" if change == "nothing" else "SHA-256") in error["why"]
+    assert ("no such file" if change == "nothing" else "another file") in error["why"]
 
 
 # Time and amount -------------------------------------------------------------------------------------------------

@@ -5,13 +5,14 @@ import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 import warnings
 import zipfile
 
 import pytest
 from conftest import ROOT
-from kernels_for_tests import made_models, needs_runtime, outcome
+from kernels_for_tests import PREFIX, made_models, needs_runtime, outcome
 
 pytestmark = needs_runtime
 torch = pytest.importorskip("torch")
@@ -333,7 +334,7 @@ def test_another_device_than_it_was_exported_on(twinkle, exported, name):
     assert on_gpu.read_bytes().count(b'"cuda"') > 10
     call = torch.load(exported / f"{name}.io.pt")[0]
     inputs = save_call(twinkle.folder, call)
-    if not torch.cuda.is_available():
+    if not torch.cuda.is_available() and name != "bert":  # only its mask was made on a device, and is dropped
         assert twinkle("run", on_gpu, "--inputs", inputs).code == 2
     done = twinkle("kernelize", on_gpu, "--device", "cpu", "--only", "nothing", "-o", "cpu.pt", "--json")
     assert done.code == 0, done.err
@@ -403,7 +404,7 @@ HOSTILE = {
     "another byte order": (lambda name, data: b"big" if name.endswith("byteorder") else data, "little-endian"),
     "a TorchBind object": (with_json("models/model.json", lambda d: d["graph_module"]["signature"]["input_specs"].insert(
         0, {"custom_obj": {"arg": {"name": "obj", "class_fqn": "__torch__.torch.classes.my.Object"},
-                           "custom_obj_name": "obj"}})), "TorchBind"),
+                           "custom_obj_name": "obj"}})), "torch.classes.my.Object"),
     "an old one": (lambda name, data: ("cnn/serialized_exported_program.json", b"{}") if name.endswith("model.json")
                    else data, "2.7"),
 }
@@ -429,14 +430,13 @@ class Prints(torch.nn.Module):
         return x + 1
 
 
-@pytest.mark.parametrize("decomposed,code,why,remedy", [(True, 2, "a token", "without run_decompositions"),
-                                                        (False, 6, "aten::_print has no result", "return a tensor")])
-def test_what_is_done_besides_results_is_refused(twinkle, decomposed, code, why, remedy):
+@pytest.mark.parametrize("decomposed", [True, False])
+def test_what_is_done_besides_results_is_refused(twinkle, decomposed):
     """TorchScript would leave it out without a word."""
     program = torch.export.export(Prints(), (torch.ones(3),))
     torch.export.save(program.run_decompositions() if decomposed else program, twinkle.folder / "prints.pt2")
     done = twinkle("convert", "prints.pt2", "-o", "model.pt", "--json")
-    assert done.code == code and why in done.err and remedy in done.err, done.err
+    assert done.code == 6 and "aten::_print has no result" in done.err and "return a tensor" in done.err, done.err
     assert not (twinkle.folder / "model.pt").exists()
 
 
@@ -481,6 +481,17 @@ def test_mutated_archives(twinkle, exported, seed):
     done = twinkle("convert", "broken.pt2", "-o", "model.pt", "--json")
     assert done.code in (0, 2, 3, 6), done.err
     assert {path.name for path in twinkle.folder.iterdir()} <= {"broken.pt2", "model.pt"}
+
+
+def test_what_changed_archives_compute(exported):
+    """As PyTorch's own loader reads them; a short run of what CONTRIBUTING.md names."""
+    fuzz = PREFIX / "tests/fuzz/fuzz_exports"
+    if not fuzz.exists():
+        pytest.skip("fuzz_exports was not built")
+    done = subprocess.run([sys.executable, ROOT / "tests/fuzz/compare_exports.py", fuzz, "30",
+                           *(exported / f"{name}.pt2" for name in ("derived", "tied"))], capture_output=True, text=True,
+                          timeout=300)
+    assert done.returncode == 0 and " equal" in done.stdout, done.stdout + done.stderr[-2000:]
 
 
 def test_what_an_archive_says_is_safe_to_show(twinkle, exported):

@@ -1,9 +1,11 @@
 // Changed archives of torch.export through the converter:
 //
-//   fuzz_exports ARCHIVE COUNT [SEED]
+//   fuzz_exports ARCHIVE COUNT [SEED [FOLDER]]
 //
-// says what became of them; exit 1 on an exception that is no Error. A crash ends it, and the
-// archive that it was at is there: broken.pt2 in the folder for temporary files.
+// says what became of them; exit 1 on an exception that is no Error, or on one archive that took
+// more than a second of the processor. What was converted goes into FOLDER: SEED.pt2 and SEED.pt,
+// for compare_exports.py. A crash ends it, and the archive that it was at is there: broken.pt2 in
+// FOLDER, or in the folder for temporary files.
 
 #include "archive/archive.h"
 #include "archive/zip_directory.h"
@@ -11,8 +13,10 @@
 #include "stored_zip.h"
 #include "twinkle/error.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -85,13 +89,23 @@ std::string with_other_bytes(std::string bytes, Random& random) {
 
 std::string mutated(Records records, Random& random) {
     std::vector<std::size_t> documents;
+    std::vector<std::size_t> weights;
     for (std::size_t i = 0; i < records.size(); ++i) {
         if (records[i].first.ends_with(".json")) {
             documents.push_back(i);
+        } else if (records[i].first.starts_with("model/data/")) {
+            weights.push_back(i);
         }
     }
     auto& chosen = records[documents[below(random, documents.size())]].second;
-    switch (below(random, 8)) {
+    switch (below(random, 9)) {
+        case 8: {
+            if (!weights.empty()) {
+                auto& weight = records[weights[below(random, weights.size())]].second;
+                weight = with_other_bytes(weight, random);
+            }
+            break;
+        }
         case 0: return with_other_bytes(zip_of(records), random);
         case 1: chosen = with_other_bytes(chosen, random); break;
         case 2:
@@ -113,33 +127,61 @@ Records records_of(const fs::path& file) {
     return records;
 }
 
+struct Folder {
+    fs::path path;
+    bool keeps = false;
+};
+
+// "converted", or the code of the Error.
+std::string outcome_of(const Folder& folder, const std::string& name) {
+    const fs::path broken = folder.path / "broken.pt2";
+    try {
+        const auto model =
+            twinkle::runtime::exported::convert(twinkle::archive::Archive(broken), "");
+        if (folder.keeps) {
+            model.save((folder.path / (name + ".pt")).string());
+            fs::copy_file(broken, folder.path / (name + ".pt2"),
+                          fs::copy_options::overwrite_existing);
+        }
+        return "converted";
+    } catch (const twinkle::Error& error) {
+        return std::string(twinkle::error_code_name(error.code()));
+    } catch (const std::exception& error) {
+        std::printf("seed %s: %s\n", name.c_str(), error.what());
+        return "no Error";
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     if (argc < 3) {
-        std::fprintf(stderr, "fuzz_exports ARCHIVE COUNT [SEED]\n");
+        std::fprintf(stderr, "fuzz_exports ARCHIVE COUNT [SEED [FOLDER]]\n");
         return 2;
     }
     const Records seed = records_of(argv[1]);
     const auto first = static_cast<unsigned>(argc > 3 ? std::atoi(argv[3]) : 1);
-    const fs::path broken = fs::temp_directory_path() / "broken.pt2";
+    const Folder folder{argc > 4 ? fs::path(argv[4]) : fs::temp_directory_path(), argc > 4};
     std::map<std::string, int> outcomes;
+    double longest = 0;
     for (unsigned i = 0; i < static_cast<unsigned>(std::atoi(argv[2])); ++i) {
         Random random(first + i);
-        std::ofstream(broken, std::ios::binary | std::ios::trunc) << mutated(seed, random);
-        try {
-            twinkle::runtime::exported::convert(twinkle::archive::Archive(broken), "");
-            ++outcomes["converted"];
-        } catch (const twinkle::Error& error) {
-            ++outcomes[std::string(twinkle::error_code_name(error.code()))];
-        } catch (const std::exception& error) {
-            std::printf("seed %u: %s\n", first + i, error.what());
-            ++outcomes["no Error"];
+        std::ofstream(folder.path / "broken.pt2", std::ios::binary | std::ios::trunc)
+            << mutated(seed, random);
+        const std::clock_t start = std::clock();
+        const std::string outcome = outcome_of(folder, std::to_string(first + i));
+        const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+        longest = std::max(longest, seconds);
+        if (seconds > 1) {
+            std::printf("seed %u: %.1f seconds, %s\n", first + i, seconds, outcome.c_str());
+            ++outcomes["longer than a second"];
         }
+        ++outcomes[outcome];
     }
     for (const auto& [outcome, count] : outcomes) {
         std::printf("%s: %d\n", outcome.c_str(), count);
     }
-    fs::remove(broken);
-    return outcomes.contains("no Error") ? 1 : 0;
+    std::printf("longest: %.3f seconds\n", longest);
+    fs::remove(folder.path / "broken.pt2");
+    return outcomes.contains("no Error") || outcomes.contains("longer than a second") ? 1 : 0;
 }

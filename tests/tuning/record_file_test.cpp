@@ -5,25 +5,12 @@
 
 #include "base/temp_folder.h"
 #include "catch.h"
+#include "error_code.h"
 #include "tuning/samples.h"
-#include "twinkle/error.h"
 
 using namespace twinkle;
 using namespace twinkle::tuning;
-
-namespace {
-
-template <class Call>
-ErrorCode code_of(const Call& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.code();
-    }
-    throw std::runtime_error("no error");
-}
-
-}  // namespace
+using tests::code_of;
 
 TEST_CASE("what is appended to a record is read, each once") {
     const test::TempFolder folder;

@@ -53,7 +53,7 @@ void load_kernels(const std::filesystem::path& package, const std::vector<Compil
     const runtime::KernelFinder finder(options.kernel_dirs, options.explain);
     for (const CompiledModel& model : models) {
         for (const MappedKernel& kernel : runtime::kernels_with_operators(
-                 package, model.operators, model.made_for.device, finder)) {
+                 package, {model.operators, {}}, model.made_for.device, finder)) {
             runtime::load_kernel(kernel);
         }
         require_operators(package, model);

@@ -5,9 +5,11 @@
 #include "base/text.h"
 #include "runtime/exported/call_tree.h"
 #include "runtime/exported/flatten.h"
+#include "runtime/exported/full_masks.h"
 #include "runtime/exported/guards.h"
 #include "runtime/exported/module_tree.h"
 #include "runtime/exported/node_writer.h"
+#include "runtime/exported/objects.h"
 #include "runtime/exported/parameters.h"
 #include "runtime/exported/read_program.h"
 #include "runtime/exported/results.h"
@@ -23,23 +25,30 @@ using Kind = Argument::Kind;
 
 namespace {
 
-c10::TypePtr type_of(const Argument& value) {
-    switch (value.kind) {
-        case Kind::sym_int: return c10::IntType::get();
-        case Kind::sym_float: return c10::FloatType::get();
-        case Kind::sym_bool: return c10::BoolType::get();
-        default: return c10::TensorType::get();
+std::set<std::string> object_paths(const Program& program) {
+    std::set<std::string> paths;
+    for (const InputSpec& input : program.inputs) {
+        if (input.kind == InputSpec::Kind::object) {
+            paths.insert(input.target);
+        }
     }
+    return paths;
+}
+
+ModuleTree modules_of(const Archive& archive, const std::string& model, const Program& program) {
+    Weights weights = read_weights(archive, chosen_model(archive, model), object_paths(program));
+    auto objects = read_objects(archive, program, weights.objects);
+    return {program, std::move(weights), std::move(objects)};
 }
 
 class Converter {
 public:
     Converter(const Archive& archive, const std::string& model)
-        : program_(read_program(archive, model)),
-          modules_(program_, read_weights(archive, chosen_model(archive, model))) {}
+        : program_(read_program(archive, model)), modules_(modules_of(archive, model, program_)) {}
 
     jit::Module convert() {
         flatten_regions(program_);
+        drop_full_masks(program_);
         const auto root = call_tree(program_, modules_);
         modules_.build(*root);
         write_root(*root);
@@ -63,9 +72,20 @@ private:
             [this, &method](const Argument& value) { return from_outside(method, value); });
     }
 
+    c10::TypePtr type_of(const Argument& value) const {
+        switch (value.kind) {
+            case Kind::sym_int: return c10::IntType::get();
+            case Kind::sym_float: return c10::FloatType::get();
+            case Kind::sym_bool: return c10::BoolType::get();
+            case Kind::object: return modules_.class_of(value.text);
+            default: return c10::TensorType::get();
+        }
+    }
+
     // An attribute, a constant, or a size of a tensor that the method has.
     jit::Value* from_outside(Method& method, const Argument& value) {
-        if (value.kind == Kind::tensor && modules_.is_attribute(value.text)) {
+        if ((value.kind == Kind::tensor || value.kind == Kind::object) &&
+            modules_.is_attribute(value.text)) {
             if (const auto way = modules_.way_to(method.call.path, value.text)) {
                 return get(method, *way);
             }

@@ -77,8 +77,11 @@ c10::QualifiedName class_name_for(const std::string& python_name) {
     return c10::QualifiedName(atoms);
 }
 
-ModuleTree::ModuleTree(const Program& program, Weights weights)
-    : weights_(std::move(weights)), unit_(std::make_shared<torch::jit::CompilationUnit>()) {
+ModuleTree::ModuleTree(const Program& program, Weights weights,
+                       std::map<std::string, c10::IValue> objects)
+    : weights_(std::move(weights)),
+      objects_(std::move(objects)),
+      unit_(std::make_shared<torch::jit::CompilationUnit>()) {
     std::set<const void*> added;  // lists of tied paths
     add("");
     for (const std::string& path : program.modules) {
@@ -90,6 +93,12 @@ ModuleTree::ModuleTree(const Program& program, Weights weights)
         if (input.kind == InputSpec::Kind::user || input.kind == InputSpec::Kind::constant) {
             continue;
         }
+        if (input.kind == InputSpec::Kind::object) {
+            targets_[input.value.text] = input.target;
+            is_constant_[input.value.text] = false;
+            add_object(input.target);
+            continue;
+        }
         if (!weights_.tensors.contains(input.target)) {
             impossible("the archive has no data of it", input.target);
         }
@@ -99,7 +108,7 @@ ModuleTree::ModuleTree(const Program& program, Weights weights)
         const auto& tied = weights_.ties.at(input.target);
         if (!constant && added.insert(tied.get()).second) {
             for (const std::string& path : *tied) {
-                add_tensor(path);
+                add_attribute(path, &Place::tensors);
             }
         }
     }
@@ -117,13 +126,21 @@ ModuleTree::Place& ModuleTree::add(const std::string& path) {
     return place->second;
 }
 
-void ModuleTree::add_tensor(const std::string& path) {
+void ModuleTree::add_object(const std::string& path) {
+    if (weights_.ties.contains(path)) {
+        impossible("the program has two inputs of this path", path);
+    }
+    weights_.ties[path] = std::make_shared<const std::vector<std::string>>(1, path);
+    add_attribute(path, &Place::objects);
+}
+
+void ModuleTree::add_attribute(const std::string& path, std::vector<std::string> Place::* list) {
     check_path(path);
     Place& parent = add(parent_of(path));
     if (!parent.names.insert(last_of(path)).second) {
         impossible("a module and a tensor have this path, or two tensors", path);
     }
-    parent.tensors.push_back(last_of(path));
+    (parent.*list).push_back(last_of(path));
 }
 
 bool ModuleTree::is_attribute(const std::string& value) const {
@@ -155,6 +172,10 @@ std::optional<std::vector<std::string>> ModuleTree::way_to(const std::string& pa
 
 const at::Tensor& ModuleTree::tensor_of(const std::string& value) const {
     return weights_.tensors.at(targets_.at(value));
+}
+
+c10::TypePtr ModuleTree::class_of(const std::string& value) const {
+    return objects_.at(targets_.at(value)).type();
 }
 
 std::optional<std::string> ModuleTree::value_of_target(const std::string& target) const {
@@ -202,6 +223,10 @@ void ModuleTree::build(const std::string& path) {
         } else {
             module.register_buffer(name, tensor);
         }
+    }
+    for (const std::string& name : place.objects) {
+        const c10::IValue& object = objects_.at(above + name);
+        module.register_attribute(name, object.type(), object);
     }
     for (const std::string& name : place.children) {
         build(above + name);

@@ -20,7 +20,7 @@ namespace twinkle::runtime::exported {
 class ModuleTree final : public Attributes {
 public:
     // Throws Error(malformed) for attributes that are missing or have impossible names.
-    ModuleTree(const Program& program, Weights weights);
+    ModuleTree(const Program& program, Weights weights, std::map<std::string, c10::IValue> objects);
 
     bool is_attribute(const std::string& value) const override;
     bool reaches(const std::string& path, const std::string& value) const override;
@@ -38,26 +38,32 @@ public:
                                                    const std::string& value) const;
     // The tensor of a constant.
     const at::Tensor& tensor_of(const std::string& value) const;
-    // The same for an attribute by its path.
+    // The type of an object.
+    c10::TypePtr class_of(const std::string& value) const;
+    // The value that is an attribute, by its path.
     std::optional<std::string> value_of_target(const std::string& target) const;
 
 private:
     struct Place {
         std::vector<std::string> children;  // their names
         std::vector<std::string> tensors;   // their names
-        std::set<std::string> names;        // of both
+        std::vector<std::string> objects;   // their names
+        std::set<std::string> names;        // of all
         std::string class_name;
         bool trains = false;
         std::optional<torch::jit::Module> module;
     };
 
     Place& add(const std::string& path);
-    void add_tensor(const std::string& path);
+    // Of a tensor or object, into the list of its module.
+    void add_attribute(const std::string& path, std::vector<std::string> Place::* list);
+    void add_object(const std::string& path);
     const Place& at(const std::string& path) const { return places_.at(path); }
     void name_classes(const Call& call);
     void build(const std::string& path);
 
     Weights weights_;
+    std::map<std::string, c10::IValue> objects_;  // by path
     std::map<std::string, Place> places_;
     std::map<std::string, std::string> targets_;  // of values
     std::map<std::string, std::string> values_;   // the first one of a target

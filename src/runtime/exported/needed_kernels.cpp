@@ -4,7 +4,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "kernel/variant.h"
-#include "runtime/exported/opened_file.h"
+#include "runtime/exported/objects.h"
+#include "runtime/exported/plain_pickle.h"
 #include "runtime/exported/read_program.h"
 #include "runtime/graph/graph_walk.h"
 #include "runtime/kernels/declared_operators.h"
@@ -33,9 +34,14 @@ std::string device_of(const exported::Program& program) {
     return device;
 }
 
-std::set<std::string> missing_namespaces(const std::map<std::string, std::size_t>& operators) {
+std::set<std::string> missing_namespaces(const Needs& needs) {
     std::set<std::string> missing;
-    for (const auto& [name, calls] : operators) {
+    for (const auto& [name, objects] : needs.classes) {
+        if (!exported::has_class(name)) {
+            missing.insert(name.substr(0, name.find('.')));
+        }
+    }
+    for (const auto& [name, calls] : needs.operators) {
         const std::string op_namespace = name.substr(0, name.find("::"));
         if (op_namespace != "aten" && op_namespace != "higher_order" && !is_registered(name)) {
             missing.insert(op_namespace);
@@ -73,6 +79,36 @@ bool is_better(const MappedKernel& one, const MappedKernel& other) {
                          "--kernels or TWINKLE_KERNELS"});
 }
 
+void count_operators(const exported::Graph& graph, std::map<std::string, std::size_t>& calls) {
+    for (const exported::Node& node : graph.nodes) {
+        const auto parts = base::split(node.target, '.');
+        if (parts.size() == 5 && parts[0] == "torch" && parts[1] == "ops") {
+            ++calls[parts[2] + "::" + parts[3]];
+        }
+        for (const exported::NamedArgument& input : node.inputs) {
+            if (input.value.graph) {
+                count_operators(*input.value.graph, calls);
+            }
+        }
+    }
+}
+
+std::set<std::string> namespaces_of_objects(const torch::jit::Module& model) {
+    std::set<std::string> namespaces;
+    for (const auto& module : model.modules()) {
+        for (const auto& type : module.type()->getAttributes()) {
+            const auto object = type.getType()->cast<c10::ClassType>();
+            const std::string name =
+                object && object->name() ? object->name()->qualifiedName() : "";
+            if (name.starts_with(exported::torch_classes_prefix)) {
+                const std::string rest = name.substr(exported::torch_classes_prefix.size());
+                namespaces.insert(rest.substr(0, rest.find('.')));
+            }
+        }
+    }
+    return namespaces;
+}
+
 // Markers have words alone.
 std::string word(std::string text) {
     std::replace_if(
@@ -87,11 +123,21 @@ std::string word(std::string text) {
 
 }  // namespace
 
-std::vector<MappedKernel> kernels_with_operators(
-    const std::filesystem::path& file, const std::map<std::string, std::size_t>& operators,
-    const std::string& device, const KernelFinder& finder) {
+Needs needs_of(const exported::Program& program) {
+    Needs needs{{}, exported::classes_of(program)};
+    count_operators(program.graph, needs.operators);
+    return needs;
+}
+
+Needs needs_of_export(const std::filesystem::path& file, const std::string& model) {
+    return needs_of(exported::read_program(archive::Archive(file), model));
+}
+
+std::vector<MappedKernel> kernels_with_operators(const std::filesystem::path& file,
+                                                 const Needs& needs, const std::string& device,
+                                                 const KernelFinder& finder) {
     std::vector<MappedKernel> found;
-    for (const std::string& op_namespace : missing_namespaces(operators)) {
+    for (const std::string& op_namespace : missing_namespaces(needs)) {
         const auto builds = finder.builds_of(op_namespace, KernelFinder::Search::chosen);
         const MappedKernel* best = nullptr;
         std::string why;
@@ -115,12 +161,12 @@ std::vector<MappedKernel> kernels_with_operators(
 std::vector<MappedKernel> kernels_of_export(const std::filesystem::path& file,
                                             const std::string& model, const KernelFinder& finder) {
     const exported::Program program = exported::read_program(archive::Archive(file), model);
-    return kernels_with_operators(file, operators_of(program), device_of(program), finder);
+    return kernels_with_operators(file, needs_of(program), device_of(program), finder);
 }
 
 std::vector<MappedKernel> kernels_of_export(const std::filesystem::path& file,
                                             const std::string& model, const Mapping& mapping) {
-    const auto missing = missing_namespaces(operators_of_export(file, model));
+    const auto missing = missing_namespaces(needs_of_export(file, model));
     std::vector<MappedKernel> found;
     std::copy_if(mapping.kernels.begin(), mapping.kernels.end(), std::back_inserter(found),
                  [&](const MappedKernel& kernel) { return missing.contains(kernel.op_namespace); });
@@ -128,7 +174,7 @@ std::vector<MappedKernel> kernels_of_export(const std::filesystem::path& file,
 }
 
 void mark_needed_kernels(torch::jit::Module& model) {
-    std::set<std::string> namespaces;
+    std::set<std::string> namespaces = namespaces_of_objects(model);
     for (const auto& graph : graphs_of(model)) {
         for_each_node(graph->block(), [&](const torch::jit::Node* node) {
             namespaces.insert(node->kind().ns().toUnqualString());

@@ -2,6 +2,7 @@
 // The kernels whose operators an exported model calls. A kernelized model names builds by their
 // hash; an archive names operators alone, and gets them from what its user has chosen.
 
+#include "runtime/exported/program.h"
 #include "runtime/kernels/kernel_finder.h"
 #include "twinkle/load.h"
 #include "twinkle/mapping.h"
@@ -16,13 +17,21 @@
 
 namespace twinkle::runtime {
 
-// For every namespace of operators that this process lacks: the first build that has it in the
-// folders that the user has chosen (not the Hub cache, where anything may be) and that runs here,
-// on this device. `operators`: "ns::op" → calls. Throws Error(refused), about this file, where
-// there are only builds that do not; an operator that nobody has is left to the caller.
-std::vector<MappedKernel> kernels_with_operators(
-    const std::filesystem::path& file, const std::map<std::string, std::size_t>& operators,
-    const std::string& device, const KernelFinder& finder);
+// What an exported model needs of others.
+struct Needs {
+    std::map<std::string, std::size_t> operators;  // "ns::op" → calls
+    std::map<std::string, std::size_t> classes;    // "ns.Class" of torch.classes → objects
+};
+Needs needs_of(const exported::Program& program);
+Needs needs_of_export(const std::filesystem::path& file, const std::string& model);
+
+// For every namespace of operators or classes that this process lacks: the first build that has it
+// in the folders that the user has chosen (not the Hub cache, where anything may be) and that runs
+// here, on this device. Throws Error(refused), about this file, where there are only builds that do
+// not; an operator that nobody has is left to the caller.
+std::vector<MappedKernel> kernels_with_operators(const std::filesystem::path& file,
+                                                 const Needs& needs, const std::string& device,
+                                                 const KernelFinder& finder);
 
 // Those of an exported model, for its device. What nobody has the conversion refuses, by its node.
 std::vector<MappedKernel> kernels_of_export(const std::filesystem::path& file,

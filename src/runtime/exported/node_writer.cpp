@@ -221,6 +221,7 @@ void NodeWriter::write(const Node& node) {
         {"torch.ops.higher_order.while_loop", &NodeWriter::write_while_loop},
         {"torch.ops.higher_order.map_impl", &NodeWriter::write_map},
         {"torch.ops.higher_order.scan", &NodeWriter::write_scan},
+        {"torch.ops.higher_order.call_torchbind", &NodeWriter::write_method_call},
         {"torch.ops.aten._assert_scalar.default", &NodeWriter::write_assertion},
     };
     origins_.count(node);

@@ -52,6 +52,10 @@ private:
     // Returns what the names stood for that stand for a cast tensor now.
     std::unordered_map<std::string, torch::jit::Value*> cast_inputs(const Node& node,
                                                                     at::ScalarType dtype);
+    // TorchScript keeps operators that it takes for pure only where it sees an effect.
+    void write_effect(const Node& node, const c10::FunctionSchema& schema,
+                      const std::vector<torch::jit::Value*>& results);
+    void write_method_call(const Node& node);
     void write_python_operator(const Node& node);
     void write_assertion(const Node& node);
 

@@ -5,29 +5,10 @@
 #include "base/text.h"
 #include "runtime/exported/convert.h"
 #include "runtime/exported/needed_kernels.h"
-#include "runtime/exported/read_program.h"
 #include "runtime/model/no_kernel_loading.h"
 #include "twinkle/error.h"
 
 namespace twinkle::runtime {
-
-namespace {
-
-void count_operators(const exported::Graph& graph, std::map<std::string, std::size_t>& calls) {
-    for (const exported::Node& node : graph.nodes) {
-        const auto parts = base::split(node.target, '.');
-        if (parts.size() == 5 && parts[0] == "torch" && parts[1] == "ops") {
-            ++calls[parts[2] + "::" + parts[3]];
-        }
-        for (const exported::NamedArgument& input : node.inputs) {
-            if (input.value.graph) {
-                count_operators(*input.value.graph, calls);
-            }
-        }
-    }
-}
-
-}  // namespace
 
 bool is_export(const std::filesystem::path& file) {
     const auto kind = archive::kind_of_archive(file);
@@ -38,7 +19,8 @@ torch::jit::Module open_model_file(const std::filesystem::path& file, const std:
                                    const Opening& opening) {
     if (is_export(file)) {
         const NoKernelLoading as_asked;
-        torch::jit::Module converted = exported::convert(archive::Archive(file), model);
+        const auto access = opening.map_weights ? archive::Access::mapped : archive::Access::copied;
+        torch::jit::Module converted = exported::convert(archive::Archive(file, access), model);
         mark_needed_kernels(converted);
         if (!opening.device.is_cpu()) {
             converted.to(opening.device);
@@ -57,17 +39,6 @@ torch::jit::Module open_model_file(const std::filesystem::path& file, const std:
 
 std::vector<CodeFile> code_of_model_file(const std::filesystem::path& file) {
     return is_export(file) ? std::vector<CodeFile>() : code_of(file);
-}
-
-std::map<std::string, std::size_t> operators_of(const exported::Program& program) {
-    std::map<std::string, std::size_t> calls;
-    count_operators(program.graph, calls);
-    return calls;
-}
-
-std::map<std::string, std::size_t> operators_of_export(const std::filesystem::path& file,
-                                                       const std::string& model) {
-    return operators_of(exported::read_program(archive::Archive(file), model));
 }
 
 }  // namespace twinkle::runtime

@@ -2,14 +2,11 @@
 // A model file of any format that twinkle reads: TorchScript, or an archive of torch.export, which
 // becomes TorchScript in memory. What it is, its content says.
 
-#include "runtime/exported/program.h"
 #include "runtime/model/model_file.h"
 
 #include <torch/script.h>
 
-#include <cstddef>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -26,10 +23,5 @@ torch::jit::Module open_model_file(const std::filesystem::path& file, const std:
 
 // code_of (model_file.h); an exported model has none.
 std::vector<CodeFile> code_of_model_file(const std::filesystem::path& file);
-
-// The operators that an exported model calls: "ns::op" → calls.
-std::map<std::string, std::size_t> operators_of(const exported::Program& program);
-std::map<std::string, std::size_t> operators_of_export(const std::filesystem::path& file,
-                                                       const std::string& model);
 
 }  // namespace twinkle::runtime

@@ -35,6 +35,9 @@ c10::TypePtr leaf_type(const InputSpec& spec) {
         case Argument::Kind::sym_bool: return c10::BoolType::get();
         case Argument::Kind::string: return c10::StringType::get();
         case Argument::Kind::none: return c10::OptionalType::ofTensor();
+        case Argument::Kind::object:
+            throw InvalidJson("an input is an object of torch.classes",
+                              "let the model hold the object, and export it again");
         default: throw InvalidJson("an input is of a kind that TorchScript does not have");
     }
 }

@@ -31,6 +31,8 @@ struct Argument {
         memory_format,  // `integer` is c10's
         layout,         // `integer` is c10's
         device,
+        object,  // of a class of torch.classes
+        op,      // `text` is its target
         graph,
         list,
         unknown,  // `text` is what the schema calls it
@@ -46,7 +48,7 @@ struct Argument {
     // It stands for a value of the graph: `text` is its name.
     bool is_value() const {
         return kind == Kind::tensor || kind == Kind::sym_int || kind == Kind::sym_float ||
-               kind == Kind::sym_bool;
+               kind == Kind::sym_bool || kind == Kind::object;
     }
 };
 
@@ -91,6 +93,7 @@ struct Node {
     std::vector<Frame> modules;                  // outermost first
     std::string stack_trace;                     // of Python, outermost first
     std::shared_ptr<const Autocast> autocast{};  // the region that it stands in (flatten_regions)
+    bool has_effects = false;                    // besides its results: a token kept its place
 };
 
 struct Graph {
@@ -102,14 +105,15 @@ struct Graph {
 };
 
 struct InputSpec {
-    enum class Kind { parameter, buffer, tensor_constant, user, constant };
+    enum class Kind { parameter, buffer, tensor_constant, object, token, user, constant };
     Kind kind = Kind::user;
-    Argument value;      // a constant: what it is
-    std::string target;  // of parameters, buffers and constants: their path
+    Argument value;            // a constant: what it is
+    std::string target;        // of parameters, buffers, constants and objects: their path
+    std::string class_name{};  // of an object: "__torch__.torch.classes.ns.Class"
 };
 
 struct OutputSpec {
-    enum class Kind { user, buffer_mutation, parameter_mutation, input_mutation };
+    enum class Kind { user, buffer_mutation, parameter_mutation, input_mutation, token };
     Kind kind = Kind::user;
     Argument value;
     std::string target;  // what is changed: a path, or the name of an input

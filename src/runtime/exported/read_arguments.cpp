@@ -93,6 +93,10 @@ Argument read_complex(const Json& value) {
     return made;
 }
 
+Argument read_object(const Json& value) {
+    return with_text(Kind::object, text_at(value, "name"));
+}
+
 Argument read_inner_graph(const Json& value) {
     Argument made = with_text(Kind::graph, text_at(value, "name"));
     made.graph = std::make_shared<Graph>(read_graph(object_at(value, "graph")));
@@ -145,6 +149,8 @@ const std::map<std::string, Read>& readers() {
         {"as_device",
          [](const Json& value) { return with_text(Kind::device, read_device(value)); }},
         {"as_graph", read_inner_graph},
+        {"as_custom_obj", read_object},
+        {"as_operator", [](const Json& value) { return with_text(Kind::op, text_of(value)); }},
     };
     return known;
 }

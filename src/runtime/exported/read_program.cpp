@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "runtime/exported/read_arguments.h"
+#include "runtime/exported/tokens.h"
 #include "twinkle/error.h"
 
 #include <algorithm>
@@ -27,19 +28,6 @@ Argument tensor_named(const Json& spec) {
 }
 
 [[noreturn]] void refuse_kind(const std::string& place, const std::string& kind) {
-    if (kind == "token") {
-        throw InvalidJson("its " + place +
-                              " is a token, which keeps operators in their order for "
-                              "what they do besides their results",
-                          "save the program as torch.export.export gives it, without "
-                          "run_decompositions(): TorchScript runs operators in their order");
-    }
-    if (kind == "custom_obj") {
-        throw InvalidJson("its " + place +
-                              " is a TorchBind object, which the archive has as a "
-                              "pickle",
-                          "keep what it holds in tensors of the model, and export it again");
-    }
     throw InvalidJson("its " + place + " is a " + base::printable(kind) +
                           ", which TorchScript has no counterpart of",
                       "export the model without it");
@@ -65,6 +53,17 @@ InputSpec read_input(const Json& json) {
         return {Kind::tensor_constant, tensor_named(choice.value),
                 text_at(choice.value, "tensor_constant_name")};
     }
+    if (choice.name == "custom_obj") {
+        InputSpec spec{Kind::object, {}, text_at(choice.value, "custom_obj_name")};
+        const Json& arg = object_at(choice.value, "arg");
+        spec.value.kind = Argument::Kind::object;
+        spec.value.text = text_at(arg, "name");
+        spec.class_name = text_at(arg, "class_fqn");
+        return spec;
+    }
+    if (choice.name == "token") {
+        return {Kind::token, tensor_named(choice.value), ""};
+    }
     refuse_kind("input", choice.name);
 }
 
@@ -88,6 +87,9 @@ OutputSpec read_output(const Json& json) {
     if (choice.name == "user_input_mutation") {
         return {Kind::input_mutation, tensor_named(choice.value),
                 text_at(choice.value, "user_input_name")};
+    }
+    if (choice.name == "token") {
+        return {Kind::token, tensor_named(choice.value), ""};
     }
     refuse_kind("output", choice.name);
 }
@@ -256,6 +258,7 @@ Program read_program(const Archive& archive, const std::string& model) {
         Program program = read_document(
             base::parse_json(archive.text(record, program_limits.bytes), origin, program_limits));
         check_program(program);
+        remove_tokens(program);
         return program;
     } catch (const InvalidJson& invalid) {
         throw Error(ErrorCode::malformed,

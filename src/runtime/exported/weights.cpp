@@ -74,7 +74,8 @@ Geometry geometry_of(const TensorMeta& meta, std::size_t itemsize, std::size_t b
 
 class WeightReader {
 public:
-    explicit WeightReader(const Archive& archive) : archive_(archive) {}
+    WeightReader(const Archive& archive, const std::set<std::string>& objects)
+        : archive_(archive), objects_(objects) {}
 
     void read(const std::string& config, const std::string& folder) {
         if (!archive_.has(config)) {
@@ -100,15 +101,17 @@ private:
 
     void add(const std::string& path, const Json& payload, const std::string& folder) {
         const std::string name = text_at(payload, "path_name");
+        if (objects_.contains(path)) {
+            add_object(path, name, folder);
+            return;
+        }
         if (boolean_at(payload, "use_pickle")) {
             throw InvalidWeight(
                 "its data is a pickle, which nothing here unpickles; tensor "
                 "subclasses and objects are saved so: replace them by plain "
                 "tensors before the export");
         }
-        if (name.find('/') != std::string::npos || name.find("..") != std::string::npos) {
-            throw InvalidWeight("its record has a name that leaves the archive's folder");
-        }
+        require_record_name(name);
         const TensorMeta meta = read_tensor_meta(object_at(payload, "tensor_meta"));
         if (!meta.dtype || !meta.strided) {
             throw InvalidWeight("it has a dtype or layout that this LibTorch does not have");
@@ -141,6 +144,20 @@ private:
         weights_.ties[path] = same;
     }
 
+    static void require_record_name(const std::string& name) {
+        if (name.find('/') != std::string::npos || name.find("..") != std::string::npos) {
+            throw InvalidWeight("its record has a name that leaves the archive's folder");
+        }
+    }
+
+    void add_object(const std::string& path, const std::string& name, const std::string& folder) {
+        require_record_name(name);
+        if (!archive_.has(folder + name)) {
+            throw InvalidWeight("there is no record " + base::printable(name));
+        }
+        weights_.objects[path] = folder + name;
+    }
+
     const at::Storage& storage_of(const std::string& record) {
         const auto known = storages_.find(record);
         if (known != storages_.end()) {
@@ -149,13 +166,24 @@ private:
         if (!archive_.has(record)) {
             throw InvalidWeight("there is no record " + base::printable(record));
         }
+        return storages_.emplace(record, read_storage(record)).first->second;
+    }
+
+    at::Storage read_storage(const std::string& record) const {
         const auto size = static_cast<std::int64_t>(archive_.size_of(record));
+        if (std::shared_ptr<char> mapped = archive_.mapped(record)) {
+            char* const bytes = mapped.get();
+            return at::from_blob(
+                       bytes, {size}, [kept = std::move(mapped)](void*) {}, at::kByte)
+                .storage();
+        }
         const at::Tensor bytes = at::empty({size}, at::kByte);
         archive_.read(record, static_cast<char*>(bytes.data_ptr()));
-        return storages_.emplace(record, bytes.storage()).first->second;
+        return bytes.storage();
     }
 
     const Archive& archive_;
+    const std::set<std::string>& objects_;
     Weights weights_;
     std::map<std::string, at::Storage> storages_;
     std::map<Identity, std::shared_ptr<std::vector<std::string>>> known_;
@@ -163,7 +191,8 @@ private:
 
 }  // namespace
 
-Weights read_weights(const Archive& archive, const std::string& model) {
+Weights read_weights(const Archive& archive, const std::string& model,
+                     const std::set<std::string>& objects) {
     const std::string weights = "data/weights/" + model + "_weights_config.json";
     if (!archive.has(weights) && archive.has("data/weights/" + model + ".pt")) {
         refuse_archive(archive.file(),
@@ -171,7 +200,7 @@ Weights read_weights(const Archive& archive, const std::string& model) {
                        "unpickles",
                        save_again);
     }
-    WeightReader reader(archive);
+    WeightReader reader(archive, objects);
     try {
         reader.read(weights, "data/weights/");
         reader.read("data/constants/" + model + "_constants_config.json", "data/constants/");

@@ -190,6 +190,7 @@ void NodeWriter::call_operator(const Node& node, const std::string& name,
                         base::printable(c10::toString(chosen->operator_name())),
                     "save ep.run_decompositions() instead of ep");
     }
+    write_effect(node, schema, results);
     define_outputs(node, results);
 }
 

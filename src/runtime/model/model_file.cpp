@@ -363,7 +363,7 @@ CodeOrigin origin_of(const std::filesystem::path& file) {
     return origin;
 }
 
-base::FileHash save_model(const torch::jit::Module& model, const std::filesystem::path& file) {
+void save_model(const torch::jit::Module& model, const std::filesystem::path& file) {
     base::AtomicFile target(file);
     const auto fail = [&](const std::string& why) {
         throw Error(ErrorCode::failed,
@@ -375,8 +375,6 @@ base::FileHash save_model(const torch::jit::Module& model, const std::filesystem
     errno = 0;
     std::ofstream out(target.temporary(), std::ios::binary | std::ios::trunc);
     int failure = out ? 0 : errno;
-    base::Sha256 hash;
-    base::FileHash written;
     try {
         // LibTorch's writer ends the process if a write fails in its destructor, so it never learns
         // of failures.
@@ -385,8 +383,6 @@ base::FileHash save_model(const torch::jit::Module& model, const std::filesystem
             if (failure == 0 && !out.write(bytes, static_cast<std::streamsize>(size))) {
                 failure = errno;
             }
-            hash.update(std::string_view(bytes, size));
-            written.size += size;
             return size;
         });
     } catch (const std::exception& error) {
@@ -397,8 +393,6 @@ base::FileHash save_model(const torch::jit::Module& model, const std::filesystem
         fail(base::io_reason(failure != 0 ? failure : errno));
     }
     target.commit();
-    written.sha256 = hash.finish_hex();
-    return written;
 }
 
 }  // namespace twinkle::runtime

@@ -2,8 +2,6 @@
 // Opens a model file from outside as TorchScript, or refuses it with a message that says what it
 // is.
 
-#include "base/sha256.h"
-
 #include <torch/script.h>
 
 #include <filesystem>
@@ -22,6 +20,8 @@ struct Opening {
     torch::Device device = torch::kCPU;
     // Code that runs while the model is read may reach files, other processes and the network.
     bool allow_io = false;
+    // An export's weights stay in the file until they are used (archive.h: Access).
+    bool map_weights = false;
     // Called before a read that runs the model's code, with the function that reads: tries it where
     // it may hang or crash, before it is done here. Empty: it is done here at once.
     std::function<void(const std::function<void()>& read)> try_first{};
@@ -53,8 +53,7 @@ struct CodeOrigin {
 };
 CodeOrigin origin_of(const std::filesystem::path& file);
 
-// Writes the model whole or not at all. Returns size and hash of the file, for checking that it
-// arrived.
-base::FileHash save_model(const torch::jit::Module& model, const std::filesystem::path& file);
+// Writes the model whole or not at all.
+void save_model(const torch::jit::Module& model, const std::filesystem::path& file);
 
 }  // namespace twinkle::runtime
