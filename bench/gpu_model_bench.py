@@ -31,8 +31,9 @@ import time
 
 import machine
 from community_build import manifest
-from model_bench import HERE, Runner, kernelize, replaced, table
+from contestant import Gone, Runner, kernelize, replaced, table
 
+HERE = pathlib.Path(__file__).resolve().parent
 TOKENS = [1, 16, 256, 4096]
 MANIFEST = 'presets = ["transformers", "patterns"]\n'
 # Name: file, and how it is run (model_runner.cpp).
@@ -88,9 +89,9 @@ def measure_size(options, runners: dict[str, Runner], tokens: int, left_out: lis
         one = Contestant(name, runner)
         try:
             one.start(tokens)
-        except SystemExit as error:
+        except Gone as error:
             if name not in COMPILED:
-                raise
+                raise SystemExit(f"{name} ended: {error}") from error
             left_out.append(f"{name} at {tokens} tokens: {error}")
             continue
         first[name] = one.result["first"]
@@ -160,7 +161,8 @@ def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.Exi
     here = Runner(command, folder, stack)
     runners = dict.fromkeys(contestants, here)
     for name, mode in COMPILED.items() if options.compile else []:
-        runners[name] = Runner([*models, "run", options.model, options.dtype, options.device, mode], folder, stack)
+        runners[name] = Runner([sys.executable, HERE / "peers.py", "torch.compile", options.model, options.dtype, folder,
+                                "--device", options.device, "--mode", mode], folder, stack)
     first: dict[str, float] = {}
     for tokens in options.tokens or TOKENS:
         if result["rows"] and time.monotonic() + 2 * options.seconds > options.end:
@@ -171,8 +173,6 @@ def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.Exi
             options.json.write_text(json.dumps(result, indent=1) + "\n")
     result["replays"] = {name: int(here.ask("replays", name, 1)) for name in contestants if "graphs" in name}
     result["after"], result["seconds"] = machine.gpu(), time.monotonic() - started
-    for runner in set(runners.values()):
-        runner.process.stdin.close()
     return result
 
 

@@ -30,8 +30,8 @@ import time
 import torch
 
 import machine
-from gpu_model_bench import MANIFEST, SAMPLE_SECONDS, SETTLE_SECONDS, cell
-from model_bench import HERE, kernelize, replaced, table
+from contestant import kernelize, replaced, table
+from gpu_model_bench import HERE, MANIFEST, SAMPLE_SECONDS, SETTLE_SECONDS, cell
 
 TOKENS = [1, 16, 256, 4096]
 LENGTHS = range(1, 61)

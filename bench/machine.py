@@ -36,10 +36,16 @@ def versions(python: pathlib.Path | str) -> str:
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
+def keep(options, raw: dict) -> None:
+    """To --json."""
+    if options.json:
+        options.json.write_text(json.dumps(raw, indent=1) + "\n")
+
+
 def publish(options, text: str, raw: dict | None = None) -> None:
     """To stdout and to --output; what it was made of to --json."""
-    if options.json and raw is not None:
-        options.json.write_text(json.dumps(raw, indent=1) + "\n")
+    if raw is not None:
+        keep(options, raw)
     sys.stdout.write(text)
     if options.output:
         options.output.write_text(text)

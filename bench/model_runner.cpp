@@ -1,19 +1,19 @@
-// Runs contestants of model_bench.py, vision_bench.py and gpu_model_bench.py, one call after the
-// other, as a C++ server would:
+// Runs contestants of model_bench.py and gpu_model_bench.py, one call after the other, as a C++
+// server would:
 //
-//   model_runner [--device cuda] [--images SIZE] NAME=[HOW:]MODEL…
+//   model_runner [--device cuda] [--shape N,…] [--dtype NAME] NAME=[HOW:]MODEL…
 //
 //   frozen:MODEL     freezes it after loading   graphs:MODEL  through twinkle::GraphedModel
 //   optimized:MODEL  optimize_for_inference     fused:MODEL   the same with LibTorch's fuser
-//   double:MODEL     computes in float64
 //
-// With --images TOKENS is a number of images.
+// With --shape inputs are random, and TOKENS is how many of that shape; they have the dtype.
 //
 // Reads questions from stdin and answers each with one number:
 //   time NAME TOKENS CALLS             seconds a call, back to back; on a GPU by its own clock
 //   wait NAME TOKENS CALLS             seconds a call, waiting for the result of each
 //   differ NAME TOKENS CALLS           Euclidean distance to the result of the first contestant,
 //                                      relative to that
+//   resident NAME TOKENS CALLS         MiB of this process
 //   replays NAME TOKENS CALLS          of captured graphs so far; -1, with the reasons on stderr,
 //                                      where there was none
 #include <c10/core/Event.h>
@@ -24,11 +24,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "twinkle/graphed_model.h"
 #include "twinkle/load.h"
@@ -75,12 +79,6 @@ Contestant load(const std::string& path) {
     if (how == "unfrozen") return graphed(module, {.freeze = false});
     if (how == "frozen") module = torch::jit::freeze(module);
     if (how == "optimized") module = torch::jit::optimize_for_inference(module);
-    if (how == "double") {
-        module.to(at::kDouble);
-        return {[module](const at::Tensor& inputs) mutable {
-            return module.forward({inputs.to(at::kDouble)}).toTensor();
-        }};
-    }
     return {
         [module](const at::Tensor& inputs) mutable { return module.forward({inputs}).toTensor(); }};
 }
@@ -90,11 +88,31 @@ at::Tensor tokens(int64_t count) {
     return (at::arange(count, at::kLong) * 7919).remainder(999).add(1).unsqueeze(0).to(device);
 }
 
-int64_t image_size = 0;  // no images
+std::vector<int64_t> shape;  // behind the batch; empty for tokens
+at::ScalarType dtype = at::kFloat;
 
-at::Tensor images(int64_t count) {
+// The random ones of models.py.
+at::Tensor inputs_of(int64_t count) {
+    if (shape.empty()) return tokens(count);
+    std::vector<int64_t> whole = {count};
+    whole.insert(whole.end(), shape.begin(), shape.end());
     at::manual_seed(1);
-    return at::randn({count, 3, image_size, image_size}).to(device);
+    return at::randn(whole).to(device, dtype);
+}
+
+std::vector<int64_t> numbers(const std::string& text) {
+    std::vector<int64_t> all;
+    std::istringstream parts(text);
+    for (std::string part; std::getline(parts, part, ',');) all.push_back(std::stoll(part));
+    return all;
+}
+
+double resident() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+        if (line.rfind("VmRSS:", 0) == 0) return std::stod(line.substr(6)) / 1024;
+    }
+    return 0;
 }
 
 c10::Stream stream() {
@@ -127,6 +145,15 @@ double difference(const Contestant& one, const Contestant& reference, const at::
     return ((result - expected).norm() / expected.norm()).item<double>();
 }
 
+double answer_about(const std::string& what, const std::map<std::string, Contestant>& contestants,
+                    const std::string& first, const std::string& name, int64_t count, int calls) {
+    const Contestant& one = contestants.at(name);
+    if (what == "replays") return one.replays();
+    const at::Tensor inputs = inputs_of(count);
+    if (what == "differ") return difference(one, contestants.at(first), inputs);
+    return seconds_per_call(one, inputs, calls, what == "wait");
+}
+
 void answer_all(int argc, char** argv) {
     std::map<std::string, Contestant> contestants;
     std::string first;
@@ -136,8 +163,12 @@ void answer_all(int argc, char** argv) {
             device = at::Device(argv[++i]);
             continue;
         }
-        if (argument == "--images" && i + 1 < argc) {
-            image_size = std::stoll(argv[++i]);
+        if (argument == "--shape" && i + 1 < argc) {
+            shape = numbers(argv[++i]);
+            continue;
+        }
+        if (argument == "--dtype" && i + 1 < argc) {
+            dtype = std::string(argv[++i]) == "bfloat16" ? at::kBFloat16 : at::kFloat;
             continue;
         }
         const size_t equals = argument.find('=');
@@ -150,12 +181,8 @@ void answer_all(int argc, char** argv) {
     int64_t count;
     int calls;
     while (std::cin >> what >> name >> count >> calls) {
-        const Contestant& one = contestants.at(name);
-        const at::Tensor inputs = image_size > 0 ? images(count) : tokens(count);
-        const double answer = what == "differ" ? difference(one, contestants.at(first), inputs)
-                              : what == "replays"
-                                  ? one.replays()
-                                  : seconds_per_call(one, inputs, calls, what == "wait");
+        const double answer = what == "resident" ? resident()
+                                                 : answer_about(what, contestants, first, name, count, calls);
         std::printf("%.9g\n", answer);
         std::fflush(stdout);
     }

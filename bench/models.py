@@ -1,18 +1,16 @@
-"""The models of model_bench.py, and torch.compile as one of its contestants. Needs torch and transformers.
+"""The models of model_bench.py and the benches on GPUs. Needs torch and transformers.
 
     models.py make MODEL DTYPE FILE [DEVICE]          traced and saved
-    models.py run MODEL DTYPE [DEVICE [MODE]]         answers what model_bench.py asks, as model_runner does
-    models.py openvino FILE PRECISION                 the same for OpenVINO, which reads the traced FILE (f32, bf16)
+    models.py exact MODEL DTYPE FILE SIZE…            a model that knows the results in double precision, for these sizes
     models.py small MODEL LAYERS FOLDER               narrow ones for pattern_bench.py: MODEL,LAYERS,FORM.pt
 
-MODEL-eager: with attention written out, as transformers does by attn_implementation="eager"; MODEL-causal: with the
-operator, told that it is causal instead of given a mask (the trace of transformers' own makes one). MODE is that of
-torch.compile.
+A size is a number of tokens, of images or of recordings. MODEL-eager: with attention written out, as transformers does by
+attn_implementation="eager"; MODEL-causal: with the operator, told that it is causal instead of given a mask (the trace of
+transformers' own makes one).
 """
 
 import os
 import sys
-import time
 import warnings
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -21,6 +19,8 @@ warnings.filterwarnings("ignore")
 import torch  # noqa: E402
 import transformers as hf  # noqa: E402
 from torch import nn  # noqa: E402
+
+import vision_models  # noqa: E402
 
 VOCABULARY = 1000
 
@@ -39,6 +39,12 @@ class FirstOutput(nn.Module):
 def llama() -> nn.Module:
     return FirstOutput(hf.LlamaForCausalLM(hf.LlamaConfig(
         vocab_size=VOCABULARY, hidden_size=1024, intermediate_size=2816, num_hidden_layers=8, num_attention_heads=16,
+        tie_word_embeddings=False)), use_cache=False)
+
+
+def wide() -> nn.Module:
+    return FirstOutput(hf.LlamaForCausalLM(hf.LlamaConfig(
+        vocab_size=VOCABULARY, hidden_size=2048, intermediate_size=5632, num_hidden_layers=4, num_attention_heads=32,
         tie_word_embeddings=False)), use_cache=False)
 
 
@@ -74,16 +80,36 @@ def bert() -> nn.Module:
     return FirstOutput(hf.BertModel(hf.BertConfig(vocab_size=VOCABULARY, hidden_size=768, num_hidden_layers=12)))
 
 
+class WhisperEncoder(nn.Module):
+    """The widths of whisper-base: 30 seconds of speech, as 3,000 frames of 80 numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = hf.WhisperModel(hf.WhisperConfig(
+            d_model=512, encoder_layers=6, encoder_attention_heads=8, encoder_ffn_dim=2048, decoder_layers=1,
+            decoder_attention_heads=8)).encoder
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        return self.model(frames, return_dict=False)[0]
+
+
+KINDS = {"llama": llama, "wide": wide, "large": large, "qwen2": qwen2, "qwen3": qwen3, "gemma": gemma, "bert": bert,
+         "whisper": WhisperEncoder}
+SHAPES = {"whisper": (80, 3000), **dict.fromkeys(vision_models.KINDS, (3, 224, 224)), "yolo": (3, 448, 448)}
+
+
 def build(name: str, dtype: str, device: str = "cpu") -> nn.Module:
     hf.logging.set_verbosity_error()
     torch.manual_seed(1)
     kind, _, attention = name.partition("-")
-    kinds = {"llama": llama, "large": large, "qwen2": qwen2, "qwen3": qwen3, "gemma": gemma, "bert": bert}
+    if kind in vision_models.KINDS:
+        return vision_models.build(kind, random(kind, 2)).to(device, getattr(torch, dtype))
     with torch.device(device):
-        model = kinds[kind]()
+        model = KINDS[kind]()
     if attention == "causal":  # a name without a function that makes masks
         hf.AttentionInterface.register("causal", hf.AttentionInterface._global_mapping["sdpa"])
-    model.model.set_attn_implementation(attention or "sdpa")
+    if attention or kind != "whisper":
+        model.model.set_attn_implementation(attention or "sdpa")
     return model.to(getattr(torch, dtype)).eval()
 
 
@@ -92,58 +118,56 @@ def tokens(count: int, device: str = "cpu") -> torch.Tensor:
     return (torch.arange(count) * 7919 % (VOCABULARY - 1) + 1).unsqueeze(0).to(device)
 
 
+def random(kind: str, count: int) -> torch.Tensor:
+    """Those of model_runner.cpp."""
+    return torch.randn(count, *SHAPES[kind], generator=torch.Generator().manual_seed(1))
+
+
+def reads_tokens(name: str) -> bool:
+    return name.partition("-")[0] not in SHAPES
+
+
+def inputs(name: str, size: int, dtype: str = "float32", device: str = "cpu") -> torch.Tensor:
+    if reads_tokens(name):
+        return tokens(size, device)
+    return random(name, size).to(device, getattr(torch, dtype))
+
+
+def example(name: str, dtype: str = "float32", device: str = "cpu") -> torch.Tensor:
+    """What it is traced with."""
+    return inputs(name, 8 if reads_tokens(name) else 1, dtype, device)
+
+
+def changing_dimension(name: str) -> int:
+    return 1 if reads_tokens(name) else 0
+
+
 @torch.no_grad()
 def make(name: str, dtype: str, path: str, device: str = "cpu") -> None:
-    torch.jit.trace(build(name, dtype, device), tokens(8, device), check_trace=False).save(path)
+    torch.jit.trace(build(name, dtype, device), example(name, dtype, device), check_trace=False).save(path)
 
 
-def seconds_per_call(call, calls: int, wait: bool, on_gpu: bool) -> float:
-    """As model_runner does: back to back (on a GPU by its own clock), or waiting for each."""
-    if on_gpu and not wait:
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        for _ in range(calls):
-            call()
-        end.record()
-        end.synchronize()
-        return begin.elapsed_time(end) / 1e3 / calls
-    clock = time.process_time if "TWINKLE_BENCH_CLOCK" in os.environ else time.perf_counter  # as model_runner.cpp
-    start = clock()
-    for _ in range(calls):
-        call()
-        if on_gpu:
-            torch.cuda.synchronize()
-    return (clock() - start) / calls
+class Exact(nn.Module):
+    """Answers inputs of some sizes with what a model says in double precision."""
+
+    def __init__(self, dimension: int, results: dict[int, torch.Tensor]):
+        super().__init__()
+        self.dimension, self.results = dimension, results
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.results[x.size(self.dimension)]
 
 
-@torch.inference_mode()
-def run(name: str, dtype: str, device: str = "cpu", mode: str = "default") -> None:
-    model = build(name, dtype, device)
-    answer_questions(model, torch.compile(model, dynamic=False, mode=mode), device)
-
-
-@torch.inference_mode()
-def run_openvino(path: str, precision: str) -> None:
-    import openvino
-
-    model = torch.jit.load(path)
-    hints = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": torch.get_num_threads(),
-             "PERFORMANCE_HINT": "LATENCY"}
-    converted = openvino.convert_model(torch.jit.load(path), example_input=tokens(8))
-    request = openvino.Core().compile_model(converted, "CPU", hints).create_infer_request()
-    answer_questions(model, lambda inputs: torch.from_numpy(request.infer([inputs.numpy()])[0]))
-
-
-def answer_questions(model, contestant, device: str = "cpu") -> None:
-    for line in sys.stdin:
-        what, _, count, calls = line.split()
-        inputs = tokens(int(count), device)
-        if what == "differ":
-            expected = model(inputs).double()
-            answer = ((contestant(inputs).double() - expected).norm() / expected.norm()).item()
-        else:
-            answer = seconds_per_call(lambda: contestant(inputs), int(calls), what == "wait", device != "cpu")
-        print(answer, flush=True)
+@torch.no_grad()
+def exact(name: str, dtype: str, path: str, *sizes: str) -> None:
+    """Norms of transformers compute in float32 by themselves, also here."""
+    model = build(name, dtype).double()
+    torch.set_default_dtype(torch.double)  # of masks and tables that the model makes
+    results = {}
+    for size in map(int, sizes):
+        given = inputs(name, size, dtype)
+        results[size] = model(given.double() if given.is_floating_point() else given)
+    torch.jit.script(Exact(changing_dimension(name), results)).save(path)
 
 
 # Scripted: a decoder layer whose instances share their code.
@@ -224,4 +248,4 @@ def small(name: str, layers: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    {"make": make, "run": run, "openvino": run_openvino, "small": small}[sys.argv[1]](*sys.argv[2:])
+    {"make": make, "exact": exact, "small": small}[sys.argv[1]](*sys.argv[2:])

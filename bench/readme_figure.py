@@ -6,7 +6,7 @@
     readme_figure.py --gpu gpu_models.json --date 2026-11-24    takes new figures (of model_bench.py --json and
                                                                 gpu_model_bench.py --json), and draws them
 
-Each contestant is the same in every row, the slower one too: "twinkle" is the frozen kernelized model on a CPU and the one
+Each contestant is the same in every row, the slower one too: "twinkle" is the kernelized model on a CPU and the one
 with CUDA graphs on a GPU, "torch.compile" has mode "reduce-overhead" on a GPU.
 """
 
@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 DATA = HERE / "results/readme_figure.json"
 PICTURE = HERE.parent / "docs/pictures/speed.svg"
 NAMES = ["TorchScript", "the same, frozen", "torch.compile", "twinkle"]
-OF_CPU = dict(zip(NAMES, ["plain", "frozen", "torch.compile", "linear,frozen"], strict=True))
+OF_CPU = dict(zip(NAMES, ["TorchScript", "frozen", "torch.compile", "twinkle"], strict=True))
 OF_GPU = dict(zip(NAMES, ["torchscript", "frozen", "compile,reduce-overhead", "kernelized,graphs"], strict=True))
 WIDTH, LEFT, BAR, GAP, GROUP = 820, 130, 13, 3, 14
 STYLE = """text { font: 13px system-ui, sans-serif; fill: #1f2328 } .title { font-weight: 600; font-size: 15px }

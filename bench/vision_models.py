@@ -1,26 +1,8 @@
-"""The models of vision_bench.py, and OpenVINO as one of its contestants. Needs torch and transformers.
+"""Vision models of models.py, with random weights."""
 
-    vision_models.py make MODEL FILE                  traced and saved, float32
-    vision_models.py openvino FILE PRECISION          answers what vision_bench.py asks, as model_runner does (f32, bf16)
-
-Random weights. Statistics of batch normalization are those of a few random images: else the values of a deep model
-overflow or vanish.
-"""
-
-import os
-import sys
-import warnings
-
-os.environ["HF_HUB_OFFLINE"] = "1"
-warnings.filterwarnings("ignore")
-
-import torch  # noqa: E402
-import transformers as hf  # noqa: E402
-from torch import nn  # noqa: E402
-
-import models  # noqa: E402
-
-SIZE = 224
+import torch
+import transformers as hf
+from torch import nn
 
 
 class Logits(nn.Module):
@@ -122,60 +104,13 @@ KINDS = {
 }
 
 
-def images(name: str, count: int) -> torch.Tensor:
-    size = 2 * SIZE if name == "yolo" else SIZE
-    return torch.randn(count, 3, size, size, generator=torch.Generator().manual_seed(1))
-
-
 @torch.no_grad()
-def build(name: str) -> nn.Module:
-    hf.logging.set_verbosity_error()
-    torch.manual_seed(1)
+def build(name: str, images: torch.Tensor) -> nn.Module:
+    """Statistics of batch normalization are those of these images: else the values of a deep model overflow or vanish."""
     model = KINDS[name]()
     norms = [one for one in model.modules() if isinstance(one, nn.BatchNorm2d)]
     for one in norms:
         one.momentum = None  # the mean of all batches
     if norms:
-        model.train()(images(name, 2))
+        model.train()(images)
     return model.eval()
-
-
-@torch.no_grad()
-def make(name: str, path: str) -> None:
-    torch.jit.trace(build(name), images(name, 1), check_trace=False).save(path)
-
-
-@torch.inference_mode()
-def run_openvino(path: str, precision: str) -> None:
-    import openvino
-
-    model = torch.jit.load(path)
-    name = os.path.basename(path).split(".")[0]
-    hints = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": torch.get_num_threads(),
-             "PERFORMANCE_HINT": "LATENCY"}
-    converted = openvino.convert_model(torch.jit.load(path), example_input=images(name, 1))
-    request = openvino.Core().compile_model(converted, "CPU", hints).create_infer_request()
-    exact = torch.jit.load(path).double()
-    inputs = {}
-
-    def of(count: int) -> torch.Tensor:
-        if count not in inputs:
-            inputs[count] = images(name, count)
-        return inputs[count]
-
-    def call(x: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(request.infer([x.numpy()])[0])
-
-    for line in sys.stdin:
-        what, _, count, calls = line.split()
-        x = of(int(count))
-        if what == "differ":
-            expected = exact(x.double())
-            answer = ((call(x).double() - expected).norm() / expected.norm()).item()
-        else:
-            answer = models.seconds_per_call(lambda: call(x), int(calls), what == "wait", False)
-        print(answer, flush=True)
-
-
-if __name__ == "__main__":
-    {"make": make, "openvino": run_openvino}[sys.argv[1]](*sys.argv[2:])

@@ -37,17 +37,24 @@ def activated(x: Tensor, activation: str) -> Tensor:
     return x
 
 
+def laid_out(y: Tensor, weight: Tensor, layout: int) -> Tensor:
+    """Contiguous, if `layout` says so, but for weights whose channels lie last: PyTorch's result follows them."""
+    if layout == 2 and weight.stride(2) <= weight.stride(1):
+        return y.contiguous()
+    return y
+
+
 def fused_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
                  dilation: list[int], groups: int, residual: Tensor | None, activation: str, residual_last: bool,
                  mean: Tensor | None, variance: Tensor | None, gain: Tensor | None, offset: Tensor | None,
                  eps: float, layout: int) -> Tensor:
-    """`layout`: 0 as PyTorch's, 1 channels last, 2 contiguous. twinkle sets it where a result's users tell."""
+    """`layout`: 0 as x or the weight is, as PyTorch's; 1 channels last; 2 as the weight is."""
     if len(stride) == 2 and len(padding) == 2 and len(dilation) == 2 and not torch.is_grad_enabled():
         fused = ops.conv2d(x, weight, bias, mean, variance, gain, offset, eps, residual, residual_last, stride[0],
                            stride[1], padding[0], padding[1], dilation[0], dilation[1], groups, code_of(activation),
                            layout == 1)
         if fused is not None:
-            return fused.contiguous() if layout == 2 else fused
+            return laid_out(fused, weight, layout)
     y = F.conv2d(x, weight, bias, stride, padding, dilation, groups)
     if mean is not None and variance is not None:
         y = torch.batch_norm(y, gain, offset, mean, variance, False, 0.1, eps, False)
@@ -57,7 +64,7 @@ def fused_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: list[in
         y = activated(y, activation) + residual
     else:
         y = activated(y + residual, activation)
-    return y.contiguous() if layout == 2 else y
+    return laid_out(y, weight, layout)
 
 
 def fused_max_pool2d(x: Tensor, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int],

@@ -1,5 +1,7 @@
 #include "runtime/patterns/image_layouts.h"
 
+#include "runtime/patterns/image_operators.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -9,62 +11,9 @@ namespace twinkle::runtime {
 
 namespace {
 
-enum Layout : std::int64_t { as_found = 0, channels_last = 1, contiguous = 2 };
-
-std::unordered_set<c10::Symbol> symbols(std::initializer_list<const char*> names) {
-    std::unordered_set<c10::Symbol> all;
-    for (const char* name : names) {
-        all.insert(symbol((std::string("aten::") + name).c_str()));
-    }
-    return all;
-}
-
-// LibTorch's operators that take any layout, and whose results may have that of what they take.
-bool passes_on(c10::Symbol op) {
-    static const std::unordered_set<c10::Symbol> all = symbols({"conv2d",
-                                                                "batch_norm",
-                                                                "max_pool2d",
-                                                                "avg_pool2d",
-                                                                "adaptive_avg_pool2d",
-                                                                "cat",
-                                                                "chunk",
-                                                                "split",
-                                                                "split_with_sizes",
-                                                                "narrow",
-                                                                "upsample_nearest2d",
-                                                                "upsample_bilinear2d",
-                                                                "add",
-                                                                "sub",
-                                                                "mul",
-                                                                "div",
-                                                                "neg",
-                                                                "relu",
-                                                                "relu6",
-                                                                "leaky_relu",
-                                                                "elu",
-                                                                "silu",
-                                                                "mish",
-                                                                "gelu",
-                                                                "sigmoid",
-                                                                "tanh",
-                                                                "hardtanh",
-                                                                "hardswish",
-                                                                "hardsigmoid",
-                                                                "clamp"});
-    return all.contains(op) || op == items_op() || op == cast_op();
-}
-
 bool tells_sizes(c10::Symbol op) {
-    static const std::unordered_set<c10::Symbol> all = symbols({"size", "dim", "numel"});
+    static const std::unordered_set<c10::Symbol> all = aten_symbols({"size", "dim", "numel"});
     return all.contains(op);
-}
-
-std::size_t layout_parameter(const PatternSite& site) {
-    const auto& all = site.formula->parameters;
-    const auto at = std::find_if(all.begin(), all.end(), [](const FormulaParameter& one) {
-        return one.name == "layout" && one.fixed && one.fixed->isInt();
-    });
-    return at == all.end() ? Formula::npos : static_cast<std::size_t>(at - all.begin());
 }
 
 class Layouts {
@@ -94,11 +43,11 @@ public:
             free = free && writes_for_any(*site);
         }
         for (const PatternSite* site : sites_) {
-            layouts_[site->key] = is_free.at(site->key) ? channels_last : as_found;
+            layouts_[site->key] = is_free.at(site->key) ? ImageLayout::channels_last : ImageLayout::as_found;
         }
         for (const PatternSite* site : sites_) {
             if (!is_free.at(site->key) && reads_channels_last(*site)) {
-                layouts_[site->key] = contiguous;
+                layouts_[site->key] = ImageLayout::contiguous;
             }
         }
         for (PatternSite* site : sites_) {
@@ -108,6 +57,17 @@ public:
     }
 
 private:
+    // Operators between two places; more are an answer on the safe side, not a stack that overflows.
+    static constexpr int deepest = 1'000;
+
+    struct Deeper {
+        explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
+        ~Deeper() { --depth_; }
+        Deeper(const Deeper&) = delete;
+        Deeper& operator=(const Deeper&) = delete;
+        int& depth_;
+    };
+
     // The place that a node is part of; null: of another kind. Nothing: of none.
     std::optional<const PatternSite*> owner(std::int32_t node) const {
         const auto known = owners_.find(node);
@@ -181,21 +141,22 @@ private:
         if (tells_sizes(one.op) || leaves_no_pixels(one)) {
             return true;
         }
-        return passes_on(one.op) &&
+        return passes_layout_on(one.op) &&
                std::all_of(one.outputs.begin(), one.outputs.end(),
                            [&](ValueId output) { return is_used_by_any(output); });
     }
 
-    // Whether all that use a value take it in any layout.
+    // Whether all that use a value take it in any layout; not known, if that takes too long to tell.
     bool is_used_by_any(ValueId id) {
-        const auto [known, first] = used_by_any_.try_emplace(id, true);
-        if (!first) {
+        const auto known = used_by_any_.find(id);
+        if (known != used_by_any_.end()) {
             return known->second;
         }
+        const Deeper deeper(depth_);
         const FlatValue& value = graph_.value(id);
-        const bool all =
-            !value.escapes && std::all_of(value.users.begin(), value.users.end(),
-                                          [&](std::int32_t user) { return takes_any(user); });
+        const bool all = depth_ < deepest && !value.escapes &&
+                         std::all_of(value.users.begin(), value.users.end(),
+                                     [&](std::int32_t user) { return takes_any(user); });
         return used_by_any_[id] = all;
     }
 
@@ -208,46 +169,47 @@ private:
     }
 
     bool comes_last(ValueId id) {
-        const auto [known, first] = comes_last_.try_emplace(id, false);
-        if (!first) {
+        if (id == nothing) {
+            return false;
+        }
+        const auto known = comes_last_.find(id);
+        if (known != comes_last_.end()) {
             return known->second;
         }
-        const std::int32_t node = id == nothing ? nothing : graph_.value(id).node;
-        if (node == nothing) {
-            const auto parts = id == nothing ? nothing : graph_.value(id).parts;
-            bool any = false;
-            for (std::size_t i = 0;
-                 parts != nothing && i < graph_.parts[static_cast<std::size_t>(parts)].size();
-                 ++i) {
-                any = comes_last(graph_.parts[static_cast<std::size_t>(parts)][i].value) || any;
-            }
-            return comes_last_[id] = any;
+        const Deeper deeper(depth_);
+        return comes_last_[id] = depth_ == deepest || is_made_last(graph_.value(id));
+    }
+
+    bool is_made_last(const FlatValue& value) {
+        if (value.node == nothing) {
+            return value.parts != nothing &&
+                   is_any_last(graph_.parts[static_cast<std::size_t>(value.parts)]);
         }
-        bool any = false;
-        if (const auto of = owner(node); of && *of != nullptr) {
-            any = layouts_.at((*of)->key) == channels_last;
-        } else if (passes_on(graph_.node(node).op)) {
-            for (const FlatInput& input : graph_.node(node).inputs) {
-                any = comes_last(input.value) || any;
-            }
+        if (const auto of = owner(value.node); of && *of != nullptr) {
+            return layouts_.at((*of)->key) == ImageLayout::channels_last;
         }
-        return comes_last_[id] = any;
+        const FlatNode& node = graph_.node(value.node);
+        return passes_layout_on(node.op) && is_any_last(node.inputs);
+    }
+
+    bool is_any_last(const c10::SmallVector<FlatInput, 4>& all) {
+        return std::any_of(all.begin(), all.end(),
+                           [&](const FlatInput& one) { return comes_last(one.value); });
     }
 
     bool reads_channels_last(const PatternSite& site) {
-        return std::any_of(site.claimed.begin(), site.claimed.end(), [&](std::int32_t node) {
-            const auto& inputs = graph_.node(node).inputs;
-            return std::any_of(inputs.begin(), inputs.end(),
-                               [&](const FlatInput& input) { return comes_last(input.value); });
-        });
+        return std::any_of(
+            site.claimed.begin(), site.claimed.end(),
+            [&](std::int32_t node) { return is_any_last(graph_.node(node).inputs); });
     }
 
     const FlatGraph& graph_;
     const std::unordered_set<const void*>& layers_;
     std::vector<PatternSite*> sites_;
     std::unordered_map<std::int32_t, const PatternSite*> owners_;
-    std::map<std::string, Layout> layouts_;
+    std::map<std::string, ImageLayout> layouts_;
     std::unordered_map<ValueId, bool> used_by_any_, comes_last_;
+    int depth_ = 0;
 };
 
 }  // namespace

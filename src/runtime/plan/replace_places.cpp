@@ -1,6 +1,7 @@
 #include "runtime/plan/replace_places.h"
 
 #include "runtime/patterns/image_layouts.h"
+#include "runtime/patterns/output_layouts.h"
 #include "runtime/patterns/pattern_calls.h"
 
 #include <algorithm>
@@ -69,6 +70,7 @@ void PlaceReplacer::choose_layouts(const std::vector<Site*>& chosen) {
         }
     }
     choose_image_layouts(*plan_.places, names, layers);
+    keep_output_layouts(*plan_.places, names);
 }
 
 void PlaceReplacer::put_stand_ins(const Found& found) {
