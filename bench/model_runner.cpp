@@ -181,8 +181,9 @@ void answer_all(int argc, char** argv) {
     int64_t count;
     int calls;
     while (std::cin >> what >> name >> count >> calls) {
-        const double answer = what == "resident" ? resident()
-                                                 : answer_about(what, contestants, first, name, count, calls);
+        const double answer = what == "resident"
+                                  ? resident()
+                                  : answer_about(what, contestants, first, name, count, calls);
         std::printf("%.9g\n", answer);
         std::fflush(stdout);
     }

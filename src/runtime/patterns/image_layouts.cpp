@@ -43,7 +43,8 @@ public:
             free = free && writes_for_any(*site);
         }
         for (const PatternSite* site : sites_) {
-            layouts_[site->key] = is_free.at(site->key) ? ImageLayout::channels_last : ImageLayout::as_found;
+            layouts_[site->key] =
+                is_free.at(site->key) ? ImageLayout::channels_last : ImageLayout::as_found;
         }
         for (const PatternSite* site : sites_) {
             if (!is_free.at(site->key) && reads_channels_last(*site)) {
@@ -57,7 +58,8 @@ public:
     }
 
 private:
-    // Operators between two places; more are an answer on the safe side, not a stack that overflows.
+    // Operators between two places; more are an answer on the safe side, not a stack that
+    // overflows.
     static constexpr int deepest = 1'000;
 
     struct Deeper {
@@ -146,7 +148,8 @@ private:
                            [&](ValueId output) { return is_used_by_any(output); });
     }
 
-    // Whether all that use a value take it in any layout; not known, if that takes too long to tell.
+    // Whether all that use a value take it in any layout; not known, if that takes too long to
+    // tell.
     bool is_used_by_any(ValueId id) {
         const auto known = used_by_any_.find(id);
         if (known != used_by_any_.end()) {
@@ -155,8 +158,9 @@ private:
         const Deeper deeper(depth_);
         const FlatValue& value = graph_.value(id);
         const bool all = depth_ < deepest && !value.escapes &&
-                         std::all_of(value.users.begin(), value.users.end(),
-                                     [&](std::int32_t user) { return takes_any(user); });
+                         std::all_of(
+                             value.users.begin(), value.users.end(),
+                             [&](std::int32_t user) { return takes_any(user); });
         return used_by_any_[id] = all;
     }
 
@@ -198,9 +202,9 @@ private:
     }
 
     bool reads_channels_last(const PatternSite& site) {
-        return std::any_of(
-            site.claimed.begin(), site.claimed.end(),
-            [&](std::int32_t node) { return is_any_last(graph_.node(node).inputs); });
+        return std::any_of(site.claimed.begin(), site.claimed.end(), [&](std::int32_t node) {
+            return is_any_last(graph_.node(node).inputs);
+        });
     }
 
     const FlatGraph& graph_;
