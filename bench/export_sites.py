@@ -16,23 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
-import types
-import warnings
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/models"))
-os.environ["HF_HUB_OFFLINE"] = "1"
-tiny_llama = types.ModuleType("tiny_llama")  # which the models of tests import
-tiny_llama.__path__ = [str(ROOT / "examples/tiny-llama")]
-sys.modules["tiny_llama"] = tiny_llama
-warnings.filterwarnings("ignore")
+import torch
+import transformers as hf
+from models_of_tests import TWINKLE
 
-import torch  # noqa: E402
-import transformers as hf  # noqa: E402
-from exported import SHAPES  # noqa: E402
-from transformers_traced import EAGER, EAGER_ONLY, FAMILIES, give_strong_weights, inputs_of  # noqa: E402
+from exported import SHAPES  # isort: skip (behind models_of_tests)
+from transformers_traced import EAGER, EAGER_ONLY, FAMILIES, give_strong_weights, inputs_of
 
-TWINKLE = os.environ.get("TWINKLE_BIN", str(ROOT / "build/release/bin/twinkle"))
 LIBRARY = next((pathlib.Path(TWINKLE).resolve().parents[1] / "libexec/twinkle").glob("*/libtwinkle.so"))
 
 

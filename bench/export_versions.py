@@ -12,22 +12,14 @@ own, in the same two ways; a folder of tests/models/exported.py will do, too."""
 
 import copy
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
-import types
-import warnings
 
 import torch
+from models_of_tests import TWINKLE
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/models"))
-os.environ["HF_HUB_OFFLINE"] = "1"
-tiny_llama = types.ModuleType("tiny_llama")  # which the models of tests import
-tiny_llama.__path__ = [str(ROOT / "examples/tiny-llama")]
-sys.modules["tiny_llama"] = tiny_llama
 VISION = ("resnet18", "mobilenet_v3_small", "efficientnet_b0", "convnext_tiny", "swin_t", "vit_b_16", "densenet121",
           "shufflenet_v2_x1_0", "regnet_y_400mf", "squeezenet1_1")
 
@@ -87,8 +79,7 @@ def both(archive, folder):
     """The converted model and the exported program; the first is None where it is refused, and the second then why."""
     import transformers.modeling_outputs  # noqa: F401 (torch.export.load must know the classes of outputs)
     made = pathlib.Path(folder) / "model.pt"
-    twinkle = os.environ.get("TWINKLE_BIN", ROOT / "build/release/bin/twinkle")
-    done = subprocess.run([twinkle, "convert", archive, "-o", made, "--json"], capture_output=True, text=True)
+    done = subprocess.run([TWINKLE, "convert", archive, "-o", made, "--json"], capture_output=True, text=True)
     if done.returncode:
         return None, {"refused": json.loads(done.stderr)["error"]}
     return torch.jit.load(made), torch.export.load(archive).module()
