@@ -206,7 +206,6 @@ def gradients(folder):
 
 
 def main():
-    warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     command, *folders = sys.argv[1:]
     if command == "make":
