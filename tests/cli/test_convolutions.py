@@ -223,10 +223,19 @@ class Several(nn.Module):
         super().__init__()
         self.a, self.b, self.c = Layer(3, 16, act=nn.ReLU()), Layer(16, 16, act=nn.SiLU()), Layer(16, 8, 1)
 
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor], dict[str, torch.Tensor]]:
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor], torch.Tensor, torch.Tensor]:
         y = self.a(x)
         z = self.b(y)
-        return y, [z, self.c(z)], {"doubled": 2 * self.c(z), "mean": z.mean((2, 3))}
+        return y, (z, self.c(z)), 2 * self.c(z), z.mean((2, 3))
+
+
+class Named(Several):
+    """The same in a list and a dictionary, which cannot be traced."""
+
+    def forward(self, x: torch.Tensor) -> dict[str, list[torch.Tensor]]:
+        y = self.a(x)
+        z = self.b(y)
+        return {"images": [z, self.c(z)], "mean": [z.mean((2, 3))]}
 
 
 def tensors(value) -> list[torch.Tensor]:
@@ -241,6 +250,14 @@ def tensors(value) -> list[torch.Tensor]:
 @pytest.mark.parametrize("weights", [torch.contiguous_format, torch.channels_last])
 def test_layouts_stay_what_they_were(twinkle, model, how, weights):
     """Outputs are channels-last where the images or the weights were, as PyTorch has it."""
+    same_layouts(twinkle, model, how, weights)
+
+
+def test_layouts_in_lists_and_dictionaries(twinkle):
+    same_layouts(twinkle, Named, "scripted", torch.contiguous_format)
+
+
+def same_layouts(twinkle, model, how, weights):
     original = saved(twinkle, model().to(memory_format=weights), how)
     kernelized(twinkle)
     x = torch.randn(2, 3, 20, 22)

@@ -1,7 +1,7 @@
 // The pickle of an object of torch.classes: what it may hold, and what is refused.
 
-#include "archive/json_reader.h"
 #include "runtime/exported/plain_pickle.h"
+#include "archive/json_reader.h"
 
 #include <cstdint>
 #include <string>
@@ -66,12 +66,17 @@ TEST_CASE("numbers of all widths are read", "[plain_pickle]") {
 }
 
 TEST_CASE("containers keep their order and what they share", "[plain_pickle]") {
-    const Plain list = state("]q\x00(K\x01K\x02K\x03" "e"s);
+    const Plain list = state(
+        "]q\x00(K\x01K\x02K\x03"
+        "e"s);
     REQUIRE(list->kind == PlainKind::list);
     REQUIRE(list->items.size() == 3);
     CHECK(list->items[2]->integer == 3);
 
-    const Plain dict = state("}(X\x01\x00\x00\x00" "aK\x01X\x01\x00\x00\x00" "bK\x02u"s);
+    const Plain dict = state(
+        "}(X\x01\x00\x00\x00"
+        "aK\x01X\x01\x00\x00\x00"
+        "bK\x02u"s);
     REQUIRE(dict->kind == PlainKind::dict);
     REQUIRE(dict->items.size() == 4);
     CHECK(dict->items[2]->text == "b");
@@ -83,7 +88,9 @@ TEST_CASE("containers keep their order and what they share", "[plain_pickle]") {
 
 TEST_CASE("a tensor is its arguments, and nothing is called", "[plain_pickle]") {
     const std::string storage =
-        "(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x00" "7X\x03\x00\x00\x00" "cpuK\x06tQ"s;
+        "(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x00"
+        "7X\x03\x00\x00\x00"
+        "cpuK\x06tQ"s;
     const std::string tensor = "ctorch._utils\n_rebuild_tensor_v2\n(" + storage +
                                "K\x00K\x02K\x03\x86K\x03K\x01\x86\x89)tR"s;
     const Plain read = state(tensor);
@@ -94,21 +101,32 @@ TEST_CASE("a tensor is its arguments, and nothing is called", "[plain_pickle]") 
 }
 
 TEST_CASE("what is no plain value is refused", "[plain_pickle]") {
-    CHECK_THAT(refusal(object("cos\nsystem\n(X\x02\x00\x00\x00lstR"s)), ContainsSubstring("calls os.system"));
+    CHECK_THAT(refusal(object("cos\nsystem\n(X\x02\x00\x00\x00lstR"s)),
+               ContainsSubstring("calls os.system"));
     CHECK_THAT(refusal(object(CLASS + ")\x81")), ContainsSubstring("an object in an object"));
     CHECK_THAT(refusal("\x80\x02K\x01."s), ContainsSubstring("something else than one object"));
-    CHECK_THAT(refusal("\x80\x02"s + CLASS + ")\x81K\x01K\x02" "b."), ContainsSubstring("an object in an object"));
+    CHECK_THAT(refusal("\x80\x02"s + CLASS +
+                       ")\x81K\x01K\x02"
+                       "b."),
+               ContainsSubstring("an object in an object"));
     CHECK_THAT(refusal(object("h\x07")), ContainsSubstring("a value that it does not have"));
-    CHECK_THAT(refusal(object("\x8a\x09\x01\x01\x01\x01\x01\x01\x01\x01\x01"s)), ContainsSubstring("more than 64 bits"));
-    CHECK_THAT(refusal(object("K\x01" "a")), ContainsSubstring("without operands"));
-    CHECK_THAT(refusal(object("K\x01K\x02" "a")), ContainsSubstring("no list or dict"));
+    CHECK_THAT(refusal(object("\x8a\x09\x01\x01\x01\x01\x01\x01\x01\x01\x01"s)),
+               ContainsSubstring("more than 64 bits"));
+    CHECK_THAT(refusal("\x80\x02"
+                       "a"),
+               ContainsSubstring("without operands"));
+    CHECK_THAT(refusal(object("K\x01K\x02"
+                              "a")),
+               ContainsSubstring("no list or dict"));
     CHECK_THAT(refusal(object("\x94")), ContainsSubstring("no such object needs"));
     CHECK_THAT(refusal(object("(K\x01")), ContainsSubstring("without operands"));
     CHECK_THAT(refusal(""), ContainsSubstring("ends too early"));
 }
 
 TEST_CASE("a pickle that is cut off anywhere is refused", "[plain_pickle]") {
-    const std::string whole = object("](K\x01G\x3f\xf0\x00\x00\x00\x00\x00\x00X\x03\x00\x00\x00" "abc}e"s);
+    const std::string whole = object(
+        "](K\x01G\x3f\xf0\x00\x00\x00\x00\x00\x00X\x03\x00\x00\x00"
+        "abc}e"s);
     REQUIRE(refusal(whole).empty());
     for (std::size_t size = 0; size < whole.size(); ++size) {
         INFO("of " << whole.size() << " bytes: " << size);
