@@ -103,6 +103,16 @@ def test_a_class_that_nobody_has(twinkle, made):
     assert not (twinkle.folder / "model.pt").exists()
 
 
+def test_commands_that_need_more_than_a_run_say_so(twinkle, made, kernel):
+    """Objects of a kernel's class are made by its code: in a child that runs the model, and nowhere else."""
+    converted = convert(twinkle, made / "methods.pt2", "--kernels", kernel)
+    for command in (["kernelize", converted, "-o", "fast.pt"], ["bench", converted, "--inputs", "float32[3,4]"]):
+        done = twinkle(*command, "--json", env={"TWINKLE_KERNELS": str(kernel)})
+        assert done.code == 3 and "torch.classes.objects.Scale" in done.error["what"], done.err
+        assert "twinkle run" in done.error["hint"]
+    assert not (twinkle.folder / "fast.pt").exists()
+
+
 def test_inspect_names_the_class(twinkle, made, kernel):
     for more, why in (([], "not in LibTorch"), (["--kernels", kernel], "of the kernel")):
         done = twinkle("inspect", made / "methods.pt2", *more, "--json")

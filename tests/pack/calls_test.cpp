@@ -210,6 +210,8 @@ TEST_CASE("every instruction set of this CPU is right, and an unknown one is ref
         CHECK(run("avx512", "[isa]", true) == 0);
     }
     if (__builtin_cpu_supports("avx512vnni")) CHECK(run("avx512vnni", "[isa]") == 0);
+    if (__builtin_cpu_supports("amx-int8"))
+        CHECK(run("avx512bf16", "[isa]") == 0);  // amx: this one
 #endif
     CHECK(run("mmx", "[unknown-isa]") == 0);
 }

@@ -36,8 +36,12 @@ constexpr LinearBorders linear_avx2{4, 0};
 // and in float32 half of what AMD's can (measured on Sapphire Rapids and Zen 4).
 constexpr LinearBorders linear_avx512_amd{48, any_rows}, linear_avx512_intel{48, 128};
 constexpr LinearBorders linear_avx512_fp16{8, 0};  // float16 where the CPU computes in it
-// AMX, which oneDNN uses, multiplies matrices four to eight times as fast from 64 rows on.
-constexpr LinearBorders linear_bf16{40, 256}, linear_bf16_amx{8, 0};
+// AMX, which oneDNN uses, too: it copies the weight in every call, so that it takes many rows to be
+// as fast (measured on a Xeon of 2024).
+constexpr LinearBorders linear_bf16{40, 256}, linear_bf16_amx{2, 192};
+
+// Of linear layers with fewer bits: tiles of AMX have 16 rows, however many there are.
+constexpr int64_t least_bits_tile_rows = 12;
 
 // A GPU's results between these shares of its L2 cache: what is read leaves it first. With more
 // results than the cache keeps, reading as usual takes 2 to 5 % less time on an H200, while results

@@ -189,6 +189,19 @@ Misfit misfit_in(const std::string& text) {
     return {"", "its values are not of the types that its code says"};
 }
 
+// "torch.classes.ns.Class" in LibTorch's words on a type that it does not know; empty: of another
+// kind.
+std::string unknown_custom_class(const std::string& text) {
+    constexpr std::string_view unknown = "Unknown type name '__torch__.";
+    const auto at = text.find(unknown);
+    if (at == std::string::npos) {
+        return "";
+    }
+    const auto begin = at + unknown.size();
+    const std::string name = text.substr(begin, text.find('\'', begin) - begin);
+    return name.starts_with("torch.classes.") ? name : "";
+}
+
 [[noreturn]] void explain(const std::filesystem::path& file, const std::string& text) {
     constexpr std::string_view unknown = "Unknown builtin op: ";
     if (const auto at = text.find(unknown); at != std::string::npos) {
@@ -202,6 +215,14 @@ Misfit misfit_in(const std::string& text) {
                      .where = base::display_path(file),
                      .why = "LibTorch does not have it, and no kernel that is loaded defines it",
                      .hint = "name the folder of its kernel with --kernels or TWINKLE_KERNELS"});
+    }
+    if (const std::string name = unknown_custom_class(text); !name.empty()) {
+        throw Error(ErrorCode::not_found,
+                    {.what = "the model holds an object of the class " + base::printable(name),
+                     .where = base::display_path(file),
+                     .why = "LibTorch does not have it, and no kernel that is loaded registers it",
+                     .hint = "`twinkle run` takes such a model, with the folder of the kernel in "
+                             "--kernels or TWINKLE_KERNELS; no other command does"});
     }
     const Misfit misfit = misfit_in(text);
     throw Error(

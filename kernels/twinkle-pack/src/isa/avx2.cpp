@@ -229,12 +229,14 @@ struct Transposed256 {
             v[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
             v[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
         }
-#pragma GCC unroll 8
-        for (int d = 0; d < 8; ++d)
-            if (d < depth)
-                _mm256_store_ps(
-                    to + places[d] * to_stride,
-                    _mm256_permute2f128_ps(v[d % 4], v[4 + d % 4], d < 4 ? 0x20 : 0x31));
+        const auto put = [&](int d, __m256 row) {
+            if (d < depth) _mm256_store_ps(to + places[d] * to_stride, row);
+        };
+#pragma GCC unroll 4
+        for (int d = 0; d < 4; ++d) {
+            put(d, _mm256_permute2f128_ps(v[d], v[4 + d], 0x20));
+            put(4 + d, _mm256_permute2f128_ps(v[d], v[4 + d], 0x31));
+        }
     }
 };
 

@@ -13,23 +13,8 @@ namespace {
 #include "isa/vector_extension.h"
 #include "isa/avx512_vector.h"
 #include "isa/avx512_linear.h"
+#include "isa/avx512_bf16_vector.h"
 // clang-format on
-
-struct Avx512Bf16 : Avx512 {
-    using Avx512::store;
-    static void store(BFloat16* to, reg value) {
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), (__m256i)_mm512_cvtneps_pbh(value));
-    }
-
-    template <class T>
-    static reg rounded(reg value) {
-        if constexpr (__is_same(T, BFloat16))
-            return _mm512_castsi512_ps(
-                _mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(value)), 16));
-        else
-            return Avx512::rounded<T>(value);
-    }
-};
 
 inline __m512bh pairs(__m512i bits) {
     return (__m512bh)bits;
@@ -103,8 +88,7 @@ void add_avx512_bf16(RowFunctions& functions) {
     functions.conv_depthwise[bfloat16] = conv_depthwise<V, BFloat16>;
     functions.linear_few[bfloat16] = linear_few<V, DotPairs>;
     functions.linear_many[bfloat16] = linear_many<V, OuterPairs>;
-    functions.linear_borders[bfloat16] =
-        __builtin_cpu_supports("amx-bf16") ? rules::linear_bf16_amx : rules::linear_bf16;
+    functions.linear_borders[bfloat16] = rules::linear_bf16;
 }
 
 }  // namespace twinkle_pack

@@ -59,9 +59,14 @@ struct LinearPiece {
     void* result;  // of the first of these rows
     int64_t result_stride;
     int64_t begin, end;
-    void* scratch;  // aligned to 64; its size is in operators/linear.cpp
+    void* scratch;      // aligned to 64; its size is in operators/linear.cpp
+    const void* tiles;  // of `rows`, as PackTiles makes them
 };
 using Linear = void (*)(const LinearPiece& piece);
+// Makes tiles of `count` rows, at most 16, which LinearPiece::tiles has one after the other: as
+// many bytes as 16 rows have whose depth is rounded up to 64 bytes.
+using PackTiles = void (*)(const void* const* rows, int64_t count, int64_t depth, void* to);
+constexpr int64_t tiles_scratch = 32 * 1024;
 
 // Sums are kept for this many columns at a time, and this many rows.
 constexpr int64_t few_columns = 64, many_columns = 1024, many_rows = 256;
@@ -155,8 +160,13 @@ struct BitsPiece {
     void* result;
     int64_t result_stride, columns;
     int64_t begin, end;  // blocks
+    void* scratch;       // of tiles: bits_tiles_scratch
 };
 using BitsLinear = void (*)(const BitsPiece& piece);
+constexpr int64_t bits_tile_blocks = 4;
+constexpr int64_t bits_tiles_scratch(int64_t rows, int64_t groups) {
+    return groups * (1024 * bits_tile_blocks + 4 * ((rows + 15) / 16 * 16));
+}
 
 struct RowFunctions {
     const char* isa;
@@ -177,6 +187,9 @@ struct RowFunctions {
     RotaryRow rotary[dtype_count][dtype_count];  // [dtype of x][of cos and sin]
     RotaryRow rotary_pairs[dtype_count][dtype_count];
     Linear linear_few[dtype_count], linear_many[dtype_count];
+    // Null: this CPU has no such instructions. Where it has, these are the way of many rows.
+    PackTiles pack_tiles[dtype_count];
+    Linear linear_tiles[dtype_count];
     LinearBorders linear_borders[dtype_count];
     // Null: there is none. Of depthwise ones each channel sees its own alone: `begin` and `end` are
     // planes of the result, through all images, with all of their pixels.
@@ -187,11 +200,14 @@ struct RowFunctions {
     Conv conv_last, depthwise_last, max_pool_last;  // float32
     RoundRow round_row[dtype_count];
     BitsLinear bits_linear[bits_count][dtype_count];
+    // Null: this CPU has no such instructions. They read x's rows in sixteens: the memory of those
+    // beyond the last must be there.
+    BitsLinear bits_linear_tiles[bits_count][dtype_count];
 };
 
 // The widest instruction set of this CPU, or the one that the environment variable TWINKLE_PACK_ISA
-// names (portable, avx2, avx512, avx512vnni, avx512bf16): std::runtime_error if this CPU or this
-// build lacks it.
+// names (portable, avx2, avx512, avx512vnni, avx512bf16, amx): std::runtime_error if this CPU or
+// this build lacks it.
 const RowFunctions& row_functions();
 
 // Each sets the functions that it has; the rest stay those of the narrower ones.
@@ -201,6 +217,8 @@ void add_avx2(RowFunctions& functions);
 void add_avx512(RowFunctions& functions);
 void add_avx512_vnni(RowFunctions& functions);
 void add_avx512_bf16(RowFunctions& functions);
+void add_amx(RowFunctions& functions);
+bool may_use_amx();
 #endif
 
 }  // namespace twinkle_pack

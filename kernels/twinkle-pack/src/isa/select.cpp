@@ -30,6 +30,7 @@ constexpr Isa all[] = {
      }},
     {"avx512vnni", add_avx512_vnni, [] { return __builtin_cpu_supports("avx512vnni") != 0; }},
     {"avx512bf16", add_avx512_bf16, [] { return __builtin_cpu_supports("avx512bf16") != 0; }},
+    {"amx", add_amx, may_use_amx},
 #endif
 };
 
@@ -53,7 +54,7 @@ RowFunctions choose() {
     if (wanted)
         throw std::runtime_error(std::string("twinkle-pack: TWINKLE_PACK_ISA=") + wanted +
                                  ": this CPU or this build has no such instruction set "
-                                 "(portable, avx2, avx512, avx512vnni, avx512bf16)");
+                                 "(portable, avx2, avx512, avx512vnni, avx512bf16, amx)");
     return functions;
 }
 

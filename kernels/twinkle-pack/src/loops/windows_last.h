@@ -21,12 +21,13 @@ inline __attribute__((always_inline)) void window_vector(const ConvShape& shape,
     typename V::reg result[pixels];
 #pragma GCC unroll 8
     for (int p = 0; p < pixels; ++p) result[p] = window.start();
-    for (int64_t tap = 0; tap < shape.taps; ++tap)
+    for (int64_t tap = 0; tap < shape.taps; ++tap) {
 #pragma GCC unroll 8
         for (int p = 0; p < pixels; ++p) {
             const auto elements = load_first<V>(seen[tap * window_pixels + p] + channel, n);
             result[p] = window.step(tap, channel, n, result[p], elements);
         }
+    }
 #pragma GCC unroll 8
     for (int p = 0; p < pixels; ++p) window.put(pixel + p, channel, n, result[p]);
 }

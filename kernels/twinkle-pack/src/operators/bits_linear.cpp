@@ -7,6 +7,8 @@
 #include "operators/checks.h"
 #include "operators/families.h"
 #include "operators/row_starts.h"
+#include "operators/scratch.h"
+#include "rules.h"
 
 namespace twinkle_pack {
 namespace {
@@ -79,6 +81,7 @@ struct Work {
     int dtype;
     BitsPiece piece;  // all blocks
     BitsLinear linear;
+    bool in_tiles;
     // What piece.x is made of.
     std::vector<const void*> rows;
     int8_t* values;
@@ -97,6 +100,8 @@ struct Work {
         BitsPiece piece = work.piece;
         piece.begin = begin * blocks_at_once;
         piece.end = std::min(end * blocks_at_once, work.piece.end);
+        if (work.in_tiles)
+            piece.scratch = scratch(bits_tiles_scratch(piece.row_count, piece.groups));
         work.linear(piece);
     }
 };
@@ -111,13 +116,18 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
     if (x.elements() == 0 || weight.sizes[0] == 0) return;
     const RowFunctions& functions = row_functions();
     const int dtype = static_cast<int>(dtype_of(x));
-    Work work{functions,  dtype,   {},     functions.bits_linear[static_cast<int>(bits)][dtype],
-              rows_of(x), nullptr, nullptr};
+    constexpr int kind = static_cast<int>(bits);
+    const BitsLinear by_tiles = functions.bits_linear_tiles[kind][dtype];
+    const bool in_tiles = by_tiles && row_count(x) >= rules::least_bits_tile_rows;
+    Work work{
+        functions, dtype,      {},      in_tiles ? by_tiles : functions.bits_linear[kind][dtype],
+        in_tiles,  rows_of(x), nullptr, nullptr};
     BitsPiece& piece = work.piece;
     piece.row_count = static_cast<int64_t>(work.rows.size());
     piece.groups = x.last_size() / bits_group;
     piece.x_stride = x.last_size() + 64;  // rows a page apart would share the cache's sets
-    std::vector<int8_t> values(static_cast<size_t>(piece.row_count * piece.x_stride));
+    const int64_t read = in_tiles ? (piece.row_count + 15) / 16 * 16 : piece.row_count;
+    std::vector<int8_t> values(static_cast<size_t>(read * piece.x_stride));
     std::vector<ActivationGroup> groups(static_cast<size_t>(piece.row_count * piece.groups));
     piece.x = work.values = values.data();
     piece.x_groups = work.groups = groups.data();

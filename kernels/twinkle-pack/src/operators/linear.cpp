@@ -1,5 +1,7 @@
 // Linear layers, alone, with an activation, as a gate, or several of one input.
 #include <algorithm>
+#include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -51,6 +53,11 @@ void plan(const char* name, const Inputs& in, Plan& plan) {
         plan.add_with_last(x, weight_of(in, i).sizes[0], dtype);
 }
 
+Linear many_rows_of(const RowFunctions& functions, int dtype) {
+    return functions.linear_tiles[dtype] ? functions.linear_tiles[dtype]
+                                         : functions.linear_many[dtype];
+}
+
 // Which of the two ways the call asks for, or is the faster one here, or neither.
 Linear way_of(const Inputs& in, int factors) {
     const View& x = in.tensors[0];
@@ -59,14 +66,14 @@ Linear way_of(const Inputs& in, int factors) {
     const int64_t rows = row_count(x);
     switch (static_cast<Way>(in.config.way)) {
         case Way::few: return rows <= most_few_rows ? functions.linear_few[dtype] : nullptr;
-        case Way::many: return functions.linear_many[dtype];
+        case Way::many: return many_rows_of(functions, dtype);
         case Way::libtorch: return nullptr;
         case Way::by_rule: break;
     }
     const LinearBorders& borders = functions.linear_borders[dtype];
     // A gate has twice as much to keep in the cache.
     if (rows <= borders.few / factors) return functions.linear_few[dtype];
-    if (rows <= borders.many) return functions.linear_many[dtype];
+    if (rows <= borders.many) return many_rows_of(functions, dtype);
     return nullptr;
 }
 
@@ -85,6 +92,8 @@ constexpr int64_t line = 64;  // of the cache, in bytes
 constexpr int64_t few_scratch = few_bytes + most_few_rows * (2 * line + few_columns * 4);
 constexpr int64_t many_scratch =
     4 * (many_rows * (many_depth + 16) + many_depth * 32 + many_rows * (many_columns + 2 * 32));
+
+constexpr int64_t most_scratch = std::max({few_scratch, many_scratch, tiles_scratch});
 
 // Columns are shared among threads in units of this many.
 constexpr int64_t unit = 32;
@@ -110,12 +119,50 @@ struct Work {
                 LinearPiece piece = layer.piece;
                 piece.begin = from * unit;
                 piece.end = std::min(to * unit, layer.piece.end);
-                piece.scratch = scratch(std::max(few_scratch, many_scratch));
+                piece.scratch = scratch(most_scratch);
                 work.way(piece);
             }
             first += layer.units;
         }
     }
+};
+
+// x as tiles, which all threads read.
+class RowTiles {
+public:
+    RowTiles(const std::vector<const void*>& rows, int64_t depth, int64_t row_bytes, PackTiles pack)
+        : rows_(rows), depth_(depth), bytes_(tile_rows * rounded(row_bytes)), pack_(pack) {}
+
+    const void* make(ParallelFor parallel) {
+        const int64_t count = (static_cast<int64_t>(rows_.size()) + tile_rows - 1) / tile_rows;
+        memory_.reset(operator new(static_cast<size_t>(count * bytes_), std::align_val_t{line}));
+        parallel(count, std::max<int64_t>(1, rules::grain_elements / (tile_rows * depth_)), pack,
+                 this);
+        return memory_.get();
+    }
+
+private:
+    static constexpr int64_t tile_rows = 16;
+
+    static int64_t rounded(int64_t bytes) { return (bytes + line - 1) / line * line; }
+
+    static void pack(int64_t begin, int64_t end, void* context) {
+        const RowTiles& tiles = *static_cast<RowTiles*>(context);
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t left = static_cast<int64_t>(tiles.rows_.size()) - i * tile_rows;
+            tiles.pack_(tiles.rows_.data() + i * tile_rows, std::min(left, tile_rows), tiles.depth_,
+                        static_cast<char*>(tiles.memory_.get()) + i * tiles.bytes_);
+        }
+    }
+
+    struct Free {
+        void operator()(void* memory) const { operator delete(memory, std::align_val_t{line}); }
+    };
+
+    const std::vector<const void*>& rows_;
+    int64_t depth_, bytes_;
+    PackTiles pack_;
+    std::unique_ptr<void, Free> memory_;
 };
 
 template <int products, Finish finish>
@@ -125,6 +172,12 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
     Work work;
     work.rows = rows_of(x);
     work.way = way_of(in, factors);
+    const RowFunctions& functions = row_functions();
+    const int dtype = static_cast<int>(dtype_of(x));
+    RowTiles tiles(work.rows, x.last_size(), x.last_size() * element_size(dtype_of(x)),
+                   functions.pack_tiles[dtype]);
+    const bool in_tiles = work.way == functions.linear_tiles[dtype];
+    const void* const tiles_of_x = in_tiles ? tiles.make(parallel) : nullptr;
     int64_t units = 0;
     for (int i = 0; i < products; i += factors) {
         Layer layer{};
@@ -132,6 +185,7 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
         layer.piece.row_count = static_cast<int64_t>(work.rows.size());
         layer.piece.depth = x.last_size();
         layer.piece.finish = finish;
+        layer.piece.tiles = tiles_of_x;
         for (int f = 0; f < factors; ++f) {
             const View &weight = weight_of(in, i + f), &bias = bias_of(in, i + f);
             layer.piece.factors[f] = {weight.data, weight.strides[0], bias.data};
