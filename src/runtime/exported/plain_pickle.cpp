@@ -193,6 +193,14 @@ private:
               .dtype = *dtype});
     }
 
+    static bool gives_back_its_argument(const std::string& name, const std::vector<Plain>& items) {
+        if (name == "torch.jit._pickle.restore_type_tag") {
+            return items.size() == 2;
+        }
+        return name.starts_with("torch.jit._pickle.build_") && items.size() == 1 &&
+               items[0]->kind == PlainKind::list;
+    }
+
     // The functions that plain values need, which are not called: only their arguments are kept.
     void reduce() {
         const Plain arguments = pop();
@@ -209,10 +217,7 @@ private:
             push({.kind = PlainKind::tensor, .dtype = items[0]->dtype, .items = items});
         } else if (name == "collections.OrderedDict" && items.empty()) {
             push({.kind = PlainKind::dict});
-        } else if (name == "torch.jit._pickle.restore_type_tag" && items.size() == 2) {
-            push_back(items[0]);
-        } else if (name.starts_with("torch.jit._pickle.build_") && items.size() == 1 &&
-                   items[0]->kind == PlainKind::list) {
+        } else if (gives_back_its_argument(name, items)) {
             push_back(items[0]);
         } else if (name == "torch.device" && !items.empty() && items[0]->kind == PlainKind::text) {
             push({.kind = PlainKind::device, .text = items[0]->text});

@@ -34,8 +34,7 @@ bool may_use_amx() {
     // ARCH_REQ_XCOMP_PERM for the data of tiles: Linux asks every process to ask.
     constexpr int request = 0x1023, tile_data = 18;
     return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
-           __builtin_cpu_supports("amx-int8") &&
-           ::syscall(SYS_arch_prctl, request, tile_data) == 0;
+           __builtin_cpu_supports("amx-int8") && ::syscall(SYS_arch_prctl, request, tile_data) == 0;
 }
 
 void add_amx(RowFunctions& functions) {

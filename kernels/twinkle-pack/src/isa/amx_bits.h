@@ -1,5 +1,5 @@
-// Linear layers with fewer bits by AMX. A group of 64 along the depth is one product of tiles: of 16
-// rows of x as they lie, and of 16 columns of the weight, with a sign and 8 bits each.
+// Linear layers with fewer bits by AMX. A group of 64 along the depth is one product of tiles: of
+// 16 rows of x as they lie, and of 16 columns of the weight, with a sign and 8 bits each.
 
 constexpr int64_t bits_tile_rows = 16;
 // Sums that a tile has stored can be loaded some time later without a wait: so many groups later.
@@ -90,12 +90,14 @@ public:
     explicit BitsTiles(const BitsPiece& piece)
         : piece_(piece),
           weight_(static_cast<int8_t*>(piece.scratch)),
-          x_scales_(reinterpret_cast<float*>(weight_ + bits_tile_blocks * piece.groups * tile_bytes)) {}
+          x_scales_(
+              reinterpret_cast<float*>(weight_ + bits_tile_blocks * piece.groups * tile_bytes)) {}
 
     void run() {
         const TilesInUse tiles;
         order_scales(piece_, x_scales_);
-        const int64_t cached = cached_bits_bytes / piece_.x_stride / bits_tile_rows * bits_tile_rows;
+        const int64_t cached =
+            cached_bits_bytes / piece_.x_stride / bits_tile_rows * bits_tile_rows;
         const int64_t at_once = cached < bits_tile_rows ? bits_tile_rows : cached;
         for (int64_t row = 0; row < piece_.row_count; row += at_once) {
             const int64_t left = piece_.row_count - row;
@@ -118,13 +120,14 @@ private:
         }
         for (int64_t g = 0; g < piece_.groups; ++g)
             for (int64_t b = 0; b < count; ++b)
-                unpack_group<kind>(values[b] + g * bits_group_bytes(kind), unpacked(b) + g * tile_bytes);
+                unpack_group<kind>(values[b] + g * bits_group_bytes(kind),
+                                   unpacked(b) + g * tile_bytes);
         for (int64_t row = begin; row < end; row += bits_tile_rows)
             for (int64_t b = 0; b < count; ++b) {
                 alignas(64) float sums[bits_tile_rows * bits_block];
-                const BitsTile tile{piece_.x + row * piece_.x_stride, piece_.x_stride,
-                                    piece_.groups,                    x_scales_ + row * piece_.groups,
-                                    unpacked(b),                      scales[b]};
+                const BitsTile tile{
+                    piece_.x + row * piece_.x_stride, piece_.x_stride, piece_.groups,
+                    x_scales_ + row * piece_.groups,  unpacked(b),     scales[b]};
                 tile.sum(sums);
                 finish(row, end, first + b, sums);
             }

@@ -17,7 +17,7 @@ inline void pack_row_tiles(const void* const* rows, int64_t count, int64_t depth
 #pragma GCC unroll 16
         for (int r = 0; r < 16; ++r) {
             const auto* from = static_cast<const BFloat16*>(rows[r < count ? r : 0]) + k;
-            block[r] = r >= count            ? _mm512_setzero_si512()
+            block[r] = r >= count           ? _mm512_setzero_si512()
                        : left >= tile_depth ? _mm512_loadu_si512(from)
                                             : load_some(from, left);
         }
@@ -165,8 +165,7 @@ private:
     void rows_of_columns(int64_t row_tile, int64_t count, int64_t column) {
         int64_t r = 0;
         if constexpr (column_tiles <= 2)
-            for (; r + 2 <= count; r += 2)
-                block<2, column_tiles>(row_tile + r, column, r == 0);
+            for (; r + 2 <= count; r += 2) block<2, column_tiles>(row_tile + r, column, r == 0);
         if (r < count) block<1, column_tiles>(row_tile + r, column, r == 0);
     }
 

@@ -2,7 +2,8 @@
 // like the loops.
 //
 // A product has 16 x 16 sums of 4 bytes. Its first factor has rows of 64 bytes of a matrix as they
-// are; its second one groups of 4 bytes, of which row g has the g-th of each of 16 rows of a matrix.
+// are; its second one groups of 4 bytes, of which row g has the g-th of each of 16 rows of a
+// matrix.
 
 constexpr int64_t tile_rows = 16, tile_bytes = 1024, tile_row_bytes = 64;
 constexpr int64_t tile_groups = 16;
@@ -53,6 +54,6 @@ inline void add_pairs_of_tiles() {
 // Bytes with a sign; sums are integers.
 template <int sum, int first, int second>
 inline void add_bytes_of_tiles() {
-    __asm__ volatile("tdpbssd %%tmm%c[b], %%tmm%c[a], %%tmm%c[c]" ::[a] "i"(first),
-                     [b] "i"(second), [c] "i"(sum));
+    __asm__ volatile("tdpbssd %%tmm%c[b], %%tmm%c[a], %%tmm%c[c]" ::[a] "i"(first), [b] "i"(second),
+                     [c] "i"(sum));
 }
