@@ -17,6 +17,11 @@ class Gone(Exception):
     """The process has ended; the text says why."""
 
 
+def word(name: str) -> str:
+    """What a process calls the contestant."""
+    return name.replace(" ", "_")
+
+
 class Runner:
     """A process that answers questions about its contestants: model_runner or peers.py."""
 
@@ -34,7 +39,7 @@ class Runner:
 
     def ask(self, what: str, name: str, size: int = 0, calls: int = 1) -> float:
         with contextlib.suppress(OSError):
-            self.process.stdin.write(f"{what} {name} {size} {calls}\n")
+            self.process.stdin.write(f"{what} {word(name)} {size} {calls}\n")
             self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:

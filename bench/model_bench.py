@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 import machine
-from contestant import Gone, Runner, kernelize, measure, replaced, table
+from contestant import Gone, Runner, kernelize, measure, replaced, table, word
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = HERE.parent / "build/venv/bin/python"
@@ -43,7 +43,8 @@ PEERS = {"torch.compile": "torch.compile", "dynamic quantization": "dynamic-quan
          "OpenVINO float32": "openvino-f32", "OpenVINO bfloat16": "openvino-bf16", "OpenVINO int8 weights": "openvino-int8",
          "ONNX Runtime": "onnxruntime", "ONNX Runtime dynamic int8": "onnxruntime-int8"}
 # That read a model in float32 alone, or for which another dtype is the same as one that is there.
-OF_FLOAT32 = {"twinkle, bfloat16", "dynamic quantization", "torchao int8", "ONNX Runtime", "ONNX Runtime dynamic int8"}
+OF_FLOAT32 = {"twinkle, bfloat16", "dynamic quantization", "torchao int8", "OpenVINO float32", "OpenVINO bfloat16",
+              "OpenVINO int8 weights", "ONNX Runtime", "ONNX Runtime dynamic int8"}
 
 
 def shape_of(model: str) -> str:
@@ -70,7 +71,7 @@ class Bench:
     def in_cpp(self, name: str, specification: str) -> Runner:
         shape = ["--shape", shape_of(self.model), "--dtype", self.dtype] if shape_of(self.model) else []
         return Runner([self.options.build / "bench/model_runner", *shape, f"exact={self.folder}/exact.pt",
-                       f"{name}={specification}"], self.folder, self.stack)
+                       f"{word(name)}={specification}"], self.folder, self.stack)
 
     def inputs(self) -> str:
         shape = shape_of(self.model)
