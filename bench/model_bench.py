@@ -89,8 +89,12 @@ class Bench:
         for name, arguments in TWINKLE.items():
             if self.is_wanted(name):
                 file = name.replace(", ", "-")
-                report = kernelize(self.options.build, self.folder, file, MANIFEST, "--inputs", self.inputs(), "--no-measure",
-                                   *([] if arguments == INT8 else ["--verify=given"]), *arguments)
+                try:
+                    report = kernelize(self.options.build, self.folder, file, MANIFEST, "--inputs", self.inputs(),
+                                       "--no-measure", *([] if arguments == INT8 else ["--verify=given"]), *arguments)
+                except subprocess.CalledProcessError as error:
+                    self.left_out[name] = f"kernelize refused it, with status {error.returncode} (its words are above)"
+                    continue
                 self.replaced[name] = replaced(report)
                 self.weigh(name, f"{file}.pt")
                 all_of_them[name] = self.in_cpp(name, f"{self.folder}/{file}.pt")
