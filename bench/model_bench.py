@@ -155,8 +155,8 @@ def report_model(rows: list[dict]) -> list[str]:
 def report(result: dict) -> str:
     lines = ["# Whole models on a CPU", "",
              f"{result['processor']}, {result['threads']} threads, {result['load']}; "
-             f"{result['clock'] + '; ' if result['clock'] else ''}{result['versions']}. Random weights, traced, no cache of keys and "
-             "values. Milliseconds a call, medians, for each number of tokens (or images, or recordings); in brackets, how "
+             f"{result['clock'] + '; ' if result['clock'] else ''}{result['versions']}. Random weights, traced, no cache of keys "
+             "and values. Milliseconds a call, medians, for each number of tokens (or images, or recordings); in brackets, how "
              "many times as long as twinkle's exact model takes.", ""]
     for model, title in MODELS.items():
         of_model = [row for row in result["rows"] if row["model"] == model]
