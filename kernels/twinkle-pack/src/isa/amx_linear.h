@@ -30,17 +30,17 @@ inline void pack_row_tiles(const void* const* rows, int64_t count, int64_t depth
 // Tiles of the weight: where they lie or, at its edges, copies with zeros around.
 struct WeightTiles {
     const BFloat16* weight;
-    int64_t stride, columns, depth;  // of what is left of it from there
+    int64_t stride, columns, depth;  // nothing is read beyond these
     char* copy;                      // of one tile
 
-    void copy_tile(int64_t column, int64_t k, char* to) const {
+    void copy_tile(int64_t column, int64_t k) const {
         const int64_t left = depth - k;
         for (int64_t c = 0; c < tile_rows; ++c) {
             const BFloat16* from = weight + (column + c) * stride + k;
             const __m512i row = column + c >= columns ? _mm512_setzero_si512()
                                 : left >= tile_depth  ? _mm512_loadu_si512(from)
                                                       : load_some(from, left);
-            _mm512_store_si512(to + c * tile_row_bytes, row);
+            _mm512_store_si512(copy + c * tile_row_bytes, row);
         }
     }
     template <int to>
@@ -48,14 +48,14 @@ struct WeightTiles {
         if (column + tile_rows <= columns && k + tile_depth <= depth) {
             load_tile<to>(weight + column * stride + k, 2 * stride);
         } else {
-            copy_tile(column, k, copy);
+            copy_tile(column, k);
             load_tile<to>(copy, tile_row_bytes);
         }
     }
-    // So that they are on their way when they are needed: of these columns the lines at k.
-    void fetch(int64_t column, int64_t count, int64_t k) const {
-        if (column + count > columns) return;
-        for (int64_t c = 0; c < count; ++c)
+    // So that a tile is on its way when it is needed.
+    void fetch(int64_t column, int64_t k) const {
+        if (column + tile_rows > columns) return;
+        for (int64_t c = 0; c < tile_rows; ++c)
             __builtin_prefetch(weight + (column + c) * stride + k, 0, 2);
     }
 };
@@ -90,7 +90,7 @@ void sum_tiles(const char* x, int64_t k_tiles, const WeightTiles& weight, int64_
         for_each_tile<column_tiles>([&](auto c) {
             const int64_t at = column + c * tile_rows, k = t * tile_depth;
             weight.load<weight_tile + c % 2>(at, k);
-            if (fetches_next) weight.fetch(at + column_tiles * tile_rows, tile_rows, k);
+            if (fetches_next) weight.fetch(at + column_tiles * tile_rows, k);
             add_column<row_tiles, c>();
         });
     }

@@ -6,7 +6,6 @@
 // matrix.
 
 constexpr int64_t tile_rows = 16, tile_bytes = 1024, tile_row_bytes = 64;
-constexpr int64_t tile_groups = 16;
 
 // While it exists, all tiles of the thread are that large.
 class TilesInUse {
