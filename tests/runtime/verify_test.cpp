@@ -56,6 +56,22 @@ TEST_CASE("the Euclidean norm forgives one unlucky rounding, not a wrong value")
         compare(original * (1 + 4e-7), original, reference, Norm::euclidean).problem.empty());
 }
 
+// A ViT with two classes: each of its sites was right, and its two values differed by twice the
+// original's error.
+TEST_CASE("the Euclidean norm of few values is as random as the largest difference") {
+    const auto off_by = [](std::int64_t values, double errors) {
+        const at::Tensor reference = torch::ones({values}, torch::kDouble);
+        const at::Tensor original = (reference * (1 + 1e-5)).to(torch::kFloat);
+        const at::Tensor result = (reference * (1 + errors * 1e-5)).to(torch::kFloat);
+        return compare(result, original, reference, Norm::euclidean).problem;
+    };
+    CHECK(off_by(2, 3).empty());
+    CHECK(off_by(63, 3).empty());
+    CHECK_FALSE(off_by(2, 5).empty());
+    CHECK_FALSE(off_by(64, 3).empty());
+    CHECK(off_by(64, 1.4).empty());
+}
+
 TEST_CASE("NaN and infinity agree where the reference has them too") {
     at::Tensor reference = torch::ones({4}, torch::kDouble);
     reference[1] = NAN;
