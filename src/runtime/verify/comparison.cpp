@@ -141,8 +141,8 @@ private:
         };
         const bool random = norm_ == Norm::euclidean && original.numel() < enough_values;
         const double factor = random ? tolerated_largest : tolerated_factor;
-        const double allowed = tolerance_.most.value_or(std::max(
-            tolerance_.factor * std::max(factor * own, least_of(norm_)), least.error));
+        const double allowed = tolerance_.most.value_or(
+            std::max(tolerance_.factor * std::max(factor * own, least_of(norm_)), least.error));
         outcome.bounds.push_back({allowed, 0});
         // One figure for all results: that of the result nearest to its bound.
         if (outcome.allowed == 0 || error * outcome.allowed > outcome.error * allowed) {
