@@ -64,14 +64,17 @@ def leaves(value):
 
 
 def difference(found, expected):
-    """The largest, relative to the largest value; 0 for equal bits."""
+    """The largest, relative to the largest value; 0 for equal values of the same type and shape."""
     worst = 0.0
     for one, other in zip(leaves(found), leaves(expected), strict=True):
         if not isinstance(other, torch.Tensor):
             assert one == other, (one, other)
-        elif not (one.dtype == other.dtype and torch.equal(one, other)):
+            continue
+        assert (one.dtype, one.shape) == (other.dtype, other.shape), (one.dtype, one.shape, other.dtype, other.shape)
+        if not torch.equal(one, other):
             scale = max(float(other.double().abs().max()), 1e-30)
-            worst = max(worst, float((one.double() - other.double()).abs().max()) / scale)
+            apart = float((one.double() - other.double()).abs().max()) / scale
+            worst = max(worst, apart if apart == apart else float("inf"))  # max() would leave a NaN out
     return worst
 
 
@@ -133,7 +136,6 @@ def compare(folder):
 
 def gradients_of(model, call):
     """Of the parameters by name, and of the inputs that can have one."""
-    from exported import plain
     call = copy.deepcopy(call)
     inputs = [one.requires_grad_() for one in leaves([call["args"], call["kwargs"]])
               if isinstance(one, torch.Tensor) and one.is_floating_point()]
@@ -142,7 +144,7 @@ def gradients_of(model, call):
     given = torch.utils._pytree.tree_map(
         lambda one: next(replaced) if isinstance(one, torch.Tensor) and one.is_floating_point() else one,
         (call["args"], call["kwargs"]))
-    results = [one for one in leaves(plain(model(*given[0], **given[1])))
+    results = [one for one in leaves(model(*given[0], **given[1]))
                if isinstance(one, torch.Tensor) and one.requires_grad]
     if not results:
         return None

@@ -142,3 +142,20 @@ function(twinkle_part name)
         target_precompile_headers(twinkle_${name} REUSE_FROM twinkle_base)
     endif()
 endfunction()
+
+# A program or library of the runtime finds LibTorch where it was built. Not by BUILD_RPATH: what an
+# installation will change, CMake ends with ":", and the loader takes that as the current folder.
+function(twinkle_finds_torch target)
+    set_target_properties(${target} PROPERTIES
+        INSTALL_RPATH "$ORIGIN;${TWINKLE_TORCH_LIB}" BUILD_WITH_INSTALL_RPATH ON)
+endfunction()
+
+# Once installed it knows no folder of this machine: LibTorch is the process's own, or found by the
+# command line. After install(TARGETS …).
+function(twinkle_installed_without_torch folder component)
+    foreach(target ${ARGN})
+        install(CODE "file(RPATH_CHANGE
+            FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}/$<TARGET_FILE_NAME:${target}>\"
+            OLD_RPATH [=[\$ORIGIN:${TWINKLE_TORCH_LIB}]=] NEW_RPATH [=[\$ORIGIN]=])" COMPONENT ${component})
+    endforeach()
+endfunction()

@@ -125,6 +125,22 @@ class Several(nn.Module):
         return first - second
 
 
+class Layer(nn.Module):
+    def forward(self, scale, x):
+        return torch.ops.objects.through(scale, x)
+
+
+class Given(nn.Module):
+    """An object that is an input, used by the model and by a layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = Layer()
+
+    def forward(self, x, scale):
+        return self.layer(scale, x) + scale.apply(x, 0.5)
+
+
 def flat(value):
     return list(value) if isinstance(value, tuple) else [value]
 
@@ -152,3 +168,11 @@ for name, make in {"methods": Methods, "operators": Operators, "noted": Noted, "
     torch.manual_seed(2)
     if name != "several":
         save(f"{name}_decomposed", make(), True)
+
+new_scale = lambda: torch.classes.objects.Scale(torch.linspace(1, 2, 4), 2)  # noqa: E731
+calls, scale = [torch.randn(3, 4) for _ in range(3)], new_scale()
+with enable_torchbind_tracing():
+    program = torch.export.export(Given(), (calls[0], new_scale()), strict=False)
+    torch.export.save(program, folder / "given.pt2")
+    torch.export.save(program.run_decompositions(), folder / "given_decomposed.pt2")
+torch.save([(x, flat(program.module()(x, scale))) for x in calls], folder / "given.io.pt")

@@ -83,6 +83,37 @@ def test_an_effect_that_only_a_token_tells(twinkle, made, kernel):
         torch.testing.assert_close(last - first, torch.full_like(first, 2.0))
 
 
+GIVEN = """
+import sys, torch
+torch.set_num_threads(1)
+torch.ops.load_library(sys.argv[1])
+model = torch.jit.load(sys.argv[2])
+scale = torch.classes.objects.Scale(torch.linspace(1, 2, 4), 2)
+with torch.no_grad():
+    for x, (expected,) in torch.load(sys.argv[3]):
+        assert torch.equal(model(x, scale), expected)
+try:
+    model(x, x)
+except RuntimeError as error:
+    assert "Scale" in str(error)
+else:
+    sys.exit("took a tensor for an object")
+"""
+
+
+@pytest.mark.parametrize("name", ["given", "given_decomposed"])
+def test_an_object_that_is_an_input(twinkle, made, kernel, name):
+    """The program that calls the model makes it: its class is there once the model's kernel is loaded."""
+    model = convert(twinkle, made / f"{name}.pt2", "--kernels", kernel)
+    subprocess.run([sys.executable, "-c", GIVEN, RUNTIMES[0].parent / "libtwinkle.so", model, made / "given.io.pt"], check=True,
+                   timeout=120, env={**os.environ, "TWINKLE_KERNELS": str(kernel)})
+    done = twinkle("run", model, "--kernels", kernel, "--inputs", "float32[3,4]", "--json")
+    assert done.code == 2 and "scale" in json.dumps(done.error), done.err
+    done = twinkle("convert", made / f"{name}.pt2", "-o", "other.pt", "--json")
+    assert done.code == 3 and "gets an object of the class torch.classes.objects.Scale" in done.error["what"], done.err
+    assert not (twinkle.folder / "other.pt").exists()
+
+
 @pytest.mark.parametrize("name", ["methods", "operators_decomposed"])
 def test_run(twinkle, made, kernel, name):
     (x, expected), *_ = torch.load(made / f"{name}.io.pt")

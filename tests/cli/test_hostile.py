@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import time
@@ -576,3 +577,15 @@ def test_a_pipe_as_a_model(twinkle, command):
     done = twinkle(command[0], "pipe", *command[1:], "--json")
     assert done.code in (2, 3) and "pipe" in done.error["where"], done.err
     assert "regular file" in json.dumps(done.error) or "no file" in json.dumps(done.error)
+
+
+def test_libraries_of_the_current_folder_are_not_loaded(twinkle):
+    """An empty entry in a program's RUNPATH would be the current folder."""
+    programs = [one for one in [PROGRAM, *RUNTIMES[0].parent.iterdir()] if one.read_bytes()[:4] == b"\x7fELF"]
+    needed = {name for one in programs for name in re.findall(
+        r"\(NEEDED\).*\[(.*)\]", subprocess.run(["readelf", "-dW", one], check=True, capture_output=True, text=True).stdout)}
+    assert "libstdc++.so.6" in needed
+    for name in needed:
+        (twinkle.folder / name).write_text("no library")
+    done = twinkle("inspect", EXAMPLES / "scripted.pt", "--json")
+    assert done.code == 0 and done.json["loaded"] is True, done.err

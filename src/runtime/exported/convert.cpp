@@ -17,6 +17,8 @@
 
 #include <torch/csrc/jit/api/function_impl.h>
 
+#include <algorithm>
+
 namespace twinkle::runtime::exported {
 
 using namespace archive;
@@ -25,11 +27,13 @@ using Kind = Argument::Kind;
 
 namespace {
 
+// Of objects that the model gets, the archive has the one that it was exported with, by the name of
+// the value.
 std::set<std::string> object_paths(const Program& program) {
     std::set<std::string> paths;
     for (const InputSpec& input : program.inputs) {
-        if (input.kind == InputSpec::Kind::object) {
-            paths.insert(input.target);
+        if (input.value.kind == Kind::object) {
+            paths.insert(input.target.empty() ? input.value.text : input.target);
         }
     }
     return paths;
@@ -77,9 +81,21 @@ private:
             case Kind::sym_int: return c10::IntType::get();
             case Kind::sym_float: return c10::FloatType::get();
             case Kind::sym_bool: return c10::BoolType::get();
-            case Kind::object: return modules_.class_of(value.text);
+            case Kind::object: return class_of(input_named(value.text));
             default: return c10::TensorType::get();
         }
+    }
+
+    // Objects come from nowhere else.
+    const InputSpec& input_named(const std::string& value) const {
+        const auto input =
+            std::find_if(program_.inputs.begin(), program_.inputs.end(), [&](const auto& one) {
+                return one.value.kind == Kind::object && one.value.text == value;
+            });
+        if (input == program_.inputs.end()) {
+            throw InvalidJson(base::printable(value) + " is no object that the model has");
+        }
+        return *input;
     }
 
     // An attribute, a constant, or a size of a tensor that the method has.

@@ -174,10 +174,6 @@ const at::Tensor& ModuleTree::tensor_of(const std::string& value) const {
     return weights_.tensors.at(targets_.at(value));
 }
 
-c10::TypePtr ModuleTree::class_of(const std::string& value) const {
-    return objects_.at(targets_.at(value)).type();
-}
-
 std::optional<std::string> ModuleTree::value_of_target(const std::string& target) const {
     const auto found = values_.find(target);
     return found == values_.end() ? std::nullopt : std::optional(found->second);

@@ -38,8 +38,6 @@ public:
                                                    const std::string& value) const;
     // The tensor of a constant.
     const at::Tensor& tensor_of(const std::string& value) const;
-    // The type of an object.
-    c10::TypePtr class_of(const std::string& value) const;
     // The value that is an attribute, by its path.
     std::optional<std::string> value_of_target(const std::string& target) const;
 

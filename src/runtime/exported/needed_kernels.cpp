@@ -93,18 +93,32 @@ void count_operators(const exported::Graph& graph, std::map<std::string, std::si
     }
 }
 
+void add_namespaces_of_classes(const c10::TypePtr& type, std::set<std::string>& namespaces) {
+    const auto object = type->cast<c10::ClassType>();
+    if (object == nullptr) {
+        for (const c10::TypePtr& part : type->containedTypes()) {
+            add_namespaces_of_classes(part, namespaces);
+        }
+        return;
+    }
+    const std::string name = object->name() ? object->name()->qualifiedName() : "";
+    if (name.starts_with(exported::torch_classes_prefix)) {
+        const std::string rest = name.substr(exported::torch_classes_prefix.size());
+        namespaces.insert(rest.substr(0, rest.find('.')));
+    }
+}
+
+// Of those that it holds, and of those that it gets.
 std::set<std::string> namespaces_of_objects(const torch::jit::Module& model) {
     std::set<std::string> namespaces;
     for (const auto& module : model.modules()) {
-        for (const auto& type : module.type()->getAttributes()) {
-            const auto object = type.getType()->cast<c10::ClassType>();
-            const std::string name =
-                object && object->name() ? object->name()->qualifiedName() : "";
-            if (name.starts_with(exported::torch_classes_prefix)) {
-                const std::string rest = name.substr(exported::torch_classes_prefix.size());
-                namespaces.insert(rest.substr(0, rest.find('.')));
-            }
+        for (const auto& attribute : module.type()->getAttributes()) {
+            add_namespaces_of_classes(attribute.getType(), namespaces);
         }
+    }
+    for (const c10::Argument& input :
+         model.get_method("forward").function().getSchema().arguments()) {
+        add_namespaces_of_classes(input.type(), namespaces);
     }
     return namespaces;
 }

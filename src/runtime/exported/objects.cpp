@@ -32,11 +32,14 @@ std::string short_name(const std::string& class_name) {
 
 [[noreturn]] void refuse_class(ErrorCode code, const InputSpec& spec, const std::string& why,
                                const std::string& hint) {
-    throw Error(code, {.what = "the model holds an object of the class torch.classes." +
-                               base::printable(short_name(spec.class_name).substr(0, 200)),
-                       .where = base::printable(spec.target.substr(0, 200)),
-                       .why = why,
-                       .hint = hint});
+    throw Error(
+        code, {.what = (spec.kind == InputSpec::Kind::user ? "the model gets" : "the model holds") +
+                       std::string(" an object of the class torch.classes.") +
+                       base::printable(short_name(spec.class_name).substr(0, 200)),
+               .where = base::printable(
+                   (spec.target.empty() ? spec.value.text : spec.target).substr(0, 200)),
+               .why = why,
+               .hint = hint});
 }
 
 c10::ClassTypePtr registered_class(const InputSpec& spec) {
@@ -58,7 +61,7 @@ c10::ClassTypePtr registered_class(const InputSpec& spec) {
             "TWINKLE_KERNELS, to `twinkle convert` or `twinkle run`; a program that registers it "
             "itself calls twinkle::load");
     }
-    if (type->findMethod("__setstate__") == nullptr) {
+    if (spec.kind == InputSpec::Kind::object && type->findMethod("__setstate__") == nullptr) {
         refuse_class(ErrorCode::refused, spec, "it has no __setstate__ (def_pickle)",
                      "define how its objects are saved");
     }
@@ -148,11 +151,15 @@ c10::IValue restored_object(const archive::Archive& archive, const std::string& 
 std::map<std::string, std::size_t> classes_of(const Program& program) {
     std::map<std::string, std::size_t> found;
     for (const InputSpec& input : program.inputs) {
-        if (input.kind == InputSpec::Kind::object) {
+        if (input.value.kind == Argument::Kind::object) {
             ++found[short_name(input.class_name)];
         }
     }
     return found;
+}
+
+c10::TypePtr class_of(const InputSpec& input) {
+    return registered_class(input);
 }
 
 bool has_class(const std::string& name) {

@@ -1,5 +1,6 @@
 #pragma once
-// Objects of torch.classes that an exported model holds: the archive has each as a pickle.
+// Objects of torch.classes that an exported model holds, of which the archive has a pickle, or
+// gets.
 
 #include "archive/archive.h"
 #include "runtime/exported/program.h"
@@ -11,8 +12,11 @@
 
 namespace twinkle::runtime::exported {
 
-// "ns.Class" of every object that the program holds → how many it holds.
+// "ns.Class" of every object that the program holds or gets → how many.
 std::map<std::string, std::size_t> classes_of(const Program& program);
+
+// The class of such an input. Throws as read_objects does.
+c10::TypePtr class_of(const InputSpec& input);
 
 // Whether this process has the class "ns.Class".
 bool has_class(const std::string& name);

@@ -2,6 +2,7 @@
 
 #include "archive/json_reader.h"
 #include "runtime/exported/checks.h"
+#include "runtime/exported/objects.h"
 
 #include <algorithm>
 #include <cctype>
@@ -35,9 +36,7 @@ c10::TypePtr leaf_type(const InputSpec& spec) {
         case Argument::Kind::sym_bool: return c10::BoolType::get();
         case Argument::Kind::string: return c10::StringType::get();
         case Argument::Kind::none: return c10::OptionalType::ofTensor();
-        case Argument::Kind::object:
-            throw InvalidJson("an input is an object of torch.classes",
-                              "let the model hold the object, and export it again");
+        case Argument::Kind::object: return class_of(spec);
         default: throw InvalidJson("an input is of a kind that TorchScript does not have");
     }
 }

@@ -109,7 +109,7 @@ struct InputSpec {
     Kind kind = Kind::user;
     Argument value;            // a constant: what it is
     std::string target;        // of parameters, buffers, constants and objects: their path
-    std::string class_name{};  // of an object: "__torch__.torch.classes.ns.Class"
+    std::string class_name{};  // of objects, also a user's: "__torch__.torch.classes.ns.Class"
 };
 
 struct OutputSpec {

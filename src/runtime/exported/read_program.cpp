@@ -37,7 +37,12 @@ InputSpec read_input(const Json& json) {
     const Choice choice = choice_of(json);
     using Kind = InputSpec::Kind;
     if (choice.name == "user_input") {
-        return {Kind::user, read_argument(member(choice.value, "arg")), ""};
+        const Json& arg = member(choice.value, "arg");
+        InputSpec spec{Kind::user, read_argument(arg), ""};
+        if (spec.value.kind == Argument::Kind::object) {
+            spec.class_name = text_at(choice_of(arg).value, "class_fqn");
+        }
+        return spec;
     }
     if (choice.name == "constant_input") {
         return {Kind::constant, read_argument(member(choice.value, "value")), ""};

@@ -101,11 +101,12 @@ private:
 
     void add(const std::string& path, const Json& payload, const std::string& folder) {
         const std::string name = text_at(payload, "path_name");
-        if (objects_.contains(path)) {
+        const bool pickled = boolean_at(payload, "use_pickle");
+        if (pickled && objects_.contains(path)) {
             add_object(path, name, folder);
             return;
         }
-        if (boolean_at(payload, "use_pickle")) {
+        if (pickled) {
             throw InvalidWeight(
                 "its data is a pickle, which nothing here unpickles; tensor "
                 "subclasses and objects are saved so: replace them by plain "
