@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Whole models that were tuned, beside all that tuning could have chosen, in one run.
+
+    tuned_models.py BUILD_FOLDER [--device cuda] [--model qwen2]… [--sizes 1,16,128] [--dtype bfloat16] [--search]
+                    [--hub FOLDER] [--budget 60] [--stop 500] [-o OUT.md] [--json RAW.json]
+
+Each model (models.py) is traced, kernelized with every kernel that fits, and tuned (twinkle kernelize --tune); on a
+GPU all three are replayed as CUDA graphs, too, and one is written whose runs are replayed where tuning has found that
+to be faster. --search: every combination of what tuning chooses by is measured, where all sites of one class or
+formula get their first kernel, or their original; the time of the search is that of writing and measuring all of them,
+one after the other, beside the tuned model. --hub: kernels of the Hub (tests/gpu/build_hub_kernels.py, or folders of
+the same names) and the bundled ones are each bound alone, and together as candidates that tuning chooses from.
+Models take turns, sample by sample, all in C++ (model_runner). BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import machine
+from contestant import Runner, kernelize, measure, table
+
+HERE = pathlib.Path(__file__).resolve().parent
+EVERYTHING = 'presets = ["transformers", "patterns"{}]\n'
+# What differs by less is noise: quartiles say how much there is.
+EQUAL = 1.03
+
+
+def candidates(hub: pathlib.Path, which: str) -> str:
+    """Layers that both have: of the bundled pack, of the Hub's kernels, or of both as candidates."""
+    text = "presets = []\n"
+    for layer, folder, classes in [("LlamaRMSNorm", "layer-norm", ["*RMSNorm"]),
+                                   ("Silu", "activation", ["*.SiLU", "*.SiLUActivation"])]:
+        bound = f"[[layers.{layer}]]\nclasses = {json.dumps(classes)}\n"
+        if which in ("bundled", "both"):
+            text += bound
+        if which in ("hub", "both"):
+            text += bound + f'repo_path = "{hub}/{folder}"\n'
+    return text
+
+
+class Model:
+    """One model and what is written of it."""
+
+    def __init__(self, options, folder: pathlib.Path, name: str):
+        self.options, self.folder, self.name = options, folder, name
+        self.seconds: dict[str, float] = {}
+        self.how: dict[str, str] = {"original": "plain.pt"}
+        subprocess.run([sys.executable, HERE / "models.py", "make", name, options.dtype, folder / "plain.pt", options.device],
+                       check=True)
+
+    def add(self, name: str, manifest: str, *more: str) -> dict:
+        begin = time.monotonic()
+        report = kernelize(self.options.build, self.folder, name, manifest, "--device", self.options.device, "--no-measure", *more)
+        self.seconds[name] = time.monotonic() - begin
+        self.how[name] = f"{name}.pt"
+        return report
+
+    def tuned(self, name: str, manifest: str, *more: str) -> dict:
+        sizes = self.options.sizes
+        return self.add(name, manifest, "--inputs", f"int64[1,{max(sizes)}]:1..999", "--tune", "--tune-sizes",
+                        ",".join(map(str, sizes)), "--budget", str(self.options.budget), *more)
+
+    def runner(self, how: dict[str, str], stack: contextlib.ExitStack) -> Runner:
+        specified = []
+        for name, file in how.items():
+            prefix, _, path = file.rpartition(":")
+            specified.append(f"{name}={prefix}{':' if prefix else ''}{self.folder / path}")
+        return Runner([self.options.build / "bench/model_runner", "--device", self.options.device, *specified], self.folder, stack)
+
+    def times(self, how: dict[str, str]) -> dict[int, dict]:
+        with contextlib.ExitStack() as stack:
+            runner, gone = self.runner(how, stack), {}
+            result = {size: measure(dict.fromkeys(how, runner), size, self.options.seconds, gone) for size in self.options.sizes}
+        if gone:
+            raise SystemExit(f"{self.name}: {gone}")
+        return result
+
+
+def groups(report: dict) -> dict[str, list[str]]:
+    """Replaced sites by class or formula."""
+    found: dict[str, list[str]] = {}
+    for site in report["sites"]:
+        if site["status"] == "replaced":
+            found.setdefault(site["of"].rsplit(".", 1)[-1], []).append(site["site"])
+    return found
+
+
+def search(model: Model, manifest: str, report: dict) -> dict:
+    """Each combination beside the tuned model: the ratio of their times at each size, and what it took."""
+    parts, begin, ratios = groups(report), time.monotonic(), {}
+    for kept in itertools.product((True, False), repeat=len(parts)):
+        if time.monotonic() > model.options.end:
+            raise SystemExit(f"{model.name}: --stop came after {len(ratios)} of {2 ** len(parts)} combinations")
+        names = [name for name, stays in zip(parts, kept, strict=True) if not stays]
+        out = [site for name in names for site in parts[name]]
+        name = f"without_{len(ratios)}"
+        model.add(name, manifest, "--no-verify", *(f"--exclude={one}" for one in out))
+        times = model.times({"tuned": model.how["tuned"], name: model.how.pop(name)})
+        ratios[", ".join(names) or "nothing"] = {
+            size: statistics.median(row[name]["samples"]) / statistics.median(row["tuned"]["samples"]) for size, row in times.items()}
+        (model.folder / f"{name}.pt").unlink()
+    return {"groups": {name: len(sites) for name, sites in parts.items()}, "ratios": ratios, "seconds": time.monotonic() - begin}
+
+
+def run_one(options, name: str) -> dict:
+    on_gpu = options.device != "cpu"
+    manifest = EVERYTHING.format("" if on_gpu else ', "linear"')
+    with tempfile.TemporaryDirectory(prefix="tuned-", dir=options.folder) as folder:
+        model = Model(options, pathlib.Path(folder), name)
+        if options.hub:
+            for which in ("bundled", "hub"):
+                model.add(which, candidates(options.hub, which))
+            report = model.tuned("tuned", candidates(options.hub, "both"))
+        else:
+            kernels = model.add("kernels", manifest)
+            report = model.tuned("tuned", manifest)
+            if on_gpu:
+                model.tuned("decided", manifest, "--graphs")
+        result = {"model": name, "seconds": model.seconds, "chosen": chosen(report)}
+        if options.search:
+            result["search"] = search(model, manifest, kernels)
+        how = dict(model.how)
+        if on_gpu:
+            how |= {f"{one},graphs": f"graphs:{file}" for one, file in model.how.items() if one != "decided"}
+        result["rows"] = model.times(how)
+        return result
+
+
+def chosen(report: dict) -> dict[str, int]:
+    """What serves how many sites: a kernel, or one by size."""
+    counts: dict[str, int] = {}
+    for site in report["sites"]:
+        by = site.get("by_size") or []
+        who = ", ".join(f"{one['kernel'] or 'original'} to {one['rows']} rows" if one.get("rows") else str(one["kernel"] or "original")
+                        for one in by) or site["kernel"] or "original"
+        key = f"{site['of'].rsplit('.', 1)[-1]}: {who}"
+        counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def median(row: dict, name: str) -> float:
+    return statistics.median(row[name]["samples"])
+
+
+def verdicts(result: dict) -> list[list[str]]:
+    """At each size the tuned model beside the best of what was not tuned, plain and as graphs apart, and what decides beside both."""
+    rows = []
+    for size, row in result["rows"].items():
+        plain = [name for name in row if "graphs" not in name and name not in ("tuned", "decided")]
+        cells = [result["model"], str(size), f"{median(row, 'original') / median(row, 'tuned'):.2f}"]
+        best = min(plain, key=lambda name: median(row, name))
+        cells += [best, f"{median(row, 'tuned') / median(row, best):.3f}"]
+        if "tuned,graphs" in row:
+            graphs = [name for name in row if name.endswith(",graphs") and name != "tuned,graphs"]
+            best = min(graphs, key=lambda name: median(row, name))
+            cells += [best, f"{median(row, 'tuned,graphs') / median(row, best):.3f}"]
+        if "decided" in row:
+            best = min((name for name in row if name != "decided"), key=lambda name: median(row, name))
+            cells += [best, f"{median(row, 'decided') / median(row, best):.3f}"]
+        if "search" in result:
+            ratios = {name: one[size] for name, one in result["search"]["ratios"].items()}
+            best = min(ratios, key=ratios.get)
+            cells += [best, f"{1 / ratios[best]:.3f}", f"{result['seconds']['tuned'] / result['search']['seconds']:.3f}"]
+        rows.append(cells)
+    return rows
+
+
+def report(everything: dict) -> str:
+    results = everything["models"]
+    head = ["model", "tokens", "original / tuned", "best of the untuned", "tuned / it"]
+    if any("tuned,graphs" in row for one in results for row in one["rows"].values()):
+        head += ["best of the untuned as graphs", "tuned as graphs / it"]
+    if any("decided" in one["seconds"] for one in results):
+        head += ["best of all", "replayed where tuning says so / it"]
+    if any("search" in one for one in results):
+        head += ["best of the search, without", "tuned / it", "tuning / search, in time"]
+    lines = [f"{everything['versions']}; {everything['processor']}, {everything['gpu']}{everything['load']}; {everything['dtype']}.", ""]
+    lines += table(head, [row for one in results for row in verdicts(one)]) + ["", "Chosen:", ""]
+    for one in results:
+        lines += [f"- {one['model']}: " + "; ".join(f"{count} × {what}" for what, count in one["chosen"].items())]
+    lines += ["", "Seconds of writing them: " + "; ".join(
+        f"{one['model']}: " + ", ".join(f"{name} {seconds:.0f}" for name, seconds in one["seconds"].items() if "without" not in name)
+        + (f"; the search {one['search']['seconds']:.0f}, {len(one['search']['ratios'])} combinations" if "search" in one else "")
+        for one in results) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("-o", "--output", type=pathlib.Path)
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--model", action="append")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
+    parser.add_argument("--sizes", type=lambda text: [int(one) for one in text.split(",")], default=[1, 16, 128])
+    parser.add_argument("--search", action="store_true")
+    parser.add_argument("--hub", type=lambda text: pathlib.Path(text).resolve(), help="kernels of the Hub")
+    parser.add_argument("--budget", type=float, default=60)
+    parser.add_argument("--seconds", type=float, default=2, help="for each size")
+    parser.add_argument("--stop", type=float, default=3600, help="seconds after which no model is begun")
+    parser.add_argument("--folder", help="for the models")
+    options = parser.parse_args()
+    options.build, options.end = options.build.resolve(), time.monotonic() + options.stop
+    if options.hub and options.search:
+        parser.error("--search is of the bundled kernels")
+    everything = {"versions": machine.versions(sys.executable), "processor": machine.processor(), "dtype": options.dtype,
+                  "gpu": machine.gpu() + ", " if options.device != "cpu" else "", "load": machine.load(), "models": []}
+    for name in options.model or ["llama"]:
+        if time.monotonic() > options.end:
+            print(f"{name}: no time", file=sys.stderr)
+            continue
+        everything["models"].append(run_one(options, name))
+        machine.keep(options, everything)  # what a limit cuts off is not lost
+        print(f"{name}: done", file=sys.stderr, flush=True)
+    machine.publish(options, report(everything), everything)
+
+
+if __name__ == "__main__":
+    main()
