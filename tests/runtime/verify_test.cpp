@@ -83,6 +83,30 @@ TEST_CASE("NaN and infinity agree where the reference has them too") {
     CHECK_FALSE(compare(other, value, reference).problem.empty());
 }
 
+TEST_CASE("large results are compared as small ones are, wherever the error lies") {
+    at::manual_seed(1);
+    const at::Tensor reference = at::randn({3, 100'003}, at::kDouble);
+    const at::Tensor original = reference.to(at::kFloat);
+    const double scale = reference.abs().max().item<double>();
+    for (const std::int64_t place :
+         {std::int64_t{0}, std::int64_t{32'768}, reference.numel() - 1}) {
+        at::Tensor wrong = original.clone();
+        wrong.view(-1)[place] += 0.5;
+        const Comparison found = compare(wrong, original, reference);
+        CHECK_FALSE(found.problem.empty());
+        CHECK(std::abs(found.error - 0.5 / scale) < 1e-6);
+        const Comparison norms = compare(wrong, original, reference, Norm::euclidean);
+        CHECK(std::abs(norms.error - 0.5 / reference.norm().item<double>()) < 1e-7);
+        wrong.view(-1)[place] = NAN;
+        CHECK(std::isinf(compare(wrong, original, reference).error));
+        at::Tensor both = reference.clone();
+        both.view(-1)[place] = NAN;
+        CHECK(compare(wrong, wrong, both).problem.empty());
+    }
+    const at::Tensor turned = original.t();  // not in the order of memory
+    CHECK(compare(turned, turned, reference.t()).problem.empty());
+}
+
 TEST_CASE("an exactly rounded result is right even where the original happens to be exact") {
     const at::Tensor reference = torch::ones({8}, torch::kDouble);
     const at::Tensor exact = reference.to(torch::kBFloat16);

@@ -1,9 +1,13 @@
 #include "runtime/verify/comparison.h"
 #include "runtime/graph/format.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace twinkle::runtime {
 
@@ -17,24 +21,75 @@ constexpr double tolerated_largest = 4;  // beside the Euclidean norm
 constexpr std::int64_t enough_values = 64;
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// NaN in both, or the same infinity, agrees; in only one of them the error is infinite.
-double relative_error(const at::Tensor& value, const at::Tensor& reference, Norm norm) {
-    if (value.numel() == 0) {
-        return 0;
+// How much is looked at in one go, in double precision: on a CPU what its caches hold.
+constexpr std::int64_t block_on_cpu = 1 << 15;
+constexpr std::int64_t block_on_device = 1 << 24;
+
+struct Norms {
+    double euclidean = 0;
+    double largest = 0;
+
+    double of(Norm norm) const { return norm == Norm::largest ? largest : euclidean; }
+
+    void add(double other_euclidean, double other_largest) {
+        euclidean = std::hypot(euclidean, other_euclidean);
+        largest = std::max(largest, other_largest);
     }
-    const at::Tensor have = value.detach().to(at::kCPU, at::kDouble);
-    const at::Tensor want = reference.detach().to(at::kCPU, at::kDouble);
-    const at::Tensor same = (have == want) | (have.isnan() & want.isnan());
-    const at::Tensor difference = (have - want).abs().masked_fill(same, 0.0);
-    if (!difference.isfinite().all().item<bool>()) {
-        return infinite;
+};
+
+struct Errors {
+    Norms difference;
+    Norms reference;
+
+    double relative(Norm norm) const {
+        const double scale = reference.of(norm);
+        return scale > 0 ? difference.of(norm) / scale : difference.of(norm);
     }
-    const at::Tensor magnitude = want.abs().masked_fill(~want.isfinite(), 0.0);
-    const auto measure = [&](const at::Tensor& of) {
-        return (norm == Norm::largest ? of.max() : of.norm()).item<double>();
+};
+
+// NaN in both, or the same infinity, agrees; in only one of them the difference is NaN or infinite.
+// Euclidean and largest: of the difference, then of the reference.
+std::array<double, 4> norms_of(const at::Tensor& value, const at::Tensor& reference) {
+    const at::Tensor have = value.to(at::kDouble);
+    const at::Tensor want = reference.to(at::kDouble);
+    const at::Tensor same = (have == want).logical_or_(have.isnan().logical_and_(want.isnan()));
+    const at::Tensor difference = (have - want).abs_().masked_fill_(same, 0.0);
+    const at::Tensor magnitude = want.abs().masked_fill_(want.isfinite().logical_not_(), 0.0);
+    const at::Tensor norms =
+        at::stack({difference.norm(), difference.max(), magnitude.norm(), magnitude.max()}).cpu();
+    const auto* const found = norms.const_data_ptr<double>();
+    return {found[0], found[1], found[2], found[3]};
+}
+
+// Where the values lie, and block by block: copies of a large result in double precision cost more
+// than all the kernels that made it.
+Errors errors_of(const at::Tensor& value, const at::Tensor& reference) {
+    const at::Tensor all = value.detach().reshape(-1);
+    const at::Tensor exact = reference.detach().to(all.device()).reshape(-1);
+    const std::int64_t size = all.is_cpu() ? block_on_cpu : block_on_device;
+    const std::int64_t blocks = (all.numel() + size - 1) / size;
+    std::vector<std::array<double, 4>> found(static_cast<std::size_t>(blocks));
+    const auto look = [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t block = begin; block < end; ++block) {
+            const std::int64_t count = std::min(size, all.numel() - block * size);
+            found[static_cast<std::size_t>(block)] =
+                norms_of(all.narrow(0, block * size, count), exact.narrow(0, block * size, count));
+        }
     };
-    const double scale = measure(magnitude);
-    return scale > 0 ? measure(difference) / scale : measure(difference);
+    if (all.is_cpu()) {
+        at::parallel_for(0, blocks, 1, look);
+    } else {
+        look(0, blocks);
+    }
+    Errors errors;
+    for (const auto& norms : found) {
+        errors.difference.add(norms[0], std::isfinite(norms[1]) ? norms[1] : infinite);
+        errors.reference.add(norms[2], norms[3]);
+    }
+    if (std::isinf(errors.difference.largest)) {
+        errors.difference.euclidean = infinite;
+    }
+    return errors;
 }
 
 // The difference that two correct orders of summing n terms may have. Each of n - 1 additions
@@ -132,8 +187,10 @@ private:
         if (!original.is_floating_point()) {
             return at::equal(result, original) ? void() : fail("an integer result differs");
         }
-        const double own = relative_error(original, reference, norm_);
-        const double error = relative_error(result, reference, norm_);
+        const Errors own_errors = errors_of(original, reference);
+        const Errors errors = errors_of(result, reference);
+        const double own = own_errors.relative(norm_);
+        const double error = errors.relative(norm_);
         const std::size_t index = outcome.bounds.size();
         const Bound least = index < tolerance_.least.size() ? tolerance_.least[index] : Bound{};
         const auto least_of = [&](Norm norm) {
@@ -159,8 +216,8 @@ private:
             return rows(result, reference);
         }
         if (norm_ == Norm::euclidean) {
-            const double largest = relative_error(result, reference, Norm::largest);
-            const double own_largest = relative_error(original, reference, Norm::largest);
+            const double largest = errors.relative(Norm::largest);
+            const double own_largest = own_errors.relative(Norm::largest);
             const double bound =
                 std::max(tolerance_.factor *
                              std::max(tolerated_largest * own_largest, least_of(Norm::largest)),
