@@ -29,8 +29,6 @@ from contestant import Runner, kernelize, measure, table
 
 HERE = pathlib.Path(__file__).resolve().parent
 EVERYTHING = 'presets = ["transformers", "patterns"{}]\n'
-# What differs by less is noise: quartiles say how much there is.
-EQUAL = 1.03
 
 
 def candidates(hub: pathlib.Path, which: str) -> str:
