@@ -97,15 +97,13 @@ def search(model: Model, manifest: str, report: dict) -> dict:
     for kept in itertools.product((True, False), repeat=len(parts)):
         if time.monotonic() > model.options.end:
             raise SystemExit(f"{model.name}: --stop came after {len(ratios)} of {2 ** len(parts)} combinations")
-        names = [name for name, stays in zip(parts, kept, strict=True) if not stays]
-        out = [site for name in names for site in parts[name]]
+        left_out = [name for name, stays in zip(parts, kept, strict=True) if not stays]
         name = f"without_{len(ratios)}"
-        model.add(name, manifest, "--no-verify", *(f"--exclude={one}" for one in out))
+        model.add(name, manifest, "--no-verify", *(f"--exclude={site}" for one in left_out for site in parts[one]))
         times = model.times({"tuned": model.how["tuned"], name: model.how.pop(name)})
-        ratios[", ".join(names) or "nothing"] = {
-            size: statistics.median(row[name]["samples"]) / statistics.median(row["tuned"]["samples"]) for size, row in times.items()}
+        ratios[", ".join(left_out) or "nothing"] = {size: median(row, name) / median(row, "tuned") for size, row in times.items()}
         (model.folder / f"{name}.pt").unlink()
-    return {"groups": {name: len(sites) for name, sites in parts.items()}, "ratios": ratios, "seconds": time.monotonic() - begin}
+    return {"ratios": ratios, "seconds": time.monotonic() - begin}
 
 
 def run_one(options, name: str) -> dict:
@@ -137,7 +135,7 @@ def chosen(report: dict) -> dict[str, int]:
     counts: dict[str, int] = {}
     for site in report["sites"]:
         by = site.get("by_size") or []
-        who = ", ".join(f"{one['kernel'] or 'original'} to {one['rows']} rows" if one.get("rows") else str(one["kernel"] or "original")
+        who = ", ".join((one["kernel"] or "original") + (f" to {one['up_to']} rows" if one["up_to"] else "")
                         for one in by) or site["kernel"] or "original"
         key = f"{site['of'].rsplit('.', 1)[-1]}: {who}"
         counts[key] = counts.get(key, 0) + 1
@@ -148,21 +146,22 @@ def median(row: dict, name: str) -> float:
     return statistics.median(row[name]["samples"])
 
 
+def beside_best(row: dict, name: str, others: list[str]) -> list[str]:
+    best = min(others, key=lambda other: median(row, other))
+    return [best, f"{median(row, name) / median(row, best):.3f}"]
+
+
 def verdicts(result: dict) -> list[list[str]]:
     """At each size the tuned model beside the best of what was not tuned, plain and as graphs apart, and what decides beside both."""
     rows = []
     for size, row in result["rows"].items():
         plain = [name for name in row if "graphs" not in name and name not in ("tuned", "decided")]
         cells = [result["model"], str(size), f"{median(row, 'original') / median(row, 'tuned'):.2f}"]
-        best = min(plain, key=lambda name: median(row, name))
-        cells += [best, f"{median(row, 'tuned') / median(row, best):.3f}"]
+        cells += beside_best(row, "tuned", plain)
         if "tuned,graphs" in row:
-            graphs = [name for name in row if name.endswith(",graphs") and name != "tuned,graphs"]
-            best = min(graphs, key=lambda name: median(row, name))
-            cells += [best, f"{median(row, 'tuned,graphs') / median(row, best):.3f}"]
+            cells += beside_best(row, "tuned,graphs", [name for name in row if name.endswith(",graphs") and name != "tuned,graphs"])
         if "decided" in row:
-            best = min((name for name in row if name != "decided"), key=lambda name: median(row, name))
-            cells += [best, f"{median(row, 'decided') / median(row, best):.3f}"]
+            cells += beside_best(row, "decided", [name for name in row if name != "decided"])
         if "search" in result:
             ratios = {name: one[size] for name, one in result["search"]["ratios"].items()}
             best = min(ratios, key=ratios.get)
@@ -204,7 +203,7 @@ def main() -> None:
     parser.add_argument("--hub", type=lambda text: pathlib.Path(text).resolve(), help="kernels of the Hub")
     parser.add_argument("--budget", type=float, default=60)
     parser.add_argument("--seconds", type=float, default=2, help="for each size")
-    parser.add_argument("--stop", type=float, default=3600, help="seconds after which no model is begun")
+    parser.add_argument("--stop", type=float, default=3600, help="seconds after which no model is begun, and a search is given up")
     parser.add_argument("--folder", help="for the models")
     options = parser.parse_args()
     options.build, options.end = options.build.resolve(), time.monotonic() + options.stop

@@ -143,19 +143,20 @@ function(twinkle_part name)
     endif()
 endfunction()
 
-# A program or library of the runtime finds LibTorch where it was built. Not by BUILD_RPATH: what an
-# installation will change, CMake ends with ":", and the loader takes that as the current folder.
+# In the build tree, a program or library of the runtime finds LibTorch, and what else it links outside of
+# the system's folders, where they were when it was built. Not by BUILD_RPATH: CMake ends that with ":"
+# where an installation will change it, and the loader takes the empty entry as the current folder.
 function(twinkle_finds_torch target)
     set_target_properties(${target} PROPERTIES
-        INSTALL_RPATH "$ORIGIN;${TWINKLE_TORCH_LIB}" BUILD_WITH_INSTALL_RPATH ON)
+        INSTALL_RPATH "$ORIGIN;${TWINKLE_TORCH_LIB}" INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
 endfunction()
 
-# Once installed it knows no folder of this machine: LibTorch is the process's own, or found by the
-# command line. After install(TARGETS …).
-function(twinkle_installed_without_torch folder component)
+# Installed, it names no folder of the machine that built it: LibTorch is the process's own, or found by
+# the command line. Stands behind install(TARGETS …).
+function(twinkle_forgets_torch folder component)
     foreach(target ${ARGN})
-        install(CODE "file(RPATH_CHANGE
+        install(CODE "file(RPATH_SET
             FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}/$<TARGET_FILE_NAME:${target}>\"
-            OLD_RPATH [=[\$ORIGIN:${TWINKLE_TORCH_LIB}]=] NEW_RPATH [=[\$ORIGIN]=])" COMPONENT ${component})
+            NEW_RPATH [=[\$ORIGIN]=])" COMPONENT ${component})
     endforeach()
 endfunction()

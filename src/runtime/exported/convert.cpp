@@ -27,8 +27,8 @@ using Kind = Argument::Kind;
 
 namespace {
 
-// Of objects that the model gets, the archive has the one that it was exported with, by the name of
-// the value.
+// Under which names the archive keeps objects. Of one that the model gets it keeps the example,
+// under the name of the input.
 std::set<std::string> object_paths(const Program& program) {
     std::set<std::string> paths;
     for (const InputSpec& input : program.inputs) {
@@ -81,13 +81,13 @@ private:
             case Kind::sym_int: return c10::IntType::get();
             case Kind::sym_float: return c10::FloatType::get();
             case Kind::sym_bool: return c10::BoolType::get();
-            case Kind::object: return class_of(input_named(value.text));
+            case Kind::object: return class_of(input_of_object(value.text));
             default: return c10::TensorType::get();
         }
     }
 
-    // Objects come from nowhere else.
-    const InputSpec& input_named(const std::string& value) const {
+    // Every object is an input of the program.
+    const InputSpec& input_of_object(const std::string& value) const {
         const auto input =
             std::find_if(program_.inputs.begin(), program_.inputs.end(), [&](const auto& one) {
                 return one.value.kind == Kind::object && one.value.text == value;

@@ -61,8 +61,8 @@ std::array<double, 4> norms_of(const at::Tensor& value, const at::Tensor& refere
     return {found[0], found[1], found[2], found[3]};
 }
 
-// Where the values lie, and block by block: copies of a large result in double precision cost more
-// than all the kernels that made it.
+// Computed where the values lie, and block by block: copies of a whole large result in double
+// precision cost time and memory.
 Errors errors_of(const at::Tensor& value, const at::Tensor& reference) {
     const at::Tensor all = value.detach().reshape(-1);
     const at::Tensor exact = reference.detach().to(all.device()).reshape(-1);
