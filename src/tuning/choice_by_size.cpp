@@ -41,8 +41,9 @@ auto fastest_of(const std::vector<std::optional<Times>>& times) {
     });
 }
 
-// The candidates that may serve calls of this size, in their order: those that are not surely
-// slower than the fastest. The original yields to nobody that is not surely faster.
+// The candidates that may serve calls of this size, in their order, the original first: those that
+// are not surely slower than the fastest. A kernel beside the original must be as fast by its
+// median, too: noise alone is no reason to leave the original.
 std::vector<std::size_t> winners(const std::vector<MeasuredSize>& sizes, int exponent) {
     const auto measured = nearest(sizes, exponent, true);
     if (measured.empty()) {
@@ -56,13 +57,15 @@ std::vector<std::size_t> winners(const std::vector<MeasuredSize>& sizes, int exp
             times[i] = size->banned[i] ? std::nullopt : times[i];
         }
     }
-    if (first_not_slower(times) <= 0) {
+    const std::ptrdiff_t first = first_not_slower(times);
+    if (first < 0) {
         return {0};
     }
     const Times fastest = **fastest_of(times);
     std::vector<std::size_t> found;
-    for (std::size_t i = 1; i < times.size(); ++i) {
-        if (times[i] && !surely_slower(*times[i], fastest)) {
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        if (times[i] && !surely_slower(*times[i], fastest) &&
+            (first > 0 || is_as_fast(*times[i], *times[0]))) {
             found.push_back(i);
         }
     }

@@ -27,8 +27,9 @@ struct SizePart {
 // The nearest size in which anything was measured decides (by the ratio of rows; the smaller of two
 // equally near ones): the first candidate that is not surely slower than the fastest, of those that
 // are wrong neither there nor in the nearest size in which values were compared. The original where
-// nothing was measured. Of candidates that
-// cannot be told apart those are taken that make the fewest parts.
+// nothing was measured. Of candidates that cannot be told apart those are taken that make the
+// fewest parts, the original among them: in a branch TorchScript fuses of it only what its first
+// runs have reached.
 std::vector<SizePart> choose_by_size(const std::vector<MeasuredSize>& sizes);
 
 // The first in this order that is not surely slower than the fastest; -1: there is none.

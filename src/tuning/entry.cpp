@@ -190,10 +190,13 @@ std::optional<Entry> read_entry_file(std::string_view text, std::string_view ori
     }
 }
 
-bool surely_slower(const Times& one, const Times& other) {
+bool is_as_fast(const Times& one, const Times& other) {
     // Without overflow: times from outside may be as large as they like.
-    const auto median = static_cast<double>(one.median);
-    return one.lower > other.upper && median > 1.02 * static_cast<double>(other.median);
+    return static_cast<double>(one.median) <= 1.02 * static_cast<double>(other.median);
+}
+
+bool surely_slower(const Times& one, const Times& other) {
+    return one.lower > other.upper && !is_as_fast(one, other);
 }
 
 std::ptrdiff_t choose(const std::vector<const Entry*>& entries) {

@@ -85,5 +85,6 @@ Environment read_environment(const base::Node& node, std::string_view origin);
 // lie apart, and the medians by more than 2 %. -1: there is none.
 std::ptrdiff_t choose(const std::vector<const Entry*>& entries);
 bool surely_slower(const Times& one, const Times& other);
+bool is_as_fast(const Times& one, const Times& other);  // by the medians, within 2 %
 
 }  // namespace twinkle::tuning

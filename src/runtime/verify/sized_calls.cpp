@@ -4,6 +4,8 @@
 #include "runtime/trial/gpu_state.h"
 #include "runtime/verify/run_error.h"
 
+#include <ATen/Context.h>
+
 #include <algorithm>
 #include <exception>
 #include <set>
@@ -13,6 +15,21 @@ namespace twinkle::runtime {
 namespace {
 
 constexpr std::size_t calls_per_site = 4;
+
+// cuDNN plans attention for each new shape, a third of a second each on an H200. What is recorded
+// may come from any attention: only sites are compared and measured with it.
+class AttentionWithoutPlans {
+public:
+    AttentionWithoutPlans() : before_(at::globalContext().userEnabledCuDNNSDP()) {
+        at::globalContext().setSDPUseCuDNN(false);
+    }
+    ~AttentionWithoutPlans() { at::globalContext().setSDPUseCuDNN(before_); }
+    AttentionWithoutPlans(const AttentionWithoutPlans&) = delete;
+    AttentionWithoutPlans& operator=(const AttentionWithoutPlans&) = delete;
+
+private:
+    bool before_;
+};
 
 SiteCalls record_size(CallRecorder& recorder, const Inputs& inputs) {
     return recorder.record(calls_per_site, [&](torch::jit::Module& model) {
@@ -75,6 +92,7 @@ std::string at_size(const std::string& size) {
 std::optional<std::vector<SizedRecording>> record_calls(
     CallRecorder& recorder, const VerificationContext& context,
     const std::function<void(std::string_view)>& send) {
+    const AttentionWithoutPlans as_recorded;
     std::vector<SizedRecording> recordings;
     try {
         recordings.push_back({"", true, record_size(recorder, context.inputs)});
