@@ -10,7 +10,8 @@ to be faster. --search: every combination of what tuning chooses by is measured,
 formula get their first kernel, or their original; the time of the search is that of writing and measuring all of them,
 one after the other, beside the tuned model. --hub: kernels of the Hub (tests/gpu/build_hub_kernels.py, or folders of
 the same names) and the bundled ones are each bound alone, and together as candidates that tuning chooses from.
-Models take turns, sample by sample, all in C++ (model_runner). BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
+The tuned file is loaded twice, which tells how far two of the same are apart. Models take turns, sample by sample, all in
+C++ (model_runner). BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
 """
 
 import argparse
@@ -28,6 +29,7 @@ import machine
 from contestant import Runner, kernelize, measure, table
 
 HERE = pathlib.Path(__file__).resolve().parent
+AGAIN = "again"
 EVERYTHING = 'presets = ["transformers", "patterns"{}]\n'
 
 
@@ -123,7 +125,7 @@ def run_one(options, name: str) -> dict:
         result = {"model": name, "seconds": model.seconds, "chosen": chosen(report)}
         if options.search:
             result["search"] = search(model, manifest, kernels)
-        how = dict(model.how)
+        how = model.how | {AGAIN: model.how["tuned"]}  # how far two of the same file are apart
         if on_gpu:
             how |= {f"{one},graphs": f"graphs:{file}" for one, file in model.how.items() if one != "decided"}
         result["rows"] = model.times(how)
@@ -154,11 +156,14 @@ def beside_best(row: dict, name: str, others: list[str]) -> list[str]:
 def verdicts(result: dict) -> list[list[str]]:
     """At each size the tuned model beside the best of what was not tuned, plain and as graphs apart, and what decides beside both."""
     rows = []
-    for size, row in result["rows"].items():
+    for size, everything in result["rows"].items():
+        again = [everything[name] for name in (AGAIN, AGAIN + ",graphs") if name in everything]
+        row = {name: one for name, one in everything.items() if one not in again}
         plain = [name for name in row if "graphs" not in name and name not in ("tuned", "decided")]
         cells = [result["model"], str(size), f"{median(row, 'original') / median(row, 'tuned'):.2f}"]
-        cells += beside_best(row, "tuned", plain)
+        cells += [f"{median(everything, AGAIN) / median(row, 'tuned'):.3f}", *beside_best(row, "tuned", plain)]
         if "tuned,graphs" in row:
+            cells += [f"{median(everything, AGAIN + ',graphs') / median(row, 'tuned,graphs'):.3f}"]
             cells += beside_best(row, "tuned,graphs", [name for name in row if name.endswith(",graphs") and name != "tuned,graphs"])
         if "decided" in row:
             cells += beside_best(row, "decided", [name for name in row if name != "decided"])
@@ -172,9 +177,9 @@ def verdicts(result: dict) -> list[list[str]]:
 
 def report(everything: dict) -> str:
     results = everything["models"]
-    head = ["model", "tokens", "original / tuned", "best of the untuned", "tuned / it"]
+    head = ["model", "tokens", "original / tuned", "tuned again / tuned", "best of the untuned", "tuned / it"]
     if any("tuned,graphs" in row for one in results for row in one["rows"].values()):
-        head += ["best of the untuned as graphs", "tuned as graphs / it"]
+        head += ["tuned again / tuned, as graphs", "best of the untuned as graphs", "tuned as graphs / it"]
     if any("decided" in one["seconds"] for one in results):
         head += ["best of all", "replayed where tuning says so / it"]
     if any("search" in one for one in results):
