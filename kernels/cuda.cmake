@@ -56,8 +56,8 @@ target_include_directories(twinkle_pack_cuda SYSTEM PRIVATE ${TWINKLE_TORCH}/inc
 target_compile_definitions(twinkle_pack_cuda PRIVATE TORCH_TARGET_VERSION=0x020a000000000000
                            TWINKLE_PACK_ID="${cuda_id}" TWINKLE_PACK_CUDA)
 set_target_properties(twinkle_pack_cuda PROPERTIES
-    PREFIX "" OUTPUT_NAME _${cuda_id} SKIP_BUILD_RPATH ON LINKER_LANGUAGE CXX
-    LINK_OPTIONS "LINKER:--as-needed;LINKER:-z,now;LINKER:--exclude-libs,ALL")
+    PREFIX "" OUTPUT_NAME _${cuda_id} SKIP_BUILD_RPATH ON LINKER_LANGUAGE CXX)
+target_link_options(twinkle_pack_cuda PRIVATE LINKER:--as-needed LINKER:-z,now LINKER:--exclude-libs,ALL)
 
 string(REGEX REPLACE "^([0-9]+)\\.([0-9]+).*" "\\1\\2" cuda_version ${CMAKE_CUDA_COMPILER_VERSION})
 set(cuda_variant torch-stable-abi210-cu${cuda_version}-${CMAKE_SYSTEM_PROCESSOR}-${os})
