@@ -92,6 +92,17 @@ def test_a_conversion(twinkle):
     assert report["replaced"] > 0 and counts(report, "reverted") == {}, report
 
 
+@pytest.mark.parametrize("precision, most", [("int8", 0.04), ("fp8", 0.1), ("int4", 0.4)])
+def test_fewer_bits(twinkle, precision, most):
+    """Weights that are prepared in a child, there, and the error of the whole."""
+    report = twinkle("kernelize", "traced", "-o", "small.pt", "--precision", precision, "--max-error", str(most),
+                     manifest='presets = ["transformers", "linear", "patterns"]\n')
+    coarse = [site for site in report["sites"] if site.get("precision") == precision and site["status"] == "replaced"]
+    assert len(coarse) == report["precision"]["candidates"] > 0, report
+    assert 1e-4 < report["whole"]["error"] <= most, report["whole"]
+    assert twinkle("run", "small.pt", "-o", "out.pt")["outputs"]
+
+
 @pytest.mark.parametrize("model", ["traced", "frozen"])
 def test_what_is_wrong_is_put_back(twinkle, model):
     pattern = 'presets = []\n[patterns.norm]\npattern = "formulas.py:norm"\nfunc_impl = "formulas.py:{}"\n'

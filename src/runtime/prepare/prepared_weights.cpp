@@ -52,13 +52,22 @@ std::size_t room_for(const std::vector<Instance>& instances) {
     return bytes;
 }
 
+// The child's own, so that its inner modules may change.
 torch::jit::Module on_device(const torch::jit::Module& module,
                              const std::optional<at::Device>& device) {
     if (!device) {
         return module;
     }
-    torch::jit::Module moved = module.deepcopy();
-    moved.to(*device);
+    torch::jit::Module moved = module.copy();
+    for (const torch::jit::Module& part : moved.modules()) {
+        const auto object = part._ivalue();
+        for (std::size_t i = 0; i < object->slots().size(); ++i) {
+            const c10::IValue& slot = object->getSlot(i);
+            if (slot.isTensor() && slot.toTensor().defined()) {  // else it is still to be prepared
+                object->setSlot(i, slot.toTensor().to(*device));
+            }
+        }
+    }
     return moved;
 }
 
