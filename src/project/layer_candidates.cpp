@@ -106,7 +106,7 @@ public:
         if (!devices.empty()) {
             candidates = find_candidates(binding, devices, decision);
         }
-        if (candidates.empty() && rules_.strict) {
+        if (candidates.empty() && rules_.strict && !may_be_missing(binding)) {
             throw Error(ErrorCode::not_found,
                         {.what = "the layer \"" + binding.kernel_name +
                                  "\" has no kernel on the target (" + rules_.target.text() + ")",
@@ -129,6 +129,11 @@ public:
     }
 
 private:
+    // A preset has bindings for devices that a target, or the bundled kernels, may not have.
+    static bool may_be_missing(const LayerBinding& binding) {
+        return binding.preset && !binding.device.empty();
+    }
+
     // The devices of the binding that the target has, inside its range of capabilities.
     std::vector<std::string> wanted_devices(const LayerBinding& binding, Decision& decision) {
         const auto there = rules_.target.devices();
@@ -179,6 +184,10 @@ private:
             return candidates;
         }
         const KernelSource source = locator_.locate(binding);
+        if (may_be_missing(binding) && chooser_.choose(source, binding.device) == nullptr) {
+            decision.rejected.push_back({binding.device, "no build of " + source.name + " for it"});
+            return candidates;
+        }
         chooser_.choose_each(source, devices, binding.device, binding.where, rules_.strict,
                              decision, take);
         return candidates;

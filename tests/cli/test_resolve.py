@@ -298,3 +298,17 @@ def test_a_layer_that_needs_python_is_named_with_the_reason(twinkle, tmp_path):
     strict = twinkle("resolve", "--strict", "--json")
     assert strict.code == 6
     assert "layers.py:13" in strict.error["why"]
+
+
+def test_a_preset_has_bindings_for_devices_that_are_not_there(twinkle, tmp_path):
+    """Those for GPUs of a preset are no error where the target has none, or the bundled kernels no build for them."""
+    (tmp_path / "twinkle.toml").write_text('presets = ["linear"]\n')
+    for target in (TARGET, "torch=2.13,backend=cu130,arch=8.0,cpu=x86_64,os=linux", "torch=2.13,backend=cu130,arch=9.0,cpu=x86_64,os=linux"):
+        for strict in ([], ["--strict"]):
+            done = twinkle("resolve", "--target", target, *strict, "--json")
+            assert done.code == 0, done.err
+            mapping = json.loads((tmp_path / "twinkle.map.json").read_text())
+            (linear,) = [layer for layer in mapping["layers"] if layer["classes"] == ["torch.nn.modules.linear.Linear"]]
+            fewer_bits = {(one["device"], one["layer"]) for one in linear["candidates"]}
+            assert {("cpu", "Linear"), ("cpu", "LinearInt8"), ("cpu", "LinearInt4")} <= fewer_bits
+            assert ("cuda", "LinearInt8") not in fewer_bits or "arch=9.0" in target
