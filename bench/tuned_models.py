@@ -18,6 +18,7 @@ import argparse
 import contextlib
 import itertools
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -33,9 +34,13 @@ AGAIN = "again"
 EVERYTHING = 'presets = ["transformers", "patterns"{}]\n'
 
 
+# Formulas that take layers into them; the others make a model that can be captured as a graph.
+NO_FORMULAS = [f"--exclude=*twinkle_patterns.{name}*" for name in ("add_rms_norm", "rms_norm", "silu")]
+
+
 def candidates(hub: pathlib.Path, which: str) -> str:
     """Layers that both have: of the bundled pack, of the Hub's kernels, or of both as candidates."""
-    text = "presets = []\n"
+    text = 'presets = ["patterns"]\n'
     for layer, folder, classes in [("LlamaRMSNorm", "layer-norm", ["*RMSNorm"]),
                                    ("Silu", "activation", ["*.SiLU", "*.SiLUActivation"])]:
         bound = f"[[layers.{layer}]]\nclasses = {json.dumps(classes)}\n"
@@ -114,9 +119,10 @@ def run_one(options, name: str) -> dict:
     with tempfile.TemporaryDirectory(prefix="tuned-", dir=options.folder) as folder:
         model = Model(options, pathlib.Path(folder), name)
         if options.hub:
+            os.environ["TWINKLE_KERNELS"] = str(options.hub)  # where model_runner finds them
             for which in ("bundled", "hub"):
-                model.add(which, candidates(options.hub, which))
-            report = model.tuned("tuned", candidates(options.hub, "both"))
+                model.add(which, candidates(options.hub, which), *NO_FORMULAS)
+            report = model.tuned("tuned", candidates(options.hub, "both"), *NO_FORMULAS)
         else:
             kernels = model.add("kernels", manifest)
             report = model.tuned("tuned", manifest)
@@ -127,7 +133,7 @@ def run_one(options, name: str) -> dict:
             result["search"] = search(model, manifest, kernels)
         how = model.how | {AGAIN: model.how["tuned"]}  # how far two of the same file are apart
         if on_gpu:
-            how |= {f"{one},graphs": f"graphs:{file}" for one, file in model.how.items() if one != "decided"}
+            how |= {f"{one},graphs": f"graphs:{file}" for one, file in how.items() if one != "decided"}
         result["rows"] = model.times(how)
         return result
 
