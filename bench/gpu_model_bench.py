@@ -3,7 +3,7 @@
 
     gpu_model_bench.py BUILD_FOLDER [-o OUT.md] [--json RAW.json] [--seconds 12] [--stop 440]
                        [--tokens N]… [--no-compile] [--model large-causal] [--dtype bfloat16] [--device cuda]
-                       [--hub FOLDER]
+                       [--hub FOLDER] [--precision int8]… [--only torchscript]…
 
 A model like Llama (transformers' code, random weights: hidden 4096, intermediate 12288, 32 heads, 8 layers), traced
 on the GPU, kernelized with layers and patterns. All but torch.compile run in C++ (model_runner), without Python. Two
@@ -13,7 +13,7 @@ order; those of torch.compile are processes of their own, and at rest meanwhile.
 runs unmeasured for a while: at its power limit a GPU lowers its clocks within a few hundred milliseconds, and a
 sample that follows a contestant that needs less power, or a rest, is up to 15 % faster for that alone. What is not
 done --stop seconds after the start is left out (torch.compile first), and said. --hub: kernelized with the Hub's
-kernels, too, as tests/gpu/build_hub_kernels.py has built them. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON
+kernels, too, as tests/gpu/build_hub_kernels.py has built them. --precision: linear layers with fewer bits, too. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON
 (script/bench-gpu --models).
 """
 
@@ -39,8 +39,10 @@ MANIFEST = 'presets = ["transformers", "patterns"]\n'
 # Name: file, and how it is run (model_runner.cpp).
 CONTESTANTS = {"torchscript": "plain.pt", "frozen": "frozen:plain.pt", "graphs": "graphs:plain.pt",
                "kernelized": "kernelized.pt", "kernelized,frozen": "frozen:kernelized.pt",
-               "kernelized,graphs": "graphs:kernelized.pt", "kernelized,graphs,fused": "fused:kernelized.pt"}
+               "kernelized,graphs": "graphs:kernelized.pt", "kernelized,graphs,fused": "fused:kernelized.pt",
+               "linear": "linear.pt", "linear,graphs": "graphs:linear.pt"}
 OURS = "kernelized,graphs"
+LINEAR = 'presets = ["transformers", "linear", "patterns"]\n'
 HUB = {"hub": "hub.pt", "hub,graphs": "graphs:hub.pt"}
 COMPILED = {"compile": "default", "compile,reduce-overhead": "reduce-overhead"}
 # How long calls are repeated for a sample, and before it, until clocks have settled.
@@ -112,6 +114,8 @@ def report(result: dict) -> str:
     rows = result["rows"]
     names = list(dict.fromkeys(name for row in rows for name in row["contestants"]))
     replacements = {"Replaced": result["replaced"], **({"With the Hub's": result["hub"]} if "hub" in result else {})}
+    replacements["With linear layers"] = result["linear"]
+    replacements |= {f"With {precision}": result[precision] for precision in result["precisions"]}
     lines = [f"# A whole model on a GPU: {result['model']}, {result['dtype']}", "",
              f"{result['versions']}; {result['before']} before, {result['after']} after; {result['processor']}, "
              f"{result['load']}. Batch 1, random weights, no cache of keys and values, traced at 8 tokens.", "",
@@ -146,15 +150,23 @@ def ratio(row: dict, name: str, kind: str) -> str:
 
 def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.ExitStack) -> dict:
     result = {"model": options.model, "dtype": options.dtype, "versions": machine.versions(sys.executable),
-              "processor": machine.processor(), "load": machine.load(), "before": machine.gpu(), "left_out": [], "rows": [], "replays": {}}
+              "processor": machine.processor(), "load": machine.load(), "before": machine.gpu(), "left_out": [], "rows": [], "replays": {},
+              "precisions": options.precision}
     models, started = [sys.executable, HERE / "models.py"], time.monotonic()
     subprocess.run([*models, "make", options.model, options.dtype, folder / "plain.pt", options.device], check=True)
     result["replaced"] = replaced(kernelize(options.build, folder, "kernelized", MANIFEST, "--device", options.device))
-    contestants = CONTESTANTS | (HUB if options.hub else {})
+    result["linear"] = replaced(kernelize(options.build, folder, "linear", LINEAR, "--device", options.device))
+    contestants = {name: how for name, how in CONTESTANTS.items() if not options.only or name in (OURS, *options.only)}
+    contestants |= HUB if options.hub else {}
     if options.hub:
         os.environ["TWINKLE_KERNELS"] = str(options.hub)
         result["hub"] = replaced(kernelize(options.build, folder, "hub", manifest(options.hub), "--device", options.device,
                                            "--inputs", "int64[1,8]:1..999"))
+    for precision in options.precision:
+        contestants |= {precision: f"{precision}.pt", f"{precision},graphs": f"graphs:{precision}.pt"}
+        result[precision] = replaced(kernelize(options.build, folder, precision, LINEAR, "--device", options.device,
+                                               "--inputs", "int64[1,8]:1..999", "--precision", precision,
+                                               "--max-error", "1"))
     specifications = [f"{name}={how.rpartition(':')[0]}{':' if ':' in how else ''}{folder}/{how.rpartition(':')[2]}"
                       for name, how in contestants.items()]
     command = [options.build / "bench/model_runner", "--device", options.device, *specifications]
@@ -190,6 +202,8 @@ def main() -> None:
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument("--folder", help="for the models: 8 GB")
     parser.add_argument("--hub", type=lambda text: pathlib.Path(text).resolve(), help="kernels of the Hub")
+    parser.add_argument("--only", action="append", help="a contestant, of those that are no peers")
+    parser.add_argument("--precision", action="append", default=[], help="fewer bits of linear layers")
     options = parser.parse_args()
     options.build, options.end = options.build.resolve(), time.monotonic() + options.stop
     with tempfile.TemporaryDirectory(prefix="gpu-model-", dir=options.folder) as name, contextlib.ExitStack() as stack:

@@ -4,7 +4,7 @@ from .activation_layers import (
     FastGELU, Gelu, GeluAndMul, GeluTanh, GeluTanhAndMul, MulAndSilu, NewGELU, QuickGELU, ReLU, Silu, SiluAndMul,
 )
 from .linear_layers import Linear
-from .low_bits_layers import LinearInt4, LinearInt8
+from .low_bits_layers import LinearFp8, LinearInt4, LinearInt8
 from .mlp_layers import (
     GeGLUErfMLP, GeGLUMLP, GraniteMoeMLP, GteMLP, Lfm2MLP, ModernBertMLP, MoonshineMLP, Phi3MLP,
     SwiGLUMLP, T5DenseGatedActDense, T5GemmaMLP,
@@ -23,5 +23,5 @@ __all__ = [
     "CohereLayerNorm", "OlmoLayerNorm", "DebertaLayerNorm", "AddRMSNorm", "AddLayerNorm", "SwiGLUMLP", "GeGLUMLP",
     "GeGLUErfMLP", "Phi3MLP", "GraniteMoeMLP", "MoonshineMLP", "Lfm2MLP", "ModernBertMLP",
     "GteMLP", "T5GemmaMLP", "T5DenseGatedActDense", "Linear",
-    "LinearInt8", "LinearInt4", "apply_rotary_transformers",
+    "LinearInt8", "LinearInt4", "LinearFp8", "apply_rotary_transformers",
 ]

@@ -7,6 +7,8 @@ from ._ops import ops
 
 GROUP = 64
 BLOCK = 16
+FP8_LARGEST = 448.0
+FEW_ROWS = 64
 
 
 def grouped(weight: torch.Tensor) -> torch.Tensor:
@@ -42,13 +44,6 @@ def in_blocks(rows: torch.Tensor) -> torch.Tensor:
     return torch.cat([blocks.reshape(-1), rows[whole:].transpose(0, 1).reshape(-1)])
 
 
-def out_of_blocks(blocks: torch.Tensor, columns: int, steps: int, size: int) -> torch.Tensor:
-    whole = columns // BLOCK * BLOCK
-    first = blocks[: whole * steps * size].reshape(-1, steps, BLOCK, size).transpose(1, 2)
-    last = blocks[whole * steps * size:].reshape(steps, columns - whole, size).transpose(0, 1)
-    return torch.cat([first.reshape(-1, steps, size), last])
-
-
 def scales_in_blocks(scales: torch.Tensor) -> torch.Tensor:
     return in_blocks(scales.unsqueeze(-1)).reshape(scales.size(0), -1)
 
@@ -68,35 +63,37 @@ def quantize_int4(weight: torch.Tensor):
     return in_blocks(pairs.reshape(weight.size(0), -1, 4)).reshape(weight.size(0), -1), scales_in_blocks(scales)
 
 
-def dequantized(values: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
-    """values: [columns, depth], without what the operators add to them."""
-    columns, groups = scales.size(0), scales.size(1)
-    of_groups = out_of_blocks(scales.reshape(-1), columns, groups, 1)
-    return (values.reshape(columns, groups, GROUP) * of_groups).reshape(columns, -1)
-
-
-def dequantized_int8(values: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
-    bytes = out_of_blocks(values.reshape(-1), values.size(0), values.size(1) // 4, 4)
-    return dequantized(bytes.float() - 128, scales)
-
-
-def dequantized_int4(values: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
-    bytes = out_of_blocks(values.reshape(-1), values.size(0), values.size(1) // 4, 4)
-    pairs = bytes.reshape(values.size(0), -1, GROUP // 2)
-    return dequantized(torch.cat([pairs % 16, pairs // 16], -1).float() - 8, scales)
+def quantize_fp8(weight: torch.Tensor):
+    """What the operator linear_fp8 takes: values, float8_e4m3fn [columns, depth], and scales, float32 [columns, 1]."""
+    rows = weight.float()
+    scales = rows.abs().amax(-1, keepdim=True) / FP8_LARGEST
+    values = (rows / torch.where(scales == 0, torch.ones_like(scales), scales)).clamp(-FP8_LARGEST, FP8_LARGEST)
+    return values.to(torch.float8_e4m3fn), scales
 
 
 def linear_int8(x: torch.Tensor, values: torch.Tensor, scales: torch.Tensor,
                 bias: torch.Tensor | None = None) -> torch.Tensor:
     """x weight^T + bias; on a CPU x is rounded to 8 bits, too."""
-    if x.device.type == "cpu":
-        return ops.linear_int8(x, values, scales, bias)
-    return F.linear(x, dequantized_int8(values, scales).to(x.dtype), bias)
+    return ops.linear_int8(x, values, scales, bias)
 
 
 def linear_int4(x: torch.Tensor, values: torch.Tensor, scales: torch.Tensor,
                 bias: torch.Tensor | None = None) -> torch.Tensor:
     """x weight^T + bias; on a CPU x is rounded to 8 bits, too."""
-    if x.device.type == "cpu":
-        return ops.linear_int4(x, values, scales, bias)
-    return F.linear(x, dequantized_int4(values, scales).to(x.dtype), bias)
+    return ops.linear_int4(x, values, scales, bias)
+
+
+def linear_fp8(x: torch.Tensor, values: torch.Tensor, scales: torch.Tensor,
+               bias: torch.Tensor | None = None) -> torch.Tensor:
+    """x weight^T + bias; many rows of x on a GPU are rounded to 8 bits, too, each with a scale of its own."""
+    depth = values.size(1)
+    if not x.is_cuda or x.numel() <= FEW_ROWS * depth or values.size(0) % 16 != 0:
+        return ops.linear_fp8(x, values, scales, bias)
+    rounded, row_scales = ops.round_to_fp8(x.reshape(-1, depth).contiguous())
+    # LibTorch has row scales for results in bfloat16 alone.
+    result = torch._scaled_mm(rounded, values.t(), row_scales, scales.t(), out_dtype=torch.bfloat16).to(x.dtype)
+    if bias is not None:
+        result = result + bias
+    sizes = list(x.shape)
+    sizes[-1] = values.size(0)
+    return result.reshape(sizes)

@@ -77,6 +77,8 @@ struct ParallelFor {
 struct Composition {
     int products = 0;
     const char* then = nullptr;  // null: the products are the results
+    // An operator that makes the weight of x and the two tensors behind it; null: it is given.
+    const char* weight = nullptr;
 };
 
 struct Operator {
@@ -103,7 +105,7 @@ bool must_copy(const View& input, const Plan& plan);
 // The strides of such a copy.
 void dense_strides(const View& input, const Plan& plan, int64_t* strides);
 
-constexpr int operator_count = 49;
+constexpr int operator_count = 54;
 const Operator* operators();                      // operator_count of them
 const Operator& find_operator(const char* name);  // std::runtime_error if there is none
 

@@ -83,6 +83,14 @@ void call(const Operator& op, size_t count, c10::Stack& stack);
 void compose(const Operator& op, const Arguments& arguments, c10::Stack& stack) {
     const auto& tensors = arguments.tensors;
     const int products = op.composition.products;
+    if (op.composition.weight) {
+        stack.insert(stack.end(), {tensors[0], tensors[1], tensors[2]});
+        call(twinkle_pack::find_operator(op.composition.weight), 3, stack);
+        const at::Tensor weight = torch::jit::pop(stack).toTensor();
+        const auto bias = tensors[3].defined() ? std::optional(tensors[3]) : std::nullopt;
+        stack.emplace_back(at::linear(tensors[0], weight, bias));
+        return;
+    }
     for (int i = 0; i < products; ++i) {
         const at::Tensor& bias = tensors[2 + 2 * i];
         stack.emplace_back(at::linear(tensors[0], tensors[1 + 2 * i],

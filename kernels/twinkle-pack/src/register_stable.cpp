@@ -262,7 +262,7 @@ bool is_composed(const Operator& op, const Arguments& arguments) {
     if (op.composition.products == 0 || arguments.is_meta) return false;
     if (arguments.inputs.config.way == static_cast<int64_t>(twinkle_pack::Way::libtorch))
         return true;
-    if (is_on_cpu(arguments)) return !op.serves(arguments.inputs);
+    if (is_on_cpu(arguments)) return op.serves && !op.serves(arguments.inputs);
 #if defined(TWINKLE_PACK_CUDA) || defined(TWINKLE_PACK_ON_HOST)
     const DeviceGuard guard(arguments.device);
     const auto* const kernel = twinkle_pack::cuda::kernel_of(op.name);
@@ -282,12 +282,22 @@ void multiply(const Operator& op, const Arguments& arguments, StableIValue (&val
     check(torch_call_dispatcher("aten::linear", "", values, TORCH_ABI_VERSION));
 }
 
+// A weight as numbers, of its values and scales.
+Tensor unpacked(const Operator& op, const Arguments& arguments) {
+    const auto& tensors = arguments.tensors;
+    StableIValue values[] = {give_tensor(tensors[0].shared()), give_tensor(tensors[1].shared()),
+                             give_tensor(tensors[2].shared())};
+    call(twinkle_pack::find_operator(op.composition.weight), values);
+    return take_tensor(values[0]);
+}
+
 void compose(const Operator& op, Arguments& arguments, StableIValue* stack) {
     const auto& tensors = arguments.tensors;
+    const bool packed = op.composition.weight != nullptr;
     for (int i = 0; i < op.composition.products; ++i) {
-        const Tensor& bias = tensors[2 + 2 * i];
-        StableIValue values[] = {give_tensor(tensors[0].shared()),
-                                 give_tensor(tensors[1 + 2 * i].shared()),
+        const Tensor& bias = tensors[packed ? 3 : 2 + 2 * i];
+        Tensor weight = packed ? unpacked(op, arguments) : tensors[1 + 2 * i].shared();
+        StableIValue values[] = {give_tensor(tensors[0].shared()), give_tensor(std::move(weight)),
                                  give_optional(bias ? bias.shared() : Tensor()),
                                  0,  // the product's own configuration
                                  0};

@@ -11,6 +11,15 @@ int64_t View::elements() const {
     return count;
 }
 
+bool View::is_contiguous() const {
+    int64_t stride = 1;
+    for (int64_t d = dims - 1; d >= 0; --d) {
+        if (sizes[d] != 1 && strides[d] != stride) return false;
+        stride *= sizes[d];
+    }
+    return true;
+}
+
 std::string dtype_name(int scalar_type) {
     static constexpr std::array names{
         "uint8",     "int8",      "int16",      "int32", "int64", "float16", "float32", "float64",
@@ -26,6 +35,7 @@ int scalar_type_of(DType dtype) {
         case DType::bfloat16: return 15;
         case DType::float16: return 5;
         case DType::float64: return 7;
+        case DType::fp8: return scalar_type_fp8;
     }
     return -1;
 }
@@ -36,6 +46,7 @@ int64_t element_size(DType dtype) {
         case DType::bfloat16: return 2;
         case DType::float16: return 2;
         case DType::float64: return 8;
+        case DType::fp8: return 1;
     }
     return 0;
 }

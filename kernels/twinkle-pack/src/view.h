@@ -7,8 +7,8 @@
 
 namespace twinkle_pack {
 
-enum class DType { float32, bfloat16, float16, float64 };
-constexpr int dtype_count = 4;
+enum class DType { float32, bfloat16, float16, float64, fp8 };
+constexpr int dtype_count = 4;  // that are computed in; fp8 (fp8.h) only stores
 
 // A tensor of any dtype; `scalar_type` is LibTorch's number for it (the same in all its versions).
 struct View {
@@ -21,10 +21,12 @@ struct View {
     bool is_there() const { return scalar_type >= 0; }  // an optional tensor may not be
     int64_t elements() const;
     int64_t last_size() const { return dims == 0 ? 1 : sizes[dims - 1]; }
+    bool is_contiguous() const;  // in the order of its dimensions
 };
 
 std::string dtype_name(int scalar_type);
 int scalar_type_of(DType dtype);
+constexpr int scalar_type_fp8 = 24;  // float8_e4m3fn
 int64_t element_size(DType dtype);
 bool is_supported(int scalar_type);
 DType dtype_of(const View& view);  // for a supported dtype

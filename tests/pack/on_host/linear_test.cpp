@@ -8,35 +8,13 @@
 #include <vector>
 
 #include "catch.h"
+#include "elements.h"
 #include "on_host.h"
 
 using namespace twinkle_pack;
 using namespace twinkle_pack::cuda;
 
 namespace {
-
-struct alignas(16) Vector {
-    char bytes[16];
-};
-
-// Elements at an address that 16 divides.
-template <class T>
-class Elements {
-public:
-    explicit Elements(size_t count) : vectors_(count * sizeof(T) / 16 + 1) {}
-    T* data() { return reinterpret_cast<T*>(vectors_.data()); }
-    T& operator[](size_t i) { return data()[i]; }
-
-private:
-    std::vector<Vector> vectors_;
-};
-
-template <class T>
-constexpr DType dtype = DType::float32;
-template <>
-constexpr DType dtype<BFloat16> = DType::bfloat16;
-template <>
-constexpr DType dtype<Float16> = DType::float16;
 
 template <class T>
 struct Layer {

@@ -32,6 +32,9 @@ struct Index3 {
 };
 inline thread_local Index3 threadIdx, blockIdx, blockDim, gridDim;
 
+struct alignas(8) uint2 {
+    uint32_t x, y;
+};
 struct alignas(16) uint4 {
     uint32_t x, y, z, w;
 };

@@ -17,5 +17,7 @@ KernelList layer_norm_kernels();
 KernelList norm_gradient_kernels();
 KernelList rotary_kernels();
 KernelList linear_kernels();
+KernelList bits_linear_kernels();
+KernelList packing_kernels();
 
 }  // namespace twinkle_pack::cuda

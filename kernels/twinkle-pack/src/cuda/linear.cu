@@ -2,38 +2,17 @@
 // (bench/results/gpu_linear.md).
 #include "cuda/linear.h"
 
-#include <algorithm>
-
 #include "cuda/families.h"
+#include "cuda/linear_launch.h"
 #include "cuda/linear_tiles.h"
 
 namespace twinkle_pack::cuda {
 namespace {
 
-// How it is launched: the blocks that share the inner dimension (a power of two, given by its
-// bits), and for each multiprocessor at once; the bytes of each row that are brought to the cache
-// early.
-struct Layout {
-    uint32_t cluster_bits, blocks, early_bytes;
-};
-
 template <class T, class Shape>
 void launch_shape(const LinearArguments& given, const Layout& layout, const Card& card,
                   void* stream) {
-    LinearArguments a = given;
-    const unsigned cluster = 1u << layout.cluster_bits;
-    const unsigned shared = Shape::shared_bytes(cluster > 1);
-    a.cluster_bits = layout.cluster_bits;
-    a.early_bytes = card.early ? layout.early_bytes : 0;
-    a.clusters = card.multiprocessors * layout.blocks / cluster;
-    if (cluster > 1)  // which must lie near each other, so that some multiprocessors may be left
-        a.clusters = std::min(
-            a.clusters, static_cast<uint32_t>(clusters_at_once(card, linear_tiles<T, Shape>,
-                                                               Shape::threads, shared, cluster)));
-    if (a.clusters == 0) throw std::logic_error("twinkle-pack: no such clusters on this GPU");
-    a.clusters = std::min(a.clusters, a.outputs);
-    launch_early(stream, card, linear_tiles<T, Shape>, {uint64_t{a.clusters} * cluster, 1, shared},
-                 Shape::threads, cluster, a);
+    launch_tiles<Shape>(linear_tiles<T, Shape>, given, layout, card, stream);
 }
 
 // For up to so many rows and outputs. `launch` is null where LibTorch's own is as fast.
@@ -136,18 +115,9 @@ LinearLayer layer_of(const Inputs& in) {
     return layer;
 }
 
-bool is_contiguous(const View& view) {
-    int64_t stride = 1;
-    for (int64_t d = view.dims - 1; d >= 0; --d) {
-        if (view.sizes[d] != 1 && view.strides[d] != stride) return false;
-        stride *= view.sizes[d];
-    }
-    return true;
-}
-
 bool serves_inputs(const Inputs& in, int device) {
     for (const View& view : in.tensors)
-        if (view.is_there() && !is_contiguous(view)) return false;
+        if (view.is_there() && !view.is_contiguous()) return false;
     return serves(layer_of(in), device);
 }
 

@@ -41,10 +41,11 @@ struct Four {
     }
 };
 
-// Adds the sums of a block's warps, in their order, and of the cluster's blocks.
-template <class T, class Shape>
+// Adds the sums of a block's warps, in their order, and of the cluster's blocks; store_result is
+// given them.
+template <class T, class Shape, class Arguments = LinearArguments>
 struct LinearSums {
-    const LinearArguments& a;
+    const Arguments& a;
     const LinearShare<Shape>& share;
     float* const sums;   // of this block's warps
     float* const inbox;  // [block][token][output]: of this block's part of the outputs
@@ -73,15 +74,15 @@ private:
     __device__ __forceinline__ void put(const Tile (&tiles)[Shape::down][Shape::across],
                                         unsigned first) {
         const unsigned lane = threadIdx.x % 32;
-        float* const mine = sums + threadIdx.x / 32 * Shape::warp_sums + lane / 4;
+        float* const mine = sums + threadIdx.x / 32 * Shape::warp_sums;
 #pragma unroll
         for (unsigned j = 0; j < Shape::together; ++j)
 #pragma unroll
             for (unsigned m = 0; m < Shape::down; ++m)
 #pragma unroll
                 for (unsigned i = 0; i < 4; ++i)
-                    mine[(j * 8 + lane % 4 * 2 + i % 2) * Shape::pitch + m * 16 + i / 2 * 8] =
-                        tiles[m][first + j].at[i];
+                    mine[(j * 8 + lane % 4 * 2 + i % 2) * Shape::pitch +
+                         Shape::output_at(m, i / 2, lane / 4)] = tiles[m][first + j].at[i];
     }
 
     __device__ __forceinline__ void collect(uint32_t output, uint32_t token) {

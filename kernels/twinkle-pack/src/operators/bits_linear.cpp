@@ -6,6 +6,7 @@
 #include "memory.h"
 #include "operators/checks.h"
 #include "operators/families.h"
+#include "operators/packed_weight.h"
 #include "operators/row_starts.h"
 #include "operators/scratch.h"
 #include "rules.h"
@@ -13,36 +14,12 @@
 namespace twinkle_pack {
 namespace {
 
-// LibTorch's numbers of these dtypes.
-constexpr int uint8 = 0, float32 = 6;
-
-bool is_dense(const View& view) {
-    return view.dims == 2 && (view.sizes[1] == 1 || view.strides[1] == 1) &&
-           (view.sizes[0] == 1 || view.strides[0] == view.sizes[1]);
-}
-
 template <Bits bits>
 void plan(const char* name, const Inputs& in, Plan& plan) {
-    const View &x = in.tensors[0], &values = in.tensors[1], &scales = in.tensors[2],
-               &bias = in.tensors[3];
-    const DType dtype = supported_dtype(name, "x", x);
-    if (dtype == DType::float64) refuse(name, "x is float64");
-    if (x.dims == 0 || x.last_size() == 0 || x.last_size() % bits_group != 0)
-        refuse(name, "the last size of x is no multiple of 64: " + shape_text(x));
-    const int64_t depth = bits == Bits::int8 ? x.last_size() : x.last_size() / 2;
-    if (values.dims != 2 || values.sizes[1] != depth || values.scalar_type != uint8 ||
-        !is_dense(values))
-        refuse(name, "the values are no dense uint8 weight that fits x, " + shape_text(x) + ": " +
-                         shape_text(values));
-    if (scales.dims != 2 || scales.sizes[0] != values.sizes[0] ||
-        scales.sizes[1] != x.last_size() / bits_group || scales.scalar_type != float32 ||
-        !is_dense(scales))
-        refuse(name, "the scales are no dense float32 tensor with one for each 64 values: " +
-                         shape_text(scales));
-    if (bias.is_there() &&
-        (bias.dims != 1 || bias.sizes[0] != values.sizes[0] || bias.scalar_type != x.scalar_type))
-        refuse(name, "the bias is " + shape_text(bias) + ", " + dtype_name(bias.scalar_type) +
-                         ", which does not fit");
+    const View &x = in.tensors[0], &values = in.tensors[1];
+    const DType dtype = packed_dtype(name, x);
+    check_packed(name, x, values, in.tensors[2], bits == Bits::int8 ? Packed::int8 : Packed::int4);
+    check_bias(name, x, values, in.tensors[3]);
     plan.order = Order::identity(x.dims);
     plan.add_with_last(x, values.sizes[0], dtype);
 }
@@ -149,8 +126,8 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
 }
 
 template <Bits bits>
-constexpr Operator layer(const char* name, const char* schema) {
-    return {name, schema, "ttto", plan<bits>, compute<bits>};
+constexpr Operator layer(const char* name, const char* schema, const char* unpack) {
+    return {name, schema, "ttto", plan<bits>, compute<bits>, nullptr, {1, nullptr, unpack}};
 }
 
 #define LAYER(name) name, name "(Tensor x, Tensor values, Tensor scales, Tensor? bias) -> Tensor"
@@ -158,8 +135,8 @@ constexpr Operator layer(const char* name, const char* schema) {
 }  // namespace
 
 OperatorList bits_linear_operators() {
-    static constexpr Operator all[] = {layer<Bits::int8>(LAYER("linear_int8")),
-                                       layer<Bits::int4>(LAYER("linear_int4"))};
+    static constexpr Operator all[] = {layer<Bits::int8>(LAYER("linear_int8"), "unpack_int8"),
+                                       layer<Bits::int4>(LAYER("linear_int4"), "unpack_int4")};
     return {all, sizeof all / sizeof *all};
 }
 

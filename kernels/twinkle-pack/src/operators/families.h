@@ -59,8 +59,18 @@ OperatorList max_pool2d_operators();
 //   64 along the depth one after the other; of a group, values: four of each column, four more of
 //   each column, and so on; of int4, a byte has one of the first 32 in its lower half and the one
 //   that is 32 further in its upper half. scales: one of each column.
-// x is rounded to 8 bits in the call, in groups of 64 with a scale each. A row of x with an
-// infinite value or a NaN has NaN as its result. On a CPU, without gradients.
+// On a CPU x is rounded to 8 bits in the call, in groups of 64 with a scale each. A row of x with
+// an infinite value or a NaN has NaN as its result. Without gradients.
 OperatorList bits_linear_operators();
+
+// linear_fp8(x, values, scales, bias): values: float8_e4m3fn (fp8.h) [columns, depth]; scales:
+//   float32 [columns, 1]. A weight is its value times the scale of its row. On a CPU by
+//   unpack_fp8 and LibTorch's own.
+// unpack_int8, unpack_int4, unpack_fp8(x, values, scales): the weight in x's dtype [columns,
+// depth];
+//   x has that depth and is not read otherwise.
+// round_to_fp8(x): of a dense matrix the values, float8_e4m3fn, and the scale of each row, float32
+//   [rows, 1]. A row's largest magnitude becomes 448.
+OperatorList packing_operators();
 
 }  // namespace twinkle_pack
