@@ -10,34 +10,31 @@
 namespace twinkle_pack::cuda {
 namespace {
 
-// Of two pairs, each number.
-__device__ __forceinline__ uint32_t subtract_pairs(uint32_t a, uint32_t b, BFloat16) {
-    __nv_bfloat162 first, second;
-    __builtin_memcpy(&first, &a, 4), __builtin_memcpy(&second, &b, 4);
-    first = __hsub2(first, second);
-    __builtin_memcpy(&a, &first, 4);
+template <class T>
+struct PairOf {
+    using type = __half2;
+};
+template <>
+struct PairOf<BFloat16> {
+    using type = __nv_bfloat162;
+};
+
+// f of two pairs.
+template <class T, class F>
+__device__ __forceinline__ uint32_t of_pairs(uint32_t a, uint32_t b, F f) {
+    typename PairOf<T>::type first, second;
+    __builtin_memcpy(&first, &a, sizeof a), __builtin_memcpy(&second, &b, sizeof b);
+    first = f(first, second);
+    __builtin_memcpy(&a, &first, sizeof a);
     return a;
 }
-__device__ __forceinline__ uint32_t subtract_pairs(uint32_t a, uint32_t b, Float16) {
-    __half2 first, second;
-    __builtin_memcpy(&first, &a, 4), __builtin_memcpy(&second, &b, 4);
-    first = __hsub2(first, second);
-    __builtin_memcpy(&a, &first, 4);
-    return a;
+template <class T>
+__device__ __forceinline__ uint32_t subtract_pairs(uint32_t a, uint32_t b, T) {
+    return of_pairs<T>(a, b, [](auto one, auto other) { return __hsub2(one, other); });
 }
-__device__ __forceinline__ uint32_t multiply_pairs(uint32_t a, uint32_t b, BFloat16) {
-    __nv_bfloat162 first, second;
-    __builtin_memcpy(&first, &a, 4), __builtin_memcpy(&second, &b, 4);
-    first = __hmul2(first, second);
-    __builtin_memcpy(&a, &first, 4);
-    return a;
-}
-__device__ __forceinline__ uint32_t multiply_pairs(uint32_t a, uint32_t b, Float16) {
-    __half2 first, second;
-    __builtin_memcpy(&first, &a, 4), __builtin_memcpy(&second, &b, 4);
-    first = __hmul2(first, second);
-    __builtin_memcpy(&a, &first, 4);
-    return a;
+template <class T>
+__device__ __forceinline__ uint32_t multiply_pairs(uint32_t a, uint32_t b, T) {
+    return of_pairs<T>(a, b, [](auto one, auto other) { return __hmul2(one, other); });
 }
 // Bytes 0, 1, 4, 5 of the two words (`first`), or 2, 3, 6, 7.
 __device__ __forceinline__ uint32_t halves(uint32_t low, uint32_t high, bool first) {

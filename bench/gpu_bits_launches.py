@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Measures launches of the pack's linear layers with packed weights on a GPU, from which the table of
+kernels/twinkle-pack/src/cuda/bits_linear.cu is made.
+
+    gpu_bits_launches.py FOLDER [-o OUT.md] [--seconds 300] [--packing int8]…
+
+FOLDER: across1.so, across2.so, across4.so and across8.so, of bench/bits_launches.cu (script/bench-gpu --bits builds them).
+Calls in one CUDA graph between two events, the least of four runs; weights are rotated, so that the last cache holds
+none. Nothing is compared: tests/gpu/bits_on_gpu.py does that. For each size the four fastest are shown, each with its
+warps along the outputs and along the depth, groups that are read ahead, blocks of a cluster, blocks for each
+multiprocessor and bytes brought to the cache early.
+"""
+
+import argparse
+import ctypes
+import itertools
+import pathlib
+import sys
+import time
+
+import torch
+
+import machine
+from contestant import table
+from gpu_linear_bench import graphed
+
+PACKINGS = {"int8": 0, "int4": 1, "fp8": 2}
+SHAPES = [(4096, 4096), (14336, 4096), (4096, 14336), (1024, 1024), (6144, 4096), (3584, 3584), (128256, 4096)]
+ROWS = {1: 1, 2: 16, 4: 32, 8: 64}  # by the tiles of eight rows of x
+WIDE = 8192  # outputs from which clusters are not tried
+RUNS, SHOWN = 4, 4
+
+
+def library(folder: pathlib.Path, across: int) -> ctypes.CDLL:
+    opened = ctypes.CDLL(folder / f"across{across}.so")
+    opened.name.restype = ctypes.c_char_p
+    pointer, number, size = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
+    opened.run.argtypes = [number, number, *[pointer] * 4, *[size] * 3, *[number] * 3, pointer, number]
+    return opened
+
+
+class Weights:
+    """Enough of one shape that the last cache holds none when it comes again."""
+
+    def __init__(self, packing: str, outputs: int, depth: int):
+        self.packing, self.outputs, self.depth = packing, outputs, depth
+        row = depth // 2 if packing == "int4" else depth
+        count = max(2, 3 * torch.cuda.get_device_properties(0).L2_cache_size // (outputs * row) + 1)
+        self.calls = count * -(-16 // count)
+        self.all = [(torch.randint(0, 120, (outputs, row), dtype=torch.uint8, device="cuda"),
+                     torch.rand(outputs, 1 if packing == "fp8" else depth // 64, device="cuda")) for _ in range(count)]
+
+    def nbytes(self) -> int:
+        return sum(tensor.nbytes for tensor in self.all[0])
+
+
+def measure(opened: ctypes.CDLL, weights: Weights, rows: int, end: float) -> list[tuple[float, str]]:
+    x = torch.randn(rows, weights.depth, device="cuda").bfloat16()
+    y = torch.empty(rows, weights.outputs, device="cuda", dtype=torch.bfloat16)
+    found = []
+    for i, cluster_bits, blocks, early in itertools.product(range(opened.count()), (0, 1, 2), (1, 2, 4), (0, 1024)):
+        if (cluster_bits and weights.outputs > WIDE) or (early and cluster_bits == 2):
+            continue
+        if time.monotonic() > end:
+            break
+
+        def call(at: int) -> int:
+            values, scales = weights.all[at % len(weights.all)]
+            return opened.run(i, PACKINGS[weights.packing], x.data_ptr(), values.data_ptr(), scales.data_ptr(), y.data_ptr(), rows,
+                              weights.outputs, weights.depth, cluster_bits, blocks, early, torch.cuda.current_stream().cuda_stream, 0)
+
+        if call(0):
+            once = graphed(call, weights.calls)
+            found.append((min(once() for _ in range(RUNS)),
+                          f"{opened.name(i).decode()} / {1 << cluster_bits} / {blocks} / {early}"))
+    return sorted(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("-o", "--output", type=pathlib.Path)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--packing", action="append", choices=PACKINGS)
+    options = parser.parse_args()
+    end, rows_of_table = time.monotonic() + options.seconds, []
+    for (outputs, depth), packing in itertools.product(SHAPES, options.packing or PACKINGS):
+        weights = Weights(packing, outputs, depth)
+        for across, rows in ROWS.items():
+            fastest = measure(library(options.folder, across), weights, rows, end)[:SHOWN]
+            if time.monotonic() > end:
+                print("the time is over: the rest is left out", file=sys.stderr)
+                break
+            moved = weights.nbytes() + 2 * rows * (outputs + depth)
+            rows_of_table.append([f"{outputs} x {depth}", str(rows), packing, f"{moved / fastest[0][0] / 1e12:.2f}",
+                                  *(f"{1e6 * seconds:.1f} ({how})" for seconds, how in fastest)])
+    head = ["weight (N x K)", "rows", "packing", "TB/s", *(f"{i + 1}, us" for i in range(SHOWN))]
+    text = "\n".join([f"{machine.versions(sys.executable)}; {machine.gpu()}.", "", *table(head, rows_of_table)]) + "\n"
+    options.output.write_text(text) if options.output else print(text)
+
+
+if __name__ == "__main__":
+    main()
