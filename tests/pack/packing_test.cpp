@@ -102,7 +102,7 @@ TEST_CASE("rows are rounded to fp8 as LibTorch rounds") {
         x[3][6] = std::numeric_limits<float>::infinity();
         x[4].mul_(1e-3);
         const auto made = call_here("round_to_fp8", {x});
-        const Tensor values = made[0], scales = made[1];
+        const Tensor &values = made[0], &scales = made[1];
         CHECK(values.scalar_type() == at::kFloat8_e4m3fn);
         for (const int64_t row : {0, 4, 5, 6, 7, 8}) {
             const Tensor wide = x[row].to(at::kFloat), largest = wide.abs().amax();

@@ -43,7 +43,7 @@ int scalar_type_of(DType dtype) {
 int64_t element_size(DType dtype) {
     switch (dtype) {
         case DType::float32: return 4;
-        case DType::bfloat16: return 2;
+        case DType::bfloat16:
         case DType::float16: return 2;
         case DType::float64: return 8;
         case DType::fp8: return 1;
