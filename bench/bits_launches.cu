@@ -1,6 +1,5 @@
 // Launches of linear layers with packed weights, to choose from, for bench/gpu_bits_launches.py,
 // which loads this by ctypes. Compiled once for each ACROSS: 1, 2, 4, 8 tiles of eight rows of x.
-#include <cstdio>
 #include <exception>
 
 #include "cuda/bits_linear.h"

@@ -76,6 +76,15 @@ def measure(opened: ctypes.CDLL, weights: Weights, rows: int, end: float) -> lis
     return sorted(found)
 
 
+def case(folder: pathlib.Path, weights: Weights, across: int, end: float) -> list[str]:
+    rows = ROWS[across]
+    fastest = measure(library(folder, across), weights, rows, end)[:SHOWN]
+    moved = weights.nbytes() + 2 * rows * (weights.outputs + weights.depth)
+    return [f"{weights.outputs} x {weights.depth}", str(rows), weights.packing,
+            f"{moved / fastest[0][0] / 1e12:.2f}" if fastest else "",
+            *(f"{1e6 * seconds:.1f} ({how})" for seconds, how in fastest), *[""] * (SHOWN - len(fastest))]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
@@ -83,19 +92,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--packing", action="append", choices=PACKINGS)
     options = parser.parse_args()
-    end, rows_of_table = time.monotonic() + options.seconds, []
+    end, cases = time.monotonic() + options.seconds, []
     for (outputs, depth), packing in itertools.product(SHAPES, options.packing or PACKINGS):
+        if time.monotonic() > end:
+            print(f"{outputs} x {depth}, {packing}: no time", file=sys.stderr)
+            continue
         weights = Weights(packing, outputs, depth)
-        for across, rows in ROWS.items():
-            fastest = measure(library(options.folder, across), weights, rows, end)[:SHOWN]
-            if time.monotonic() > end:
-                print("the time is over: the rest is left out", file=sys.stderr)
-                break
-            moved = weights.nbytes() + 2 * rows * (outputs + depth)
-            rows_of_table.append([f"{outputs} x {depth}", str(rows), packing, f"{moved / fastest[0][0] / 1e12:.2f}",
-                                  *(f"{1e6 * seconds:.1f} ({how})" for seconds, how in fastest)])
+        cases += [case(options.folder, weights, across, end) for across in ROWS]
     head = ["weight (N x K)", "rows", "packing", "TB/s", *(f"{i + 1}, us" for i in range(SHOWN))]
-    text = "\n".join([f"{machine.versions(sys.executable)}; {machine.gpu()}.", "", *table(head, rows_of_table)]) + "\n"
+    text = "\n".join([f"{machine.versions(sys.executable)}; {machine.gpu()}.", "", *table(head, cases)]) + "\n"
     options.output.write_text(text) if options.output else print(text)
 
 

@@ -13,8 +13,9 @@ order; those of torch.compile are processes of their own, and at rest meanwhile.
 runs unmeasured for a while: at its power limit a GPU lowers its clocks within a few hundred milliseconds, and a
 sample that follows a contestant that needs less power, or a rest, is up to 15 % faster for that alone. What is not
 done --stop seconds after the start is left out (torch.compile first), and said. --hub: kernelized with the Hub's
-kernels, too, as tests/gpu/build_hub_kernels.py has built them. --precision: linear layers with fewer bits, too. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON
-(script/bench-gpu --models).
+kernels, too, as tests/gpu/build_hub_kernels.py has built them. "linear" are the pack's exact linear layers, which no
+preset binds on a GPU; --precision: those with fewer bits, too. --only: these contestants, beside ours. BUILD_FOLDER is
+configured with -DTWINKLE_BENCH=ON (script/bench-gpu --models).
 """
 
 import argparse
@@ -42,7 +43,8 @@ CONTESTANTS = {"torchscript": "plain.pt", "frozen": "frozen:plain.pt", "graphs":
                "kernelized,graphs": "graphs:kernelized.pt", "kernelized,graphs,fused": "fused:kernelized.pt",
                "linear": "linear.pt", "linear,graphs": "graphs:linear.pt"}
 OURS = "kernelized,graphs"
-LINEAR = 'presets = ["transformers", "linear", "patterns"]\n'
+FEWER_BITS = 'presets = ["transformers", "linear", "patterns"]\n'
+LINEAR = MANIFEST + '[layers.Linear]\nclasses = ["torch.nn.modules.linear.Linear"]\n'
 HUB = {"hub": "hub.pt", "hub,graphs": "graphs:hub.pt"}
 COMPILED = {"compile": "default", "compile,reduce-overhead": "reduce-overhead"}
 # How long calls are repeated for a sample, and before it, until clocks have settled.
@@ -114,7 +116,7 @@ def report(result: dict) -> str:
     rows = result["rows"]
     names = list(dict.fromkeys(name for row in rows for name in row["contestants"]))
     replacements = {"Replaced": result["replaced"], **({"With the Hub's": result["hub"]} if "hub" in result else {})}
-    replacements["With linear layers"] = result["linear"]
+    replacements |= {"With linear layers": result["linear"]} if "linear" in result else {}
     replacements |= {f"With {precision}": result[precision] for precision in result["precisions"]}
     lines = [f"# A whole model on a GPU: {result['model']}, {result['dtype']}", "",
              f"{result['versions']}; {result['before']} before, {result['after']} after; {result['processor']}, "
@@ -155,8 +157,9 @@ def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.Exi
     models, started = [sys.executable, HERE / "models.py"], time.monotonic()
     subprocess.run([*models, "make", options.model, options.dtype, folder / "plain.pt", options.device], check=True)
     result["replaced"] = replaced(kernelize(options.build, folder, "kernelized", MANIFEST, "--device", options.device))
-    result["linear"] = replaced(kernelize(options.build, folder, "linear", LINEAR, "--device", options.device))
     contestants = {name: how for name, how in CONTESTANTS.items() if not options.only or name in (OURS, *options.only)}
+    if any("linear" in name for name in contestants):
+        result["linear"] = replaced(kernelize(options.build, folder, "linear", LINEAR, "--device", options.device))
     contestants |= HUB if options.hub else {}
     if options.hub:
         os.environ["TWINKLE_KERNELS"] = str(options.hub)
@@ -164,7 +167,7 @@ def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.Exi
                                            "--inputs", "int64[1,8]:1..999"))
     for precision in options.precision:
         contestants |= {precision: f"{precision}.pt", f"{precision},graphs": f"graphs:{precision}.pt"}
-        result[precision] = replaced(kernelize(options.build, folder, precision, LINEAR, "--device", options.device,
+        result[precision] = replaced(kernelize(options.build, folder, precision, FEWER_BITS, "--device", options.device,
                                                "--inputs", "int64[1,8]:1..999", "--precision", precision,
                                                "--max-error", "1"))
     specifications = [f"{name}={how.rpartition(':')[0]}{':' if ':' in how else ''}{folder}/{how.rpartition(':')[2]}"

@@ -52,7 +52,7 @@ std::size_t room_for(const std::vector<Instance>& instances) {
     return bytes;
 }
 
-// The child's own, so that its inner modules may change.
+// A copy of the module, with the inner ones themselves, which are this child's own.
 torch::jit::Module on_device(const torch::jit::Module& module,
                              const std::optional<at::Device>& device) {
     if (!device) {

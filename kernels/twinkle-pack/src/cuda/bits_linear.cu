@@ -9,30 +9,16 @@
 namespace twinkle_pack::cuda {
 namespace {
 
-// For up to so many rows and outputs.
-struct Way {
-    int64_t rows, outputs;
-    void (*launch)(const BitsArguments& given, const Layout& layout, const Card& card,
-                   void* stream);
-    Layout layout;
-};
-struct Ways {
-    const Way* first;
-    int count;
-};
-
 template <class T, class Shape>
 void launch_shape(const BitsArguments& given, const Layout& layout, const Card& card,
                   void* stream) {
     launch_tiles<Shape>(bits_tiles<T, Shape>, given, layout, card, stream);
 }
 
-constexpr int64_t any = INT64_MAX;
-
 // The first that fits is taken.
 template <class T, class W>
-Ways ways() {
-    static constexpr Way all[] = {
+Ways<BitsArguments> ways() {
+    static constexpr Way<BitsArguments> all[] = {
         {8, 8191, launch_shape<T, BitsShape<W, 1, 1, 16, 1>>, {0, 1, 1024}},
         {8, any, launch_shape<T, BitsShape<W, 1, 4, 4, 2>>, {0, 1, 1024}},
         {16, 8191, launch_shape<T, BitsShape<W, 2, 1, 8, 1>>, {1, 2, 1024}},
@@ -46,7 +32,7 @@ Ways ways() {
 }
 
 template <class T>
-Ways ways_of(Packing packing) {
+Ways<BitsArguments> ways_of(Packing packing) {
     switch (packing) {
         case Packing::int8: return ways<T, Int8Weights>();
         case Packing::int4: return ways<T, Int4Weights>();
@@ -55,7 +41,7 @@ Ways ways_of(Packing packing) {
     return {nullptr, 0};
 }
 
-Ways ways_of(const PackedLayer& layer) {
+Ways<BitsArguments> ways_of(const PackedLayer& layer) {
     switch (layer.dtype) {
         case DType::float32: return ways_of<float>(layer.packing);
         case DType::bfloat16: return ways_of<BFloat16>(layer.packing);
@@ -64,16 +50,8 @@ Ways ways_of(const PackedLayer& layer) {
     }
 }
 
-// Null: none.
-const Way* way_of(const PackedLayer& layer) {
-    const Ways ways = ways_of(layer);
-    for (const Way* way = ways.first; way != ways.first + ways.count; ++way)
-        if (layer.rows <= way->rows && layer.outputs <= way->outputs) return way;
-    return nullptr;
-}
-
-bool at_vectors(const void* address) {
-    return reinterpret_cast<uintptr_t>(address) % vector_bytes == 0;
+const Way<BitsArguments>* way_of(const PackedLayer& layer) {
+    return ways_of(layer).of(layer.rows, layer.outputs);
 }
 
 int64_t row_bytes(const PackedLayer& layer) {
@@ -92,7 +70,7 @@ bool serves(const PackedLayer& layer, int device) {
 }
 
 void launch_packed(const PackedLayer& layer, const Queue& queue) {
-    const Way& way = *way_of(layer);
+    const Way<BitsArguments>& way = *way_of(layer);
     BitsArguments a{};
     a.x = static_cast<const char*>(layer.x);
     a.weight = static_cast<const char*>(layer.values);

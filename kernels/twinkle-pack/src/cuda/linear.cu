@@ -15,25 +15,10 @@ void launch_shape(const LinearArguments& given, const Layout& layout, const Card
     launch_tiles<Shape>(linear_tiles<T, Shape>, given, layout, card, stream);
 }
 
-// For up to so many rows and outputs. `launch` is null where LibTorch's own is as fast.
-struct Way {
-    int64_t rows, outputs;
-    void (*launch)(const LinearArguments& given, const Layout& layout, const Card& card,
-                   void* stream);
-    Layout layout;
-};
-
-struct Ways {
-    const Way* first;
-    int count;
-};
-
-constexpr int64_t any = INT64_MAX;
-
 // The first that fits is taken.
 template <class T>
-Ways ways() {
-    static constexpr Way all[] = {
+Ways<LinearArguments> ways() {
+    static constexpr Way<LinearArguments> all[] = {
         {8, 2640, launch_shape<T, LinearShape<1, 1, 1, 8, 4>>, {0, 1, 2048}},
         {2, any, launch_shape<T, LinearShape<1, 1, 1, 8, 4>>, {0, 2, 2048}},
         {8, 65535, launch_shape<T, LinearShape<1, 1, 1, 8, 4>>, {0, 2, 2048}},
@@ -45,8 +30,8 @@ Ways ways() {
     return {all, sizeof all / sizeof *all};
 }
 template <>
-Ways ways<float>() {
-    static constexpr Way all[] = {
+Ways<LinearArguments> ways<float>() {
+    static constexpr Way<LinearArguments> all[] = {
         {1, 4095, nullptr, {}},
         {8, 2640, launch_shape<float, LinearShape<1, 1, 1, 8, 4>>, {0, 1, 2048}},
         {8, 8191, launch_shape<float, LinearShape<1, 1, 1, 8, 4>>, {0, 2, 2048}},
@@ -58,7 +43,7 @@ Ways ways<float>() {
     return {all, sizeof all / sizeof *all};
 }
 
-Ways ways_of(DType dtype) {
+Ways<LinearArguments> ways_of(DType dtype) {
     switch (dtype) {
         case DType::float32: return ways<float>();
         case DType::bfloat16: return ways<BFloat16>();
@@ -67,17 +52,8 @@ Ways ways_of(DType dtype) {
     }
 }
 
-// Null: none.
-const Way* way_of(const LinearLayer& linear) {
-    const Ways ways = ways_of(linear.dtype);
-    for (const Way* way = ways.first; way != ways.first + ways.count; ++way)
-        if (linear.rows <= way->rows && linear.outputs <= way->outputs)
-            return way->launch ? way : nullptr;
-    return nullptr;
-}
-
-bool at_vectors(const void* address) {
-    return reinterpret_cast<uintptr_t>(address) % vector_bytes == 0;
+const Way<LinearArguments>* way_of(const LinearLayer& linear) {
+    return ways_of(linear.dtype).of(linear.rows, linear.outputs);
 }
 
 }  // namespace
@@ -92,7 +68,7 @@ bool serves(const LinearLayer& linear, int device) {
 }
 
 void launch_linear(const LinearLayer& linear, const Queue& queue) {
-    const Way& way = *way_of(linear);
+    const Way<LinearArguments>& way = *way_of(linear);
     LinearArguments a{};
     a.x = static_cast<const char*>(linear.x);
     a.weight = static_cast<const char*>(linear.weight);

@@ -7,6 +7,7 @@
 
 #include "cuda/launching.h"
 #include "cuda/linear_shape.h"
+#include "cuda/pack.h"
 
 namespace twinkle_pack::cuda {
 namespace {
@@ -16,6 +17,34 @@ namespace {
 struct Layout {
     uint32_t cluster_bits, blocks, early_bytes;
 };
+
+// For up to so many rows and outputs. `launch` is null where LibTorch's own is as fast.
+template <class Arguments>
+struct Way {
+    int64_t rows, outputs;
+    void (*launch)(const Arguments& given, const Layout& layout, const Card& card, void* stream);
+    Layout layout;
+};
+
+template <class Arguments>
+struct Ways {
+    const Way<Arguments>* first;
+    int count;
+
+    // The first that fits; null: none, or LibTorch's own.
+    const Way<Arguments>* of(int64_t of_rows, int64_t of_outputs) const {
+        for (const Way<Arguments>* way = first; way != first + count; ++way)
+            if (of_rows <= way->rows && of_outputs <= way->outputs)
+                return way->launch ? way : nullptr;
+        return nullptr;
+    }
+};
+
+constexpr int64_t any = INT64_MAX;
+
+inline bool at_vectors(const void* address) {
+    return reinterpret_cast<uintptr_t>(address) % vector_bytes == 0;
+}
 
 template <class Shape, class Arguments>
 void launch_tiles(void (*kernel)(Arguments), const Arguments& given, const Layout& layout,
