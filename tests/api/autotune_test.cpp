@@ -99,7 +99,7 @@ TEST_CASE("first use measures, the next call does not") {
     CHECK(at::equal(executor(scale, x, 2.0), x * 2));
     CHECK(scale.last == Cfg{.work = 1});
     const int calls = scale.calls;
-    CHECK(calls > 20);
+    CHECK(calls > 10);  // at least three turns of two; without measuring it would be one
     executor(scale, x, 2.0);
     CHECK(scale.calls == calls + 1);
 }
