@@ -118,11 +118,16 @@ class Positions(torch.nn.Module):
         return self.act(x + self.table(torch.arange(x.shape[1])))
 
 
+def seeded(seed):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.SiLU())
+
+
 @pytest.mark.parametrize("model, inputs, accepted", [
     (Fixed(), "float32[2,4,8]", []),
     (Positions(), "float32[1,1,16]", ["length 2", "length 3", "length 5", "batch 2", "batch 3", "batch 2, length 3"]),
     (Positions(), "float32[2,3,16]", ["length 1", "length 2", "length 5", "batch 1", "batch 3", "batch 3, length 2"]),
-    (torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.SiLU()), "float32[5,6]", ["batch 1", "batch 2", "batch 3"])])
+    (seeded(1), "float32[5,6]", ["batch 1", "batch 2", "batch 3"])])
 def test_what_the_original_refuses_is_not_tried(twinkle, model, inputs, accepted):
     torch.jit.script(model.eval()).save(twinkle.folder / "model.pt")
     report = kernelized(twinkle, "model.pt", "--inputs", inputs)
@@ -130,6 +135,15 @@ def test_what_the_original_refuses_is_not_tried(twinkle, model, inputs, accepted
     if not accepted:
         shown = twinkle("kernelize", "model.pt", "--inputs", inputs, "-o", "fast.pt").out
         assert "in no other size: the original accepts none" in shown.replace("\n", " ")
+
+
+# Correct results of a few values, with AVX2 1.5 to 1.9 times as far off as the bound that the original's own error on the
+# same inputs gives.
+@pytest.mark.parametrize("seed", [1430, 3306, 11138, 16647])
+def test_the_original_s_luck_is_not_held_against_a_kernel(twinkle, seed):
+    torch.jit.script(seeded(seed).eval()).save(twinkle.folder / "model.pt")
+    report = kernelized(twinkle, "model.pt", "--inputs", "float32[5,6]")
+    assert report["replaced"] == 1 and report["reverted"] == 0, report["sites"]
 
 
 def test_whether_it_was_verified_is_said_last(twinkle, small):
