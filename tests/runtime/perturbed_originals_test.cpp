@@ -1,7 +1,7 @@
 // What the original's error on inputs that differ by a rounding adds to what is allowed.
 #include "runtime/verify/perturbed_originals.h"
 
-#include <torch/torch.h>
+#include <torch/script.h>
 
 #include <stdexcept>
 
@@ -69,7 +69,8 @@ TEST_CASE("what is right, far off or no number is not luck") {
     CHECK_FALSE(may_be_luck(compare(torch::ones({3}), ones, reference)));
 }
 
-TEST_CASE("inputs in half precision and integers stay, and an original that throws changes nothing") {
+TEST_CASE(
+    "inputs in half precision and integers stay, and an original that throws changes nothing") {
     Lucky original{4};
     const Comparison compared = off_by(4, original);
     for (const auto dtype : {torch::kHalf, torch::kBFloat16, torch::kLong}) {
