@@ -181,12 +181,11 @@ private:
                                     : run_seeded(contest_.original, method, given);
         };
         const c10::IValue original = contest_.measure ? measure(inputs) : expected.result;
-        Comparison one =
-            compare(result, original, expected.reference, contest_.norm, tolerance);
+        Comparison one = compare(result, original, expected.reference, contest_.norm, tolerance);
         if (may_be_luck(one) && !contest_.most && expected.no_reference.empty()) {
             contest_.alive();
-            tolerance.least = bounds_nearby(measure, inputs, expected.reference, one, contest_.norm,
-                                            tolerance);
+            tolerance.least =
+                bounds_nearby(measure, inputs, expected.reference, one, contest_.norm, tolerance);
             one = compare(result, original, expected.reference, contest_.norm, tolerance);
         }
         return one;
