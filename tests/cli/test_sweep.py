@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("TWINKLE_BIN") or ROOT / "build/main/bin/twinkle")
+PROGRAM = pathlib.Path(os.environ.get("TWINKLE_BIN") or ROOT / "build/release/bin/twinkle")
 
 BINDING = """
 TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {
