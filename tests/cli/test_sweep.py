@@ -1,12 +1,9 @@
 """The sweep over a collection of kernels, on a collection of two."""
 
-import os
-import pathlib
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = pathlib.Path(os.environ.get("TWINKLE_BIN") or ROOT / "build/release/bin/twinkle")
+from conftest import PROGRAM, ROOT
 
 BINDING = """
 TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {

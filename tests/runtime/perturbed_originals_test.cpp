@@ -75,9 +75,19 @@ TEST_CASE(
     const Comparison compared = off_by(4, original);
     for (const auto dtype : {torch::kHalf, torch::kBFloat16, torch::kLong}) {
         const at::Tensor given = original.given.to(dtype);
+        int runs = 0;
         bounds_nearby(
             [&](const Inputs& inputs) {
+                ++runs;
                 CHECK(torch::equal(inputs.positional.at(0).toTensor(), given));
+                return original.given;
+            },
+            {{given, original.given}, {}}, original.given.to(torch::kDouble), compared,
+            Norm::largest, {});
+        CHECK(runs > 0);
+        bounds_nearby(
+            [&](const Inputs&) -> c10::IValue {
+                FAIL("nothing moves, so that another run says nothing");
                 return original.given;
             },
             {{given}, {}}, original.given.to(torch::kDouble), compared, Norm::largest, {});
