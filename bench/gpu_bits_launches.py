@@ -7,8 +7,7 @@ kernels/twinkle-pack/src/cuda/bits_linear.cu is made.
 FOLDER: across1.so, across2.so, across4.so and across8.so, of bench/bits_launches.cu (script/bench-gpu --bits builds them).
 Calls in one CUDA graph between two events, the least of four runs; weights are rotated, so that the last cache holds
 none. Nothing is compared: tests/gpu/bits_on_gpu.py does that. For each size the four fastest are shown, each with its
-warps along the outputs and along the depth, groups that are read ahead, blocks of a cluster, blocks for each
-multiprocessor and bytes brought to the cache early.
+warps, groups that are read ahead, blocks of a multiprocessor and blocks of a cluster.
 """
 
 import argparse
@@ -25,9 +24,9 @@ from contestant import table
 from gpu_linear_bench import graphed
 
 PACKINGS = {"int8": 0, "int4": 1, "fp8": 2}
-SHAPES = [(4096, 4096), (14336, 4096), (4096, 14336), (1024, 1024), (6144, 4096), (3584, 3584), (128256, 4096)]
+SHAPES = [(3584, 3584), (18944, 3584), (3584, 18944), (4096, 4096), (14336, 4096), (4096, 14336), (512, 3584), (1024, 1024),
+          (6144, 4096), (128256, 4096)]
 ROWS = {1: 1, 2: 16, 4: 32, 8: 64}  # by the tiles of eight rows of x
-WIDE = 8192  # outputs from which clusters are not tried
 RUNS, SHOWN = 4, 4
 
 
@@ -35,7 +34,7 @@ def library(folder: pathlib.Path, across: int) -> ctypes.CDLL:
     opened = ctypes.CDLL(folder / f"across{across}.so")
     opened.name.restype = ctypes.c_char_p
     pointer, number, size = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
-    opened.run.argtypes = [number, number, *[pointer] * 4, *[size] * 3, *[number] * 3, pointer, number]
+    opened.run.argtypes = [number, number, *[pointer] * 4, *[size] * 3, number, pointer, number]
     return opened
 
 
@@ -58,21 +57,19 @@ def measure(opened: ctypes.CDLL, weights: Weights, rows: int, end: float) -> lis
     x = torch.randn(rows, weights.depth, device="cuda").bfloat16()
     y = torch.empty(rows, weights.outputs, device="cuda", dtype=torch.bfloat16)
     found = []
-    for i, cluster_bits, blocks, early in itertools.product(range(opened.count()), (0, 1, 2), (1, 2, 4), (0, 1024)):
-        if (cluster_bits and weights.outputs > WIDE) or (early and cluster_bits == 2):
-            continue
+    for i, cluster_bits in itertools.product(range(opened.count()), range(4)):
         if time.monotonic() > end:
             break
 
         def call(at: int) -> int:
             values, scales = weights.all[at % len(weights.all)]
             return opened.run(i, PACKINGS[weights.packing], x.data_ptr(), values.data_ptr(), scales.data_ptr(), y.data_ptr(), rows,
-                              weights.outputs, weights.depth, cluster_bits, blocks, early, torch.cuda.current_stream().cuda_stream, 0)
+                              weights.outputs, weights.depth, cluster_bits, torch.cuda.current_stream().cuda_stream, 0)
 
         if call(0):
             once = graphed(call, weights.calls)
             found.append((min(once() for _ in range(RUNS)),
-                          f"{opened.name(i).decode()} / {1 << cluster_bits} / {blocks} / {early}"))
+                          f"{opened.name(i).decode()} / {1 << cluster_bits}"))
     return sorted(found)
 
 
@@ -91,14 +88,16 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--packing", action="append", choices=PACKINGS)
+    parser.add_argument("--rows", action="append", type=int, choices=ROWS.values())
+    parser.add_argument("--shapes", type=int, default=len(SHAPES), help="the first so many")
     options = parser.parse_args()
     end, cases = time.monotonic() + options.seconds, []
-    for (outputs, depth), packing in itertools.product(SHAPES, options.packing or PACKINGS):
+    for (outputs, depth), packing in itertools.product(SHAPES[:options.shapes], options.packing or PACKINGS):
         if time.monotonic() > end:
             print(f"{outputs} x {depth}, {packing}: no time", file=sys.stderr)
             continue
         weights = Weights(packing, outputs, depth)
-        cases += [case(options.folder, weights, across, end) for across in ROWS]
+        cases += [case(options.folder, weights, across, end) for across, rows in ROWS.items() if rows in (options.rows or ROWS.values())]
     head = ["weight (N x K)", "rows", "packing", "TB/s", *(f"{i + 1}, us" for i in range(SHOWN))]
     text = "\n".join([f"{machine.versions(sys.executable)}; {machine.gpu()}.", "", *table(head, cases)]) + "\n"
     options.output.write_text(text) if options.output else print(text)

@@ -45,7 +45,7 @@ TEST_CASE("packed weights are unpacked, also where the last block has fewer colu
     at::manual_seed(41);
     for (const bool pairs : {false, true})
         for (const int64_t columns : {1, 5, 16, 31, 48})
-            for (const int64_t groups : {1, 3}) {
+            for (const int64_t groups : {1, 3, 19}) {
                 const int64_t most = pairs ? 7 : 127;
                 const Tensor whole = at::randint(-most, most + 1, {columns, groups, 64}, at::kLong);
                 const Tensor scales = at::rand({columns, groups}) + 0.1;
@@ -63,13 +63,17 @@ TEST_CASE("packed weights are unpacked, also where the last block has fewer colu
                 const Tensor values = blocks(bytes.to(at::kByte).reshape({columns, -1, 4}));
                 const Tensor exact =
                     (whole.to(at::kFloat) * scales.unsqueeze(-1)).reshape({columns, groups * 64});
-                for (const auto dtype : floats) {
-                    const Tensor made = call_here(
-                        pairs ? "unpack_int4" : "unpack_int8",
-                        {random({2, groups * 64}, dtype), values, blocks(scales.unsqueeze(-1))})[0];
-                    INFO(columns << " x " << groups << ", " << at::toString(dtype));
-                    CHECK(at::equal(made, exact.to(dtype)));
-                }
+                const Tensor at_odd_vector = at::cat({values.new_zeros({4}), values.reshape({-1})})
+                                                 .slice(0, 4)
+                                                 .reshape(values.sizes());
+                for (const auto dtype : floats)
+                    for (const Tensor& given : {values, at_odd_vector}) {
+                        const Tensor made = call_here(pairs ? "unpack_int4" : "unpack_int8",
+                                                      {random({2, groups * 64}, dtype), given,
+                                                       blocks(scales.unsqueeze(-1))})[0];
+                        INFO(columns << " x " << groups << ", " << at::toString(dtype));
+                        CHECK(at::equal(made, exact.to(dtype)));
+                    }
             }
 }
 

@@ -1,38 +1,39 @@
 // Linear layers with packed weights: which kernel computes one, by its sizes, as measured on an
-// H100 (bench/results/gpu_bits.md).
+// H200 (bench/results/gpu_bits.md).
 #include "cuda/bits_linear.h"
 
-#include "cuda/bits_tiles.h"
+#include "cuda/bits_launch.h"
 #include "cuda/families.h"
-#include "cuda/linear_launch.h"
 
 namespace twinkle_pack::cuda {
 namespace {
 
-template <class T, class Shape>
-void launch_shape(const BitsArguments& given, const Layout& layout, const Card& card,
-                  void* stream) {
-    launch_tiles<Shape>(bits_tiles<T, Shape>, given, layout, card, stream);
-}
+// For up to so many rows.
+struct Way {
+    int64_t rows;
+    void (*launch)(const BitsArguments& a, const Card& card, void* stream);
+};
+struct Ways {
+    const Way* first;
+    int count;
+};
 
 // The first that fits is taken.
 template <class T, class W>
-Ways<BitsArguments> ways() {
-    static constexpr Way<BitsArguments> all[] = {
-        {8, 8191, launch_shape<T, BitsShape<W, 1, 1, 16, 1>>, {0, 1, 1024}},
-        {8, any, launch_shape<T, BitsShape<W, 1, 4, 4, 2>>, {0, 1, 1024}},
-        {16, 8191, launch_shape<T, BitsShape<W, 2, 1, 8, 1>>, {1, 2, 1024}},
-        {16, any, launch_shape<T, BitsShape<W, 2, 4, 4, 1>>, {0, 1, 1024}},
-        {32, 8191, launch_shape<T, BitsShape<W, 4, 2, 8, 1>>, {1, 1, 1024}},
-        {32, any, launch_shape<T, BitsShape<W, 4, 4, 4, 1>>, {0, 1, 1024}},
-        {64, 8191, launch_shape<T, BitsShape<W, 8, 2, 4, 1>>, {1, 1, 1024}},
-        {64, any, launch_shape<T, BitsShape<W, 8, 4, 2, 1>>, {0, 1, 1024}},
+Ways ways() {
+    // Where 64 registers are enough for a thread.
+    constexpr int resident = std::is_same_v<W, Int8Weights> || std::is_same_v<T, float> ? 1 : 2;
+    static constexpr Way all[] = {
+        {8, launch_bits<T, BitsShape<W, 1, 16, 1, resident>>},
+        {16, launch_bits<T, BitsShape<W, 2, 16, 1, 1>>},
+        {32, launch_bits<T, BitsShape<W, 4, 16, 1, 1>>},
+        {64, launch_bits<T, BitsShape<W, 8, 8, 1, 1>>},
     };
     return {all, sizeof all / sizeof *all};
 }
 
 template <class T>
-Ways<BitsArguments> ways_of(Packing packing) {
+Ways ways_of(Packing packing) {
     switch (packing) {
         case Packing::int8: return ways<T, Int8Weights>();
         case Packing::int4: return ways<T, Int4Weights>();
@@ -41,7 +42,7 @@ Ways<BitsArguments> ways_of(Packing packing) {
     return {nullptr, 0};
 }
 
-Ways<BitsArguments> ways_of(const PackedLayer& layer) {
+Ways ways_of(const PackedLayer& layer) {
     switch (layer.dtype) {
         case DType::float32: return ways_of<float>(layer.packing);
         case DType::bfloat16: return ways_of<BFloat16>(layer.packing);
@@ -50,8 +51,11 @@ Ways<BitsArguments> ways_of(const PackedLayer& layer) {
     }
 }
 
-const Way<BitsArguments>* way_of(const PackedLayer& layer) {
-    return ways_of(layer).of(layer.rows, layer.outputs);
+const Way* way_of(const PackedLayer& layer) {
+    const Ways ways = ways_of(layer);
+    for (const Way* way = ways.first; way != ways.first + ways.count; ++way)
+        if (layer.rows <= way->rows) return way;
+    return nullptr;
 }
 
 int64_t row_bytes(const PackedLayer& layer) {
@@ -61,16 +65,16 @@ int64_t row_bytes(const PackedLayer& layer) {
 }  // namespace
 
 bool serves(const PackedLayer& layer, int device) {
-    constexpr int64_t most = int64_t{1} << 27;
+    constexpr int64_t most = int64_t{1} << 27, most_x = int64_t{1} << 31;
+    constexpr int64_t most_weights = int64_t{1} << 38;  // 2048 in a group of a tile, for 16 warps
     return layer.rows > 0 && layer.outputs > 0 && layer.outputs < most &&
-           layer.outputs % BitsShape<Int8Weights, 1, 1, 1, 1>::outputs_apart == 0 &&
-           layer.depth > 0 && layer.depth < most && layer.depth % 64 == 0 && way_of(layer) &&
-           at_vectors(layer.x) && at_vectors(layer.values) && at_vectors(layer.scales) &&
-           card(device).cluster_blocks > 1;
+           layer.outputs % block_outputs == 0 && layer.depth > 0 && layer.depth < most &&
+           layer.depth % 64 == 0 && layer.outputs <= most_weights / layer.depth && way_of(layer) &&
+           layer.rows * layer.depth * element_size(layer.dtype) < most_x && at_vectors(layer.x) &&
+           at_vectors(layer.values) && at_vectors(layer.scales) && card(device).cluster_blocks > 1;
 }
 
 void launch_packed(const PackedLayer& layer, const Queue& queue) {
-    const Way<BitsArguments>& way = *way_of(layer);
     BitsArguments a{};
     a.x = static_cast<const char*>(layer.x);
     a.weight = static_cast<const char*>(layer.values);
@@ -79,9 +83,9 @@ void launch_packed(const PackedLayer& layer, const Queue& queue) {
     a.y = layer.y;
     a.tokens = static_cast<uint32_t>(layer.rows);
     a.outputs = static_cast<uint32_t>(layer.outputs);
-    a.inner_bytes = static_cast<uint32_t>(row_bytes(layer));
-    a.groups = layer.packing == Packing::fp8 ? 0 : static_cast<uint32_t>(layer.depth / 64);
-    way.launch(a, way.layout, card(queue.device), queue.stream);
+    a.row_bytes = static_cast<uint32_t>(row_bytes(layer));
+    a.scale_groups = layer.packing == Packing::fp8 ? 0 : static_cast<uint32_t>(layer.depth / 64);
+    way_of(layer)->launch(a, card(queue.device), queue.stream);
 }
 
 namespace {

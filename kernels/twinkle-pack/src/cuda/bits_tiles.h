@@ -1,47 +1,19 @@
 #pragma once
 // y = x W^T + bias for weights packed in 8 or 4 bits, for few rows of x: as fast as W can be read.
 //
-// Like linear_tiles.h, but W goes from memory straight to the registers of the lane that multiplies
-// by it, some groups ahead. There it becomes 16-bit numbers, exactly, which tensor cores multiply
-// by x in its own dtype, float32 as the sum of two bfloat16; sums are of float32.
+// W goes from memory straight to the registers of the lane that multiplies by it, some groups
+// ahead. There it becomes 16-bit numbers, exactly, which tensor cores multiply by x in its own
+// dtype, float32 as the sum of two bfloat16; sums are of float32. Every instruction for each group
+// counts: at 4 bits a multiprocessor has some 280 cycles for a warp's group of 2048 weights until
+// memory brings the next one.
 
 #include "cuda/async_copy.h"
+#include "cuda/bits_sums.h"
 #include "cuda/bits_weights.h"
 #include "cuda/launching.h"
-#include "cuda/linear_sums.h"
 
 namespace twinkle_pack::cuda {
 namespace {
-
-struct BitsArguments : LinearArguments {
-    const float* scales;
-    uint32_t groups;  // that have scales of their own; 0: each output has one
-};
-
-// `depth`: groups that are read ahead.
-template <class W, int across_, int output_warps_, int inner_warps_, int depth_>
-struct BitsShape : TileShape<2, across_, output_warps_, inner_warps_> {
-    using Tiles = TileShape<2, across_, output_warps_, inner_warps_>;
-    using Weights = W;
-    static constexpr unsigned depth = depth_;
-    static constexpr unsigned outputs_apart = 16;  // a block of W
-    static constexpr unsigned row_bytes = Tiles::inner_warps * W::bytes_of_group;
-
-    static constexpr unsigned shared_bytes(bool clustered) {
-        return Tiles::sums_bytes + (clustered ? Tiles::inbox_bytes : 0);
-    }
-    static __device__ __forceinline__ unsigned output_at(unsigned m, unsigned half, unsigned g) {
-        return W::output_at(m, half, g);
-    }
-};
-
-template <class T>
-__device__ __forceinline__ void store_result(const BitsArguments& a, uint32_t output,
-                                             uint32_t token, float sum) {
-    if (a.groups == 0) sum *= a.scales[output];
-    if (a.bias) sum += to_float(static_cast<const T*>(a.bias)[output]);
-    static_cast<T*>(a.y)[uint64_t{token} * a.outputs + output] = rounded<T>(sum);
-}
 
 // A lane's part of a group.
 template <class W>
@@ -50,67 +22,71 @@ struct BitsPart {
     uint4 scales;  // of its four outputs, if groups have their own
 };
 
-// Reads a warp's groups, pass after pass.
+// Reads a warp's groups, one after the other.
 template <class Shape>
 class BitsReader {
     using W = typename Shape::Weights;
 
 public:
-    __device__ __forceinline__ BitsReader(const BitsArguments& a, const LinearShare<Shape>& share)
-        : a_(a), share_(share), output_(share.first_output), stage_(0) {
-        const unsigned warp = threadIdx.x / 32;
-        first_group_ = share.first_byte / W::bytes_of_group + warp % Shape::inner_warps;
-        offset_ = warp / Shape::inner_warps * Shape::warp_outputs;
-        // Passes have as many stages as are read ahead, or a multiple of it: some read nothing.
-        stages_ = (share.stages + Shape::depth - 1) / Shape::depth * Shape::depth;
-    }
-
-    __device__ __forceinline__ bool has(uint32_t stage) const {
-        return stage < share_.stages && group_of(stage) < groups();
-    }
-    __device__ __forceinline__ uint32_t group_of(uint32_t stage) const {
-        return first_group_ + stage * Shape::inner_warps;
+    __device__ __forceinline__ BitsReader(const BitsArguments& a, const BitsShare<Shape>& share,
+                                          const BitsPath& path)
+        : a_(a), share_(share), left_(path.count) {
+        if (left_ > 0) enter(path.tile, path.group);
     }
 
     __device__ __forceinline__ void start(BitsPart<W>& part) {
-        if (output_ >= share_.end_output) return;
-        if (has(stage_) && output_ + offset_ < share_.pass_end(output_))
-            read(part, group_of(stage_));
-        if (++stage_ == stages_) {
-            stage_ = 0;
-            output_ += share_.pass_outputs;
-        }
+        if (left_ == 0) return;
+#pragma unroll
+        for (unsigned i = 0; i < W::loads; ++i)
+            part.words[i] = load_once(
+                reinterpret_cast<const uint4*>(weight_ + W::load_at(i, a_.row_bytes, whole_)));
+        if constexpr (W::grouped)
+            part.scales = load_cached(reinterpret_cast<const uint4*>(scales_));
+        weight_ += W::step;
+        scales_ += block_outputs;
+        if (--left_ > 0 && --left_in_tile_ == 0) enter(tile_ + 1, 0);
+    }
+
+    // Of the first tile, what is read first: to the cache, also if an earlier kernel writes it.
+    __device__ __forceinline__ void bring(uint32_t count) const {
+        if (left_ < count) count = left_;
+        if (left_in_tile_ < count) count = left_in_tile_;
+        // A lane brings what lies together: of a block or of a row.
+        constexpr unsigned rows = W::grouped ? block_outputs : 1;
+        const unsigned first = threadIdx.x % 32 * rows;
+        if (count == 0 || first >= share_.outputs_of(tile_)) return;
+        const uint64_t output = share_.first_output + tile_ * tile_outputs + first;
+        const uint64_t group = share_.first_group + share_.groups - left_in_tile_;
+        bring_to_cache(a_.weight + output * a_.row_bytes + group * W::step, count * W::step);
     }
 
 private:
-    __device__ __forceinline__ uint32_t groups() const {
-        return a_.inner_bytes / W::bytes_of_group;
-    }
-    __device__ __forceinline__ void read(BitsPart<W>& part, uint32_t group) const {
+    __device__ __forceinline__ void enter(uint32_t tile, uint32_t group_of_block) {
         const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-        const uint32_t output = output_ + offset_;
-        const char* const from = a_.weight + uint64_t{output} * a_.inner_bytes;
-#pragma unroll
-        for (unsigned i = 0; i < W::loads; ++i)
-            if (output + W::first_output_of(i, g) < a_.outputs)
-                part.words[i] = load_once(reinterpret_cast<const uint4*>(
-                    from + W::load_at(i, g, t, group, a_.inner_bytes)));
+        const uint64_t output = share_.first_output + tile * tile_outputs;
+        const uint64_t group = share_.first_group + group_of_block;
+        tile_ = tile;
+        left_in_tile_ = share_.groups - group_of_block;
+        whole_ = share_.outputs_of(tile) > block_outputs;
+        weight_ = a_.weight + output * a_.row_bytes + group * W::step +
+                  W::lane_at(g, t, a_.row_bytes, whole_);
         if constexpr (W::grouped)
-            if (output + W::first_output_of(0, g) < a_.outputs)
-                part.scales = load_cached(reinterpret_cast<const uint4*>(
-                    a_.scales + uint64_t{output + g / 4 * 16} * a_.groups + group * 16 +
-                    g % 4 * 4));
+            scales_ = a_.scales +
+                      (output + (whole_ ? g / 4 * block_outputs : 0)) * a_.scale_groups +
+                      group * block_outputs + g % 4 * 4;
     }
 
     const BitsArguments& a_;
-    const LinearShare<Shape>& share_;
-    uint32_t output_, stage_, stages_, first_group_, offset_;
+    const BitsShare<Shape>& share_;
+    const char* weight_ = nullptr;
+    const float* scales_ = nullptr;
+    uint32_t tile_ = 0, left_in_tile_ = 0, left_;
+    bool whole_ = true;
 };
 
-// Eight terms of x of a lane's token, for two products.
+// Eight terms of x of a lane's token, as factors of two products.
 template <class T>
 struct BitsTerms {
-    using Factor = T;
     uint4 words;
 
     __device__ __forceinline__ explicit BitsTerms(const char* from)
@@ -125,7 +101,6 @@ struct BitsTerms {
 // As what 16 of their bits say and, rounded, the rest: 16 of 24 bits.
 template <>
 struct BitsTerms<float> {
-    using Factor = BFloat16;
     uint4 four[2];
 
     __device__ __forceinline__ explicit BitsTerms(const char* from)
@@ -134,9 +109,9 @@ struct BitsTerms<float> {
                                                 bool second) const {
         const uint4& words = four[second ? 1 : 0];
         multiply_words(tile, a[0][0], a[1][0], a[0][1], a[1][1], rests(words.x, words.z),
-                       rests(words.y, words.w), Factor());
+                       rests(words.y, words.w), BFloat16());
         multiply_words(tile, a[0][0], a[1][0], a[0][1], a[1][1], halves(words.x, words.z, false),
-                       halves(words.y, words.w, false), Factor());
+                       halves(words.y, words.w, false), BFloat16());
     }
 
 private:
@@ -150,27 +125,65 @@ private:
     }
 };
 
-// tiles += a group of W, by x from this group on. Of tokens that are not there the last one's are
-// taken: nothing of them is stored.
+// What a lane reads of x, group after group. Of tokens that are not there the last one's are taken:
+// nothing of them is stored.
+template <class T, unsigned across>
+class BitsTokens {
+    static constexpr unsigned step = 64 * sizeof(T);
+
+public:
+    __device__ __forceinline__ BitsTokens(const BitsArguments& a, uint32_t groups,
+                                          uint32_t first_group)
+        : x_(a.x + uint64_t{first_group} * step) {
+        const unsigned g = threadIdx.x % 32 / 4;
+#pragma unroll
+        for (unsigned j = 0; j < across; ++j)
+            rows_[j] = (j * 8 + g < a.tokens ? j * 8 + g : a.tokens - 1) * groups * step;
+    }
+
+    __device__ __forceinline__ void move(int64_t groups) { x_ += groups * step; }
+    __device__ __forceinline__ BitsTerms<T> terms(unsigned j, unsigned from) const {
+        return BitsTerms<T>(x_ + rows_[j] + from * sizeof(T));
+    }
+
+private:
+    const char* x_;
+    uint32_t rows_[across];
+};
+
+// sums += -offset times each of the group's terms: what weights have in addition. Sums of their
+// own, of which no product must wait for another's.
+template <class T, class W, unsigned across>
+__device__ __forceinline__ void subtract_offset(Tile (&sums)[across],
+                                                const BitsTokens<T, across>& x) {
+    const unsigned t = threadIdx.x % 4;
+    constexpr uint32_t less = W::template offset_of<T>() ^ 0x80008000u;
+    const uint32_t factors[2][2] = {{less, less}, {less, less}};
+#pragma unroll
+    for (unsigned j = 0; j < across; ++j)
+#pragma unroll
+        for (unsigned i = 0; i < 4; ++i)
+            x.terms(j, W::depth_at(i / 2 * 2, t)).multiply_by(sums[j], factors, i % 2 != 0);
+}
+
+// tiles += a group of W, by the same of x.
 template <class T, class W, unsigned across>
 __device__ __forceinline__ void multiply_group(Tile (&tiles)[2][across], const BitsPart<W>& part,
-                                               const BitsArguments& a, uint32_t group) {
-    const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    const uint64_t row = uint64_t{a.inner_bytes / W::bytes_of_group} * 64 * sizeof(T);
-    const char* const x = a.x + uint64_t{group} * 64 * sizeof(T);
-    Tile sums[2][across] = {};
+                                               const BitsTokens<T, across>& x) {
+    const unsigned t = threadIdx.x % 4;
+    constexpr bool has_offset = W::template offset_of<T>() != 0;
+    Tile sums[2][across] = {}, offsets[across] = {};
+    if constexpr (has_offset) subtract_offset<T, W>(offsets, x);
 #pragma unroll
     for (unsigned i = 0; i < 4; i += 2) {
-        using Factor = typename BitsTerms<T>::Factor;
         uint32_t factors[2][2][2][2];
 #pragma unroll
         for (unsigned k = 0; k < 16; ++k)
             factors[k / 8][k / 4 % 2][k / 2 % 2][k % 2] =
-                W::template pair_of<Factor>(part.words, i + k / 8, k / 4 % 2, k / 2 % 2, k % 2);
+                W::template pair_of<T>(part.words, i + k / 8, k / 4 % 2, k / 2 % 2, k % 2);
 #pragma unroll
         for (unsigned j = 0; j < across; ++j) {
-            const uint32_t token = j * 8 + g < a.tokens ? j * 8 + g : a.tokens - 1;
-            const BitsTerms<T> terms(x + token * row + W::depth_at(i, t) * sizeof(T));
+            const BitsTerms<T> terms = x.terms(j, W::depth_at(i, t));
 #pragma unroll
             for (unsigned k = 0; k < 4; ++k)
                 terms.multiply_by(sums[k % 2][j], factors[k / 2][k % 2], k / 2 != 0);
@@ -181,60 +194,59 @@ __device__ __forceinline__ void multiply_group(Tile (&tiles)[2][across], const B
 #pragma unroll
         for (unsigned j = 0; j < across; ++j)
 #pragma unroll
-            for (unsigned r = 0; r < 4; ++r)
+            for (unsigned r = 0; r < 4; ++r) {
+                float sum = sums[m][j].at[r];
+                if constexpr (has_offset) sum += offsets[j].at[r];
                 if constexpr (W::grouped)
                     tiles[m][j].at[r] =
-                        fmaf(sums[m][j].at[r], as_float(word_of(part.scales, 2 * m + r / 2)),
-                             tiles[m][j].at[r]);
+                        fmaf(sum, as_float(word_of(part.scales, 2 * m + r / 2)), tiles[m][j].at[r]);
                 else
-                    tiles[m][j].at[r] += sums[m][j].at[r];
-}
-
-// Of the first outputs, what the block reads first (see linear_tiles.h).
-template <class Shape>
-__device__ __forceinline__ void bring_bits(const BitsArguments& a,
-                                           const LinearShare<Shape>& share) {
-    using W = typename Shape::Weights;
-    const uint32_t left = share.first_byte < a.inner_bytes ? a.inner_bytes - share.first_byte : 0;
-    const uint32_t bytes = a.early_bytes < left ? a.early_bytes : left;
-    if (bytes == 0) return;
-    const uint32_t at_once = W::grouped ? 16 : 1;  // outputs whose bytes lie together
-    for (uint32_t output = share.first_output + threadIdx.x * at_once;
-         output < share.pass_end(share.first_output); output += Shape::threads * at_once)
-        bring_to_cache(a.weight + uint64_t{output} * a.inner_bytes + share.first_byte * at_once,
-                       bytes * at_once);
+                    tiles[m][j].at[r] += sum;
+            }
 }
 
 template <class T, class Shape>
-__global__ void __launch_bounds__(Shape::threads, 1) bits_tiles(BitsArguments a) {
+__global__ void __launch_bounds__(Shape::threads, Shape::resident) bits_tiles(BitsArguments a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // see serves() in bits_linear.cu
+    using W = typename Shape::Weights;
     const unsigned rank = a.cluster_bits > 0 ? cluster_rank() : 0;
-    const LinearShare<Shape> share(a, rank);
+    const BitsShare<Shape> share(a, rank);
     if (a.cluster_bits > 0) arrive_in_cluster();
-    bring_bits(a, share);
+    // Shuffled, so that the compiler knows branches on it to be the same for all of a warp.
+    const BitsPath path = share.path(shuffle_first(threadIdx.x / 32, 32));
+    BitsReader<Shape> reader(a, share, path);
+    reader.bring(a.early_groups);
     wait_for_earlier();
     let_next_begin();
 
-    BitsReader<Shape> reader(a, share);
-    BitsPart<typename Shape::Weights> ring[Shape::depth];
+    BitsPart<W> ring[Shape::ahead];
 #pragma unroll
-    for (unsigned i = 0; i < Shape::depth; ++i) reader.start(ring[i]);
-    if (a.cluster_bits > 0) wait_for_cluster();
-
-    float* const sums = reinterpret_cast<float*>(shared_memory());
-    LinearSums<T, Shape, BitsArguments> result{a, share, sums, sums + Shape::sums_bytes / 4, rank};
-    for (uint32_t output = share.first_output; output < share.end_output;
-         output += share.pass_outputs) {
-        Tile tiles[2][Shape::across] = {};
-        for (uint32_t stage = 0; stage < share.stages; stage += Shape::depth)
+    for (unsigned i = 0; i < Shape::ahead; ++i) reader.start(ring[i]);
+    BitsSums<T, Shape> result(a, share, rank, reinterpret_cast<float*>(shared_memory()));
+    BitsTokens<T, Shape::across> x(a, a.row_bytes / W::bytes_of_group,
+                                   share.first_group + path.group);
+    Tile tiles[2][Shape::across] = {};
+    uint32_t tile = path.tile, left = share.groups - path.group;
+    for (uint32_t done = 0; done < path.count; done += Shape::ahead)
 #pragma unroll
-            for (unsigned i = 0; i < Shape::depth; ++i) {
-                if (reader.has(stage + i))
-                    multiply_group<T>(tiles, ring[i], a, reader.group_of(stage + i));
+        for (unsigned i = 0; i < Shape::ahead; ++i)
+            if (done + i < path.count) {
+                multiply_group(tiles, ring[i], x);
                 reader.start(ring[i]);
+                x.move(1);
+                if (--left == 0) {
+                    result.put(tiles, tile++);
+#pragma unroll
+                    for (auto& row : tiles)
+#pragma unroll
+                        for (Tile& one : row) one = {};
+                    left = share.groups;
+                    x.move(-int64_t{share.groups});
+                }
             }
-        result.add(tiles, output, output + share.pass_outputs >= share.end_output);
-    }
+    if (path.count > 0 && left < share.groups) result.put(tiles, tile);
+    if (a.cluster_bits > 0) wait_for_cluster();
+    result.finish();
 #endif
 }
 

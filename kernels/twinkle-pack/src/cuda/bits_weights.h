@@ -5,41 +5,38 @@
 // g = lane / 4 and t = lane % 4 a lane has of each product four terms of four outputs, and the same
 // terms of x. Which outputs and terms these are is up to the weight, so that every load is of 16
 // bytes and a warp's lie side by side:
-//   `loads`: of 16 bytes, of a group; load_at: where each is; first_output_of: of which outputs;
-//   bytes_of_group: of one output
+//   `loads`: of 16 bytes, of a group; lane_at: where a lane's begin, from the first of the tile's
+//   outputs on, of which there may be 16 alone: then it reads some twice; load_at: where each is,
+//   from there; step: from a group to the next; bytes_of_group: of one output
 //   depth_at(i, t): where the four terms of product i begin, of the group's 64; those of i + 1, if
-//   i is even, follow output_at(m, half, g): which of the 32 outputs are in row g + 8 half of tile
-//   m pair_of<T>(words, i, m, half, odd): terms 0 and 2, or 1 and 3, of product i grouped: whether
-//   each group has scales of its own, else each output has one
+//   i is even, follow
+//   output_at(m, half, g): which of the 32 outputs is in row g + 8 half of tile m
+//   pair_of<T>(words, i, m, half, odd): terms 0 and 2, or 1 and 3, of product i, plus
+//   offset_of<T>() if x is of T, in the dtype that x is multiplied in grouped: whether each group
+//   has scales of its own, else each output has one
 
 #include "cuda/bits_words.h"
+#include "cuda/four.h"
 
 namespace twinkle_pack::cuda {
 namespace {
-
-__device__ __forceinline__ uint32_t word_of(const uint4& v, unsigned i) {
-    return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
-}
 
 // In blocks of 16 outputs (operators/families.h): 16 bytes are four terms of four outputs.
 template <unsigned bytes_of_group_>
 struct BlockWeights {
     static constexpr bool grouped = true;
     static constexpr unsigned bytes_of_group = bytes_of_group_;
-    static constexpr unsigned loads = bytes_of_group / 16;
+    static constexpr unsigned loads = bytes_of_group / 16, step = 16 * bytes_of_group;
 
     static __device__ __forceinline__ unsigned depth_at(unsigned i, unsigned t) {
         return i / 2 * 32 + 8 * t + i % 2 * 4;
     }
-    // From the values of the first of the 32 outputs, whose block and the next one are read.
-    // `row_bytes`: of an output.
-    static __device__ __forceinline__ uint64_t load_at(unsigned i, unsigned g, unsigned t,
-                                                       uint32_t group, uint32_t row_bytes) {
-        return uint64_t{16} * row_bytes * (g / 4) + 16 * bytes_of_group * group +
-               depth_at(i, t) * 16 + g % 4 * 16;
+    static __device__ __forceinline__ uint64_t lane_at(unsigned g, unsigned t, uint32_t row_bytes,
+                                                       bool whole) {
+        return (whole ? uint64_t{g / 4 * 16} * row_bytes : 0) + depth_at(0, t) * 16 + g % 4 * 16;
     }
-    static __device__ __forceinline__ unsigned first_output_of(unsigned, unsigned g) {
-        return g / 4 * 16;
+    static __device__ __forceinline__ uint32_t load_at(unsigned i, uint32_t, bool) {
+        return depth_at(i, 0) * 16;
     }
     static __device__ __forceinline__ unsigned output_at(unsigned m, unsigned half, unsigned g) {
         return 4 * g + 2 * m + half;
@@ -50,30 +47,45 @@ struct Int8Weights : BlockWeights<64> {
     template <class T>
     static __device__ __forceinline__ uint32_t pair_of(const uint4 (&words)[loads], unsigned i,
                                                        unsigned m, unsigned half, unsigned odd) {
-        return bytes_less_128(word_of(words[i], 2 * m + half) >> 8 * odd, T());
+        return bytes_less_128(word_of(words[i], 2 * m + half) >> 8 * odd, Factor<T>());
+    }
+    template <class T>
+    static __device__ constexpr uint32_t offset_of() {
+        return 0;
     }
 };
 
 // The upper halves of bytes are 32 further.
 struct Int4Weights : BlockWeights<32> {
+    // A difference for each pair of weights costs more than one for each term of x, and sums of
+    // float32 have bits enough for it, beside the eight of bfloat16.
+    template <class T>
+    static __device__ constexpr uint32_t offset_of() {
+        return std::is_same_v<T, BFloat16> ? 0x43084308u : 0;  // 136
+    }
+
     template <class T>
     static __device__ __forceinline__ uint32_t pair_of(const uint4 (&words)[loads], unsigned i,
                                                        unsigned m, unsigned half, unsigned odd) {
-        return nibbles_less_8(word_of(words[i % 2], 2 * m + half) >> (8 * odd + i / 2 * 4), T());
+        const uint32_t word = word_of(words[i % 2], 2 * m + half) >> (8 * odd + i / 2 * 4);
+        if constexpr (offset_of<T>() != 0)
+            return nibbles_plus_128(word);
+        else
+            return nibbles_less_8(word, Factor<T>());
     }
 };
 
 // Row by row, as LibTorch has them: 16 bytes are 16 terms of an output.
 struct Fp8Weights {
     static constexpr bool grouped = false;
-    static constexpr unsigned bytes_of_group = 64, loads = 4;
+    static constexpr unsigned bytes_of_group = 64, loads = 4, step = 64;
 
-    static __device__ __forceinline__ uint64_t load_at(unsigned i, unsigned g, unsigned t,
-                                                       uint32_t group, uint32_t row_bytes) {
-        return uint64_t{8 * i + g} * row_bytes + group * bytes_of_group + 16 * t;
+    static __device__ __forceinline__ uint64_t lane_at(unsigned g, unsigned t, uint32_t row_bytes,
+                                                       bool) {
+        return uint64_t{g} * row_bytes + 16 * t;
     }
-    static __device__ __forceinline__ unsigned first_output_of(unsigned i, unsigned g) {
-        return 8 * i + g;
+    static __device__ __forceinline__ uint32_t load_at(unsigned i, uint32_t row_bytes, bool whole) {
+        return (whole ? i : i % 2) * 8 * row_bytes;
     }
     static __device__ __forceinline__ unsigned output_at(unsigned m, unsigned half, unsigned g) {
         return 16 * m + 8 * half + g;
@@ -85,7 +97,11 @@ struct Fp8Weights {
     static __device__ __forceinline__ uint32_t pair_of(const uint4 (&words)[loads], unsigned i,
                                                        unsigned m, unsigned half, unsigned odd) {
         const uint32_t word = word_of(words[2 * m + half], i);
-        return fp8_of_bytes(odd ? word : word << 8, T());
+        return fp8_of_bytes(odd ? word : word << 8, Factor<T>());
+    }
+    template <class T>
+    static __device__ constexpr uint32_t offset_of() {
+        return 0;
     }
 };
 

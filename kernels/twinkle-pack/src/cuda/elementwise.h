@@ -135,7 +135,7 @@ void launch_elementwise(const RowShape<F::inputs + F::outputs>& shape, const Que
     check_dims(shape);
     bool dense_and_aligned = shape.rows == 1;
     for (int k = 0; k < count; ++k)
-        dense_and_aligned = dense_and_aligned && is_aligned(shape.base[k]) &&
+        dense_and_aligned = dense_and_aligned && at_vectors(shape.base[k]) &&
                             (shape.inner_step[k] == sizeof(T) || shape.n == 1);
     if (dense_and_aligned && is_little<T>(shape.n, card(queue.device))) {
         launch_dense<F, T, sizeof(T) < 4 ? 4 / sizeof(T) : 1>(shape, queue);

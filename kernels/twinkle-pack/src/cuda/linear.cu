@@ -17,8 +17,8 @@ void launch_shape(const LinearArguments& given, const Layout& layout, const Card
 
 // The first that fits is taken.
 template <class T>
-Ways<LinearArguments> ways() {
-    static constexpr Way<LinearArguments> all[] = {
+Ways ways() {
+    static constexpr Way all[] = {
         {8, 2640, launch_shape<T, LinearShape<1, 1, 1, 8, 4>>, {0, 1, 2048}},
         {2, any, launch_shape<T, LinearShape<1, 1, 1, 8, 4>>, {0, 2, 2048}},
         {8, 65535, launch_shape<T, LinearShape<1, 1, 1, 8, 4>>, {0, 2, 2048}},
@@ -30,8 +30,8 @@ Ways<LinearArguments> ways() {
     return {all, sizeof all / sizeof *all};
 }
 template <>
-Ways<LinearArguments> ways<float>() {
-    static constexpr Way<LinearArguments> all[] = {
+Ways ways<float>() {
+    static constexpr Way all[] = {
         {1, 4095, nullptr, {}},
         {8, 2640, launch_shape<float, LinearShape<1, 1, 1, 8, 4>>, {0, 1, 2048}},
         {8, 8191, launch_shape<float, LinearShape<1, 1, 1, 8, 4>>, {0, 2, 2048}},
@@ -43,7 +43,7 @@ Ways<LinearArguments> ways<float>() {
     return {all, sizeof all / sizeof *all};
 }
 
-Ways<LinearArguments> ways_of(DType dtype) {
+Ways ways_of(DType dtype) {
     switch (dtype) {
         case DType::float32: return ways<float>();
         case DType::bfloat16: return ways<BFloat16>();
@@ -52,7 +52,7 @@ Ways<LinearArguments> ways_of(DType dtype) {
     }
 }
 
-const Way<LinearArguments>* way_of(const LinearLayer& linear) {
+const Way* way_of(const LinearLayer& linear) {
     return ways_of(linear.dtype).of(linear.rows, linear.outputs);
 }
 
@@ -68,7 +68,7 @@ bool serves(const LinearLayer& linear, int device) {
 }
 
 void launch_linear(const LinearLayer& linear, const Queue& queue) {
-    const Way<LinearArguments>& way = *way_of(linear);
+    const Way& way = *way_of(linear);
     LinearArguments a{};
     a.x = static_cast<const char*>(linear.x);
     a.weight = static_cast<const char*>(linear.weight);

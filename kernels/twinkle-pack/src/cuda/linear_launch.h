@@ -19,21 +19,20 @@ struct Layout {
 };
 
 // For up to so many rows and outputs. `launch` is null where LibTorch's own is as fast.
-template <class Arguments>
 struct Way {
     int64_t rows, outputs;
-    void (*launch)(const Arguments& given, const Layout& layout, const Card& card, void* stream);
+    void (*launch)(const LinearArguments& given, const Layout& layout, const Card& card,
+                   void* stream);
     Layout layout;
 };
 
-template <class Arguments>
 struct Ways {
-    const Way<Arguments>* first;
+    const Way* first;
     int count;
 
     // The first that fits; null: none, or LibTorch's own.
-    const Way<Arguments>* of(int64_t of_rows, int64_t of_outputs) const {
-        for (const Way<Arguments>* way = first; way != first + count; ++way)
+    const Way* of(int64_t of_rows, int64_t of_outputs) const {
+        for (const Way* way = first; way != first + count; ++way)
             if (of_rows <= way->rows && of_outputs <= way->outputs)
                 return way->launch ? way : nullptr;
         return nullptr;
@@ -42,14 +41,10 @@ struct Ways {
 
 constexpr int64_t any = INT64_MAX;
 
-inline bool at_vectors(const void* address) {
-    return reinterpret_cast<uintptr_t>(address) % vector_bytes == 0;
-}
-
-template <class Shape, class Arguments>
-void launch_tiles(void (*kernel)(Arguments), const Arguments& given, const Layout& layout,
-                  const Card& card, void* stream) {
-    Arguments a = given;
+template <class Shape>
+void launch_tiles(void (*kernel)(LinearArguments), const LinearArguments& given,
+                  const Layout& layout, const Card& card, void* stream) {
+    LinearArguments a = given;
     const unsigned cluster = 1u << layout.cluster_bits;
     const unsigned shared = Shape::shared_bytes(cluster > 1);
     a.cluster_bits = layout.cluster_bits;
@@ -59,7 +54,7 @@ void launch_tiles(void (*kernel)(Arguments), const Arguments& given, const Layou
         a.clusters = std::min(a.clusters, static_cast<uint32_t>(clusters_at_once(
                                               card, kernel, Shape::threads, shared, cluster)));
     if (a.clusters == 0) throw std::logic_error("twinkle-pack: no such clusters on this GPU");
-    a.clusters = std::min(a.clusters, a.outputs / Shape::outputs_apart);
+    a.clusters = std::min(a.clusters, a.outputs);
     launch_early(stream, card, kernel, {uint64_t{a.clusters} * cluster, 1, shared}, Shape::threads,
                  cluster, a);
 }

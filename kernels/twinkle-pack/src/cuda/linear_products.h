@@ -1,6 +1,7 @@
 #pragma once
 // The products of a warp's tiles, for each dtype.
 
+#include "cuda/four.h"
 #include "cuda/mma.h"
 #include "cuda/scalar.h"
 
@@ -9,17 +10,6 @@ namespace {
 
 __device__ __forceinline__ uint4 read_shared(const char* from) {
     return *reinterpret_cast<const uint4*>(from);
-}
-
-__device__ __forceinline__ float as_float(uint32_t bits) {
-    float value;
-    __builtin_memcpy(&value, &bits, sizeof value);
-    return value;
-}
-__device__ __forceinline__ uint32_t as_bits(float value) {
-    uint32_t bits;
-    __builtin_memcpy(&bits, &value, sizeof bits);
-    return bits;
 }
 
 // float32 as the sum of two numbers of TF32, which hold 22 of its 24 bits. Infinities and what is

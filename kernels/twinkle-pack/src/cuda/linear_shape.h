@@ -18,15 +18,15 @@ struct LinearArguments {
 };
 
 // Tiles of a warp: `down` of 16 outputs, by `across` of 8 tokens. Warps of a block: `output_warps`
-// of as many outputs each, by `inner_warps` of the inner dimension.
-template <int down_, int across_, int output_warps_, int inner_warps_>
-struct TileShape {
+// of as many outputs each, by `inner_warps` that share the inner dimension by 128 bytes of each
+// row. `depth`: stages of the ring.
+template <int down_, int across_, int output_warps_, int inner_warps_, int depth_>
+struct LinearShape {
     static constexpr unsigned down = down_, across = across_;
     static constexpr unsigned output_warps = output_warps_, inner_warps = inner_warps_;
     static constexpr unsigned warps = output_warps * inner_warps, threads = warps * 32;
     static constexpr unsigned warp_outputs = down * 16, outputs = warp_outputs * output_warps;
     static constexpr unsigned tokens = across * 8;
-    static constexpr unsigned outputs_apart = 1;  // divides where a cluster or a pass begins
 
     // Sums are exchanged for `together` columns of tiles at a time, [token][output]; `pitch` keeps
     // a warp's stores in different banks.
@@ -36,18 +36,6 @@ struct TileShape {
     static constexpr unsigned sums_bytes = warps * warp_sums * 4;
     static constexpr unsigned inbox_bytes = outputs * tokens * 4;
 
-    // Of a warp's outputs, the one in row g + 8 half of tile m.
-    static __device__ __forceinline__ unsigned output_at(unsigned m, unsigned half, unsigned g) {
-        return m * 16 + half * 8 + g;
-    }
-};
-
-// Warps share the inner dimension by 128 bytes of each row. `depth`: stages of the ring.
-template <int down_, int across_, int output_warps_, int inner_warps_, int depth_>
-struct LinearShape : TileShape<down_, across_, output_warps_, inner_warps_> {
-    using Tiles = TileShape<down_, across_, output_warps_, inner_warps_>;
-    using Tiles::inbox_bytes, Tiles::inner_warps, Tiles::outputs, Tiles::sums_bytes, Tiles::threads,
-        Tiles::tokens;
     static constexpr unsigned depth = depth_;
     static constexpr unsigned row_bytes = inner_warps * 128, row_vectors = row_bytes / 16;
     static constexpr unsigned stage_bytes = (outputs + tokens) * row_bytes;
@@ -68,14 +56,12 @@ struct LinearShare {
     uint32_t first_byte, stages;
 
     __device__ __forceinline__ LinearShare(const LinearArguments& a, unsigned rank) {
-        constexpr uint32_t apart = Shape::outputs_apart;
-        const uint64_t cluster = blockIdx.x >> a.cluster_bits, parts = a.outputs / apart;
-        first_output = static_cast<uint32_t>(parts * cluster / a.clusters) * apart;
-        end_output = static_cast<uint32_t>(parts * (cluster + 1) / a.clusters) * apart;
+        const uint64_t cluster = blockIdx.x >> a.cluster_bits;
+        first_output = static_cast<uint32_t>(a.outputs * cluster / a.clusters);
+        end_output = static_cast<uint32_t>(a.outputs * (cluster + 1) / a.clusters);
         const uint32_t all = end_output - first_output;
         const uint32_t passes = (all + Shape::outputs - 1) / Shape::outputs;
-        const uint32_t in_pass = passes == 0 ? 1 : (all + passes - 1) / passes;
-        pass_outputs = (in_pass + apart - 1) / apart * apart;
+        pass_outputs = passes == 0 ? 1 : (all + passes - 1) / passes;
         const uint64_t units = (a.inner_bytes + Shape::row_bytes - 1) / Shape::row_bytes;
         const auto from = static_cast<uint32_t>(units * rank >> a.cluster_bits);
         const auto to = static_cast<uint32_t>(units * (rank + 1) >> a.cluster_bits);

@@ -2,6 +2,7 @@
 // Adds what warps and blocks have summed up of a linear layer's results, and stores them.
 
 #include "cuda/cluster.h"
+#include "cuda/four.h"
 #include "cuda/linear_products.h"
 #include "cuda/linear_shape.h"
 #include "cuda/pack.h"
@@ -25,27 +26,10 @@ constexpr unsigned bits_of(unsigned power) {
     return bits;
 }
 
-// Numbers that are moved at once.
-struct Four {
-    uint4 words;
-
-    static __device__ __forceinline__ Four at(const float* from) {
-        return {*reinterpret_cast<const uint4*>(from)};
-    }
-    __device__ __forceinline__ float number(unsigned i) const {
-        return as_float(i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w);
-    }
-    __device__ __forceinline__ void add(const Four& other) {
-        words = {as_bits(number(0) + other.number(0)), as_bits(number(1) + other.number(1)),
-                 as_bits(number(2) + other.number(2)), as_bits(number(3) + other.number(3))};
-    }
-};
-
-// Adds the sums of a block's warps, in their order, and of the cluster's blocks; store_result is
-// given them.
-template <class T, class Shape, class Arguments = LinearArguments>
+// Adds the sums of a block's warps, in their order, and of the cluster's blocks.
+template <class T, class Shape>
 struct LinearSums {
-    const Arguments& a;
+    const LinearArguments& a;
     const LinearShare<Shape>& share;
     float* const sums;   // of this block's warps
     float* const inbox;  // [block][token][output]: of this block's part of the outputs
@@ -81,8 +65,8 @@ private:
             for (unsigned m = 0; m < Shape::down; ++m)
 #pragma unroll
                 for (unsigned i = 0; i < 4; ++i)
-                    mine[(j * 8 + lane % 4 * 2 + i % 2) * Shape::pitch +
-                         Shape::output_at(m, i / 2, lane / 4)] = tiles[m][first + j].at[i];
+                    mine[(j * 8 + lane % 4 * 2 + i % 2) * Shape::pitch + m * 16 + i / 2 * 8 +
+                         lane / 4] = tiles[m][first + j].at[i];
     }
 
     __device__ __forceinline__ void collect(uint32_t output, uint32_t token) {

@@ -52,7 +52,7 @@ template <Norm norm, class X, class W, class G>
 bool launch_rows(const Call& call) {
     constexpr int n = vector_bytes / sizeof(X);
     if (!has_few(call.shape, call.shape.rows) || !has_vectors(call.shape, n) ||
-        !is_aligned(call.affine.weight) || !is_dense(call.weight))
+        !at_vectors(call.affine.weight) || !is_dense(call.weight))
         return false;
     const auto vectors = static_cast<uint64_t>(call.shape.n / n);
     const Split split = split_rows<Backward<X, W, G>::template Held, 4>(call.parts.rows, vectors,

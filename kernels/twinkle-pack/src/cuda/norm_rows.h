@@ -164,8 +164,8 @@ bool launch_norm_rows(const RowShape<row_tensors<add>>& shape, const Affine& aff
                       const Queue& queue) {
     using With = Forward<norm, X, W, add>;
     constexpr int n = vector_bytes / sizeof(X);
-    if (!has_few(shape, shape.rows) || !has_vectors(shape, n) || !is_aligned(affine.weight) ||
-        !is_aligned(affine.bias))
+    if (!has_few(shape, shape.rows) || !has_vectors(shape, n) || !at_vectors(affine.weight) ||
+        !at_vectors(affine.bias))
         return false;
     const auto vectors = static_cast<uint64_t>(shape.n / n);
     const Card here = card(queue.device);

@@ -9,6 +9,10 @@ namespace {
 
 constexpr int vector_bytes = 16;  // of the widest load
 
+inline bool at_vectors(const void* address) {
+    return reinterpret_cast<uintptr_t>(address) % vector_bytes == 0;
+}
+
 template <class T, int n>
 struct alignas(n * sizeof(T) < 16 ? n * sizeof(T) : 16) Pack {
     T at[n];

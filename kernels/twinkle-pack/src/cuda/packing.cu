@@ -1,7 +1,7 @@
 // Packed weights made numbers again, and rows of x rounded to 8 bits: what a product of many rows
 // by LibTorch takes.
-#include "cuda/bits_words.h"
 #include "cuda/families.h"
+#include "cuda/four.h"
 #include "cuda/pack.h"
 #include "cuda/rows.h"
 #include "fp8.h"
@@ -10,12 +10,14 @@ namespace twinkle_pack::cuda {
 namespace {
 
 constexpr unsigned block_outputs = 16, group_terms = 64, block_threads = 256;
+constexpr unsigned block_groups = block_threads / 32;  // a warp has one
 
 struct PackedWeight {
     const char* values;
     const float* scales;
     void* y;
     uint64_t outputs, groups;
+    bool aligned;
 };
 
 template <class T>
@@ -23,34 +25,114 @@ __device__ __forceinline__ void store_eight(T* to, const float (&eight)[8]) {
     store(to, packed<T>(eight));
 }
 
-// A warp has a group of a block: four outputs at a time, whose lines it writes whole, a lane eight
-// terms of one.
+// A group of a block.
+template <unsigned bits>
+struct PackedGroup {
+    uint64_t first_output, group;
+    unsigned outputs;  // of the block: the last one may be narrower
+    const char* values;
+    const float* scales;
+
+    static constexpr unsigned bytes = group_terms * bits / 8;  // of an output
+
+    __device__ __forceinline__ PackedGroup(const PackedWeight& a, uint64_t block, uint64_t at)
+        : first_output(block * block_outputs), group(at) {
+        const uint64_t left = a.outputs - first_output;
+        outputs = static_cast<unsigned>(left < block_outputs ? left : block_outputs);
+        values = a.values + first_output * a.groups * bytes + group * outputs * bytes;
+        scales = a.scales + first_output * a.groups + group * outputs;
+    }
+
+    static __device__ __forceinline__ float number(uint32_t word, unsigned i, float scale) {
+        const uint32_t value = word >> (i * bits) & ((1u << bits) - 1);
+        return static_cast<float>(static_cast<int32_t>(value) - (1 << (bits - 1))) * scale;
+    }
+    template <class T>
+    __device__ __forceinline__ T* place(const PackedWeight& a, unsigned output,
+                                        uint64_t term) const {
+        return static_cast<T*>(a.y) + (first_output + output) * a.groups * group_terms + term;
+    }
+};
+
+// By a block, eight groups that follow one another, so that what it writes of each output lies
+// together: in pieces of 128 bytes it takes twice as long. A lane reads four terms of four outputs
+// at a time, and of int4 those that are 32 further.
 template <class T, unsigned bits>
-__global__ void unpack_blocks(PackedWeight a) {
-    const uint64_t at = uint64_t{blockIdx.x} * (block_threads / 32) + threadIdx.x / 32;
-    const uint64_t block = at / a.groups, group = at % a.groups, first = block * block_outputs;
-    if (first >= a.outputs) return;
-    // The last block may be narrower.
-    const uint64_t left = a.outputs - first, width = left < block_outputs ? left : block_outputs;
-    constexpr unsigned bytes = group_terms * bits / 8;
-    const char* const from = a.values + first * a.groups * bytes + group * width * bytes;
-    const float* const scales = a.scales + first * a.groups + group * width;
-    const unsigned term = threadIdx.x % 8 * 8;
-    const unsigned byte = term % bytes, shift = term / bytes * bits;
-    for (uint64_t output = threadIdx.x % 32 / 8; output < width; output += 4) {
+__device__ __forceinline__ void unpack_whole(const PackedWeight& a,
+                                             const PackedGroup<bits>& packed_group,
+                                             uint64_t first_group) {
+    constexpr unsigned loads = PackedGroup<bits>::bytes / 32, halves = 8 / bits;
+    constexpr unsigned pitch = block_groups * group_terms + 8;  // neighbours in different banks
+    alignas(16) __shared__ Pack<T, 4> terms[block_outputs * pitch / 4];
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = lane % 4 * 4;
+    if (packed_group.group < a.groups) {
+        uint4 words[loads];
+#pragma unroll
+        for (unsigned i = 0; i < loads; ++i)
+            words[i] =
+                load_once(reinterpret_cast<const uint4*>(packed_group.values) + i * 32 + lane);
+#pragma unroll
+        for (unsigned j = 0; j < 4; ++j) {
+            const float scale = packed_group.scales[first + j];
+#pragma unroll
+            for (unsigned i = 0; i < loads * halves; ++i) {
+                // The bytes of a word are terms that follow one another.
+                uint32_t word = word_of(words[i / halves], j);
+                if (bits == 4) word >>= i % 2 * 4;
+                float four[4];
+#pragma unroll
+                for (unsigned k = 0; k < 4; ++k)
+                    four[k] = PackedGroup<bits>::number(word, k * 8 / bits, scale);
+                const unsigned term = warp * group_terms + i * 32 + lane / 4 * 4;
+                terms[((first + j) * pitch + term) / 4] = packed<T>(four);
+            }
+        }
+    }
+    __syncthreads();
+    const uint64_t left = a.groups - first_group;
+    constexpr unsigned at_once = vector_bytes / sizeof(T);
+    const unsigned count =
+        static_cast<unsigned>(left < block_groups ? left : block_groups) * group_terms / at_once;
+    for (unsigned output = warp; output < block_outputs; output += block_threads / 32)
+        for (unsigned i = lane; i < count; i += 32) {
+            const void* const from = &terms[(output * pitch + i * at_once) / 4];
+            void* const to =
+                packed_group.template place<T>(a, output, first_group * group_terms + i * at_once);
+            store_wide(static_cast<uint4*>(to), *static_cast<const uint4*>(from));
+        }
+}
+
+// Of a narrow block, or from an address that 16 does not divide: four outputs at a time, a lane
+// eight terms of one.
+template <class T, unsigned bits>
+__device__ __forceinline__ void unpack_narrow(const PackedWeight& a,
+                                              const PackedGroup<bits>& packed_group) {
+    const unsigned term = threadIdx.x % 8 * 8, width = packed_group.outputs;
+    const unsigned first = term % PackedGroup<bits>::bytes, half = term / PackedGroup<bits>::bytes;
+    for (unsigned output = threadIdx.x % 32 / 8; output < width; output += 4) {
         float eight[8];
 #pragma unroll
         for (unsigned i = 0; i < 8; ++i) {
-            const uint32_t word =
-                *reinterpret_cast<const uint32_t*>(from + ((byte + i) / 4 * width + output) * 4);
-            const uint32_t value = word >> (i % 4 * 8 + shift) & ((1u << bits) - 1);
-            eight[i] = static_cast<float>(static_cast<int32_t>(value) - (1 << (bits - 1))) *
-                       scales[output];
+            const unsigned byte = first + i;
+            const char value = packed_group.values[(byte / 4 * width + output) * 4 + byte % 4];
+            eight[i] = PackedGroup<bits>::number(static_cast<uint8_t>(value) >> half * 4, 0,
+                                                 packed_group.scales[output]);
         }
         store_eight(
-            static_cast<T*>(a.y) + ((first + output) * a.groups + group) * group_terms + term,
+            packed_group.template place<T>(a, output, packed_group.group * group_terms + term),
             eight);
     }
+}
+
+template <class T, unsigned bits>
+__global__ void unpack_blocks(PackedWeight a) {
+    const uint64_t parts = quotient_up(a.groups, block_groups);
+    const uint64_t first = blockIdx.x % parts * block_groups;
+    const PackedGroup<bits> packed_group(a, blockIdx.x / parts, first + threadIdx.x / 32);
+    if (packed_group.outputs == block_outputs && a.aligned)
+        unpack_whole<T, bits>(a, packed_group, first);
+    else if (packed_group.group < a.groups)
+        unpack_narrow<T, bits>(a, packed_group);
 }
 
 template <class T>
@@ -72,23 +154,24 @@ void start(const Queue& queue, Kernel kernel, uint64_t items, const PackedWeight
 
 PackedWeight weight_of(const Inputs& in, void* result) {
     const View &values = in.tensors[1], &scales = in.tensors[2];
-    return {static_cast<const char*>(values.data), static_cast<const float*>(scales.data), result,
+    return {static_cast<const char*>(values.data),
+            static_cast<const float*>(scales.data),
+            result,
             static_cast<uint64_t>(values.sizes[0]),
-            static_cast<uint64_t>(in.tensors[0].last_size()) / group_terms};
+            static_cast<uint64_t>(in.tensors[0].last_size()) / group_terms,
+            at_vectors(values.data)};
 }
 
 template <unsigned bits>
 void launch_blocks(const Inputs& in, const Plan&, void* const* results, const Queue& queue) {
     const PackedWeight weight = weight_of(in, results[0]);
-    const uint64_t blocks = quotient_up(weight.outputs, block_outputs);
-    if (blocks * weight.groups == 0) return;
+    const uint64_t threads = quotient_up(weight.outputs, block_outputs) *
+                             quotient_up(weight.groups, block_groups) * block_threads;
+    if (threads == 0) return;
     switch (dtype_of(in.tensors[0])) {
-        case DType::float32:
-            return start(queue, unpack_blocks<float, bits>, blocks * weight.groups * 32, weight);
-        case DType::bfloat16:
-            return start(queue, unpack_blocks<BFloat16, bits>, blocks * weight.groups * 32, weight);
-        default:
-            return start(queue, unpack_blocks<Float16, bits>, blocks * weight.groups * 32, weight);
+        case DType::float32: return start(queue, unpack_blocks<float, bits>, threads, weight);
+        case DType::bfloat16: return start(queue, unpack_blocks<BFloat16, bits>, threads, weight);
+        default: return start(queue, unpack_blocks<Float16, bits>, threads, weight);
     }
 }
 
@@ -140,9 +223,11 @@ __global__ void round_rows(Rows a) {
     uint8_t* const values = a.values + uint64_t{blockIdx.x} * a.vectors * 8;
     for (uint32_t v = threadIdx.x; v < a.vectors; v += block_threads) {
         const auto eight = load<T, 8>(x + uint64_t{v} * 8);
-        Pack<uint8_t, 8> rounded;
+        Pack<uint16_t, 4> rounded;
 #pragma unroll
-        for (int i = 0; i < 8; ++i) rounded.at[i] = fp8_from_float(number_at(eight, i) * inverse);
+        for (int i = 0; i < 4; ++i)
+            rounded.at[i] = fp8_from_floats(number_at(eight, 2 * i) * inverse,
+                                            number_at(eight, 2 * i + 1) * inverse);
         uint2 words;
         __builtin_memcpy(&words, &rounded, sizeof words);
         *reinterpret_cast<uint2*>(values + uint64_t{v} * 8) = words;

@@ -110,17 +110,13 @@ bool has_few(const RowShape<count>& shape, int64_t items) {
     return shape.used <= few_dims && static_cast<uint64_t>(items) < few_items;
 }
 
-inline bool is_aligned(const void* address) {
-    return reinterpret_cast<uintptr_t>(address) % vector_bytes == 0;
-}
-
 // Whether every row of each tensor is a whole number of vectors of so many elements, and is aligned
 // for them.
 template <int count>
 bool has_vectors(const RowShape<count>& shape, int64_t elements) {
     if (shape.n % elements != 0) return false;
     for (int k = 0; k < count; ++k) {
-        if (!is_aligned(shape.base[k]) || shape.inner_step[k] != shape.element_size[k])
+        if (!at_vectors(shape.base[k]) || shape.inner_step[k] != shape.element_size[k])
             return false;
         for (int d = 0; d < shape.used; ++d)
             if (shape.dims[d].step[k] % vector_bytes != 0) return false;
@@ -134,7 +130,7 @@ void check_dims(const RowShape<count>& shape) {
         throw std::runtime_error("twinkle-pack: more than 40 dimensions that cannot be joined");
 }
 
-inline uint64_t quotient_up(uint64_t a, uint64_t b) {
+__device__ __host__ constexpr uint64_t quotient_up(uint64_t a, uint64_t b) {
     return (a + b - 1) / b;
 }
 
