@@ -30,9 +30,9 @@ Tensor in_blocks(const Tensor& columns) {
     return at::cat(blocks);
 }
 
-Weight weight(const Kind& kind, int64_t columns, int64_t depth) {
-    const int64_t most = kind.pairs ? 7 : 127, groups = depth / group;
-    const Tensor whole = at::randint(-most, most + 1, {columns, groups, group}, at::kLong);
+// Of integers [columns, groups, 64].
+Weight packed(const Kind& kind, const Tensor& whole) {
+    const int64_t columns = whole.size(0), groups = whole.size(1), depth = groups * group;
     const Tensor scales = at::rand({columns, groups}) + 0.1;
     Tensor bytes = whole + (kind.pairs ? 8 : 128);
     if (kind.pairs) {
@@ -43,6 +43,11 @@ Weight weight(const Kind& kind, int64_t columns, int64_t depth) {
         in_blocks(bytes.to(at::kByte).reshape({columns, -1, 4})).reshape({columns, -1}),
         in_blocks(scales.unsqueeze(-1)).reshape({columns, groups}),
         (whole.to(at::kDouble) * scales.to(at::kDouble).unsqueeze(-1)).reshape({columns, depth})};
+}
+
+Weight weight(const Kind& kind, int64_t columns, int64_t depth) {
+    const int64_t most = kind.pairs ? 7 : 127;
+    return packed(kind, at::randint(-most, most + 1, {columns, depth / group, group}, at::kLong));
 }
 
 // x as the operator rounds it, in double.
@@ -97,6 +102,24 @@ TEST_CASE("linear layers with fewer bits are right for every dtype, number of ro
                     check(kind, x, made, random({columns}, dtype));
                     check(kind, x, made, Tensor());
                 }
+}
+
+TEST_CASE("sums of the largest numbers fit", "[isa][cpu]") {
+    at::manual_seed(35);
+    for (const Kind& kind : kinds) {
+        // One further than quantizing goes: a file may hold it.
+        const int64_t least = kind.pairs ? -8 : -128, most = -least - 1;
+        const Tensor upper = at::randint(0, 2, {40, 3, group}, at::kLong);
+        for (const Tensor& whole :
+             {at::full({40, 3, group}, most, at::kLong), at::full({40, 3, group}, least, at::kLong),
+              upper * most + (1 - upper) * least})
+            for (const int64_t rows : {1, 4, 9, 40}) {
+                const Weight made = packed(kind, whole);
+                check(kind, at::ones({rows, 3 * group}), made, Tensor());
+                check(kind, -at::ones({rows, 3 * group}), made, Tensor());
+                check(kind, random({rows, 3 * group}, at::kFloat).sign(), made, Tensor());
+            }
+    }
 }
 
 TEST_CASE("linear layers with fewer bits take any layout and shape of x", "[isa][cpu]") {
