@@ -30,8 +30,11 @@ constexpr int64_t any_rows = int64_t{1} << 40;
 constexpr int64_t grain_elements = 16384;
 constexpr int64_t grain_products = 1 << 16;
 
-// Sixteen registers are too few for more rows.
-constexpr LinearBorders linear_avx2{4, 0};
+// Sixteen registers are too few for dot products of more rows. MKL reaches in float32 what AMD's
+// CPUs can from some hundred rows on, and was not measured on Intel's; LibTorch widens half
+// precisions slowly where the CPU does not compute in them (measured on Zen 3).
+constexpr LinearBorders linear_avx2_amd{4, 128}, linear_avx2_intel{4, 0};
+constexpr LinearBorders linear_avx2_half{4, any_rows};
 // MKL and oneDNN, which LibTorch multiplies by, reach what Intel's CPUs can do where rows are many,
 // and in float32 half of what AMD's can (measured on Sapphire Rapids and Zen 4).
 constexpr LinearBorders linear_avx512_amd{48, any_rows}, linear_avx512_intel{48, 128};

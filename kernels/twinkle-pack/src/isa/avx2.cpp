@@ -161,7 +161,32 @@ struct Dot256 {
     }
 };
 
-// Convolutions (loops/conv_dense.h), float32 and half precisions that are widened while they are
+// Transposes 8 x 8.
+inline __attribute__((always_inline)) void transpose(__m256 (&v)[8]) {
+    __m256 t[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+        t[2 * i] = _mm256_unpacklo_ps(v[2 * i], v[2 * i + 1]);
+        t[2 * i + 1] = _mm256_unpackhi_ps(v[2 * i], v[2 * i + 1]);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4) {
+        v[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        v[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        v[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        v[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+        t[i] = _mm256_permute2f128_ps(v[i], v[4 + i], 0x20);
+        t[4 + i] = _mm256_permute2f128_ps(v[i], v[4 + i], 0x31);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) v[i] = t[i];
+}
+
+// Outer products, for convolutions (loops/conv_dense.h) and linear layers of many rows
+// (loops/linear_many.h): float32, and half precisions that are widened while they are
 // copied.
 template <class Element>
 struct Outer256 {
@@ -183,6 +208,9 @@ struct Outer256 {
     static reg plus(reg value, const float* from) {
         return _mm256_add_ps(value, _mm256_load_ps(from));
     }
+    static void add_to(float* sums, reg value) {
+        _mm256_storeu_ps(sums, _mm256_add_ps(_mm256_loadu_ps(sums), value));
+    }
     static void put(int32_t* to, reg value) {
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_castps_si256(value));
     }
@@ -190,6 +218,26 @@ struct Outer256 {
         int64_t k = 0;
         for (; k + 8 <= depth; k += 8) put(to + k, Avx2::load(row + k));
         if (k < depth) put(to + k, twinkle_pack::load_tail<Avx2>(row + k, depth - k));
+    }
+    static void pack_columns(int32_t* panel, const T* weight, int64_t stride, int64_t columns,
+                             int64_t depth) {
+        for (int64_t half = 0; half < 2 * lanes; half += lanes)
+            for (int64_t k = 0; k < depth; k += lanes) {
+                const int64_t left = depth - k;
+                reg block[lanes];
+#pragma GCC unroll 8
+                for (int i = 0; i < lanes; ++i) {
+                    const T* const from = weight + (half + i) * stride + k;
+                    if (half + i >= columns)
+                        block[i] = _mm256_setzero_ps();
+                    else
+                        block[i] = left >= lanes ? Avx2::load(from)
+                                                 : twinkle_pack::load_tail<Avx2>(from, left);
+                }
+                transpose(block);
+#pragma GCC unroll 8
+                for (int i = 0; i < lanes; ++i) put(panel + (k + i) * 2 * lanes + half, block[i]);
+            }
     }
     static void pack_pixels(int32_t* panel, const T* x, const int64_t* offsets, int64_t depth,
                             const Source* sources, int64_t count) {
@@ -213,30 +261,14 @@ struct Transposed256 {
     // beyond it is zero.
     static void transpose_to(const float* from, int64_t stride, int64_t rows, int64_t depth,
                              float* to, int64_t to_stride, const int64_t* places) {
-        __m256 v[8], t[8];
+        __m256 v[8];
 #pragma GCC unroll 8
         for (int r = 0; r < 8; ++r)
             v[r] = r < rows ? load_first<Avx2>(from + r * stride, depth) : _mm256_setzero_ps();
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) {
-            t[2 * i] = _mm256_unpacklo_ps(v[2 * i], v[2 * i + 1]);
-            t[2 * i + 1] = _mm256_unpackhi_ps(v[2 * i], v[2 * i + 1]);
-        }
-#pragma GCC unroll 2
-        for (int i = 0; i < 8; i += 4) {
-            v[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-            v[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-            v[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-            v[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-        }
-        const auto put = [&](int d, __m256 row) {
-            if (d < depth) _mm256_store_ps(to + places[d] * to_stride, row);
-        };
-#pragma GCC unroll 4
-        for (int d = 0; d < 4; ++d) {
-            put(d, _mm256_permute2f128_ps(v[d], v[4 + d], 0x20));
-            put(4 + d, _mm256_permute2f128_ps(v[d], v[4 + d], 0x31));
-        }
+        transpose(v);
+#pragma GCC unroll 8
+        for (int d = 0; d < 8; ++d)
+            if (d < depth) _mm256_store_ps(to + places[d] * to_stride, v[d]);
     }
 };
 
@@ -374,6 +406,7 @@ private:
 template <class T>
 void add_linear(RowFunctions& to, LinearBorders borders) {
     to.linear_few[index_of<T>] = linear_few<Avx2, Dot256<T>>;
+    to.linear_many[index_of<T>] = linear_many<Avx2, Outer256<T>>;
     to.linear_borders[index_of<T>] = borders;
 }
 
@@ -381,9 +414,10 @@ void add_linear(RowFunctions& to, LinearBorders borders) {
 
 void add_avx2(RowFunctions& functions) {
     add_float_functions<Avx2, VectorExtension<double, int64_t, 32, true>>(functions, "avx2");
-    add_linear<float>(functions, rules::linear_avx2);
-    add_linear<BFloat16>(functions, rules::linear_avx2);
-    add_linear<Float16>(functions, rules::linear_avx2);
+    add_linear<float>(functions,
+                      __builtin_cpu_is("amd") ? rules::linear_avx2_amd : rules::linear_avx2_intel);
+    add_linear<BFloat16>(functions, rules::linear_avx2_half);
+    add_linear<Float16>(functions, rules::linear_avx2_half);
     add_convolutions<float>(functions);
     add_convolutions<BFloat16>(functions);
     add_convolutions<Float16>(functions);

@@ -96,6 +96,8 @@ struct GroupSums512 {
     }
 };
 
+constexpr int64_t panel_columns = 2 * GroupSums512::lanes;
+
 // A panel of groups that `Groups::load(const T*)` and `load_tail` make of 16 groups' elements.
 template <class Groups>
 void transpose_panel(int32_t* panel, const typename Groups::T* weight, int64_t stride,

@@ -1,11 +1,12 @@
 // Linear layers of many rows: outer products. Panels of the weight are transposed into the cache,
-// 32 columns wide.
+// two vectors wide.
 //
 // G, beside what outer products need: add_to(float* sums, reg), and
 //     pack_columns(int32_t* panel, const T* weight, stride, columns, depth): depth in elements,
 //     rounded up to whole groups with zeros.
 
-constexpr int64_t panel_columns = 32;
+template <class G>
+constexpr int64_t panel_width = 2 * G::lanes;
 // The stride of x's rows in groups: not a multiple of a page.
 constexpr int64_t row_groups = many_depth + 16;
 // Products that are added up one after the other before the sums leave the registers: rounding
@@ -19,11 +20,11 @@ __attribute__((noinline)) void outer_tile(const int32_t* x, const int32_t* panel
         const int64_t count = groups - at < chain_groups ? groups - at : chain_groups;
         const NextPanel part{next.data + 4 * at, next.stride, next.rows, next.bytes - 4 * at};
         typename G::reg sum[rows][2];
-        outer_products<G>(x + at, row_groups, panel + at * panel_columns, count, part, sum);
+        outer_products<G>(x + at, row_groups, panel + at * panel_width<G>, count, part, sum);
 #pragma GCC unroll 16
         for (int r = 0; r < rows; ++r) {
             G::add_to(sums + r * stride, sum[r][0]);
-            G::add_to(sums + r * stride + panel_columns / 2, sum[r][1]);
+            G::add_to(sums + r * stride + G::lanes, sum[r][1]);
         }
     }
 }
@@ -58,6 +59,7 @@ void outer_rows(const int32_t* x, int64_t rows, const int32_t* panel, int64_t gr
 template <class V, class G>
 void outer_block(const LinearPiece& piece, int64_t first, int64_t rows, int64_t at, int64_t count) {
     using T = typename G::T;
+    constexpr int64_t panel_columns = panel_width<G>;
     int32_t* const x = static_cast<int32_t*>(piece.scratch);
     int32_t* const panel = x + many_rows * row_groups;
     float* const sums = reinterpret_cast<float*>(panel + many_depth * panel_columns);
