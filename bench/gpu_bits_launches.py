@@ -2,7 +2,7 @@
 """Measures launches of the pack's linear layers with packed weights on a GPU, from which the table of
 kernels/twinkle-pack/src/cuda/bits_linear.cu is made.
 
-    gpu_bits_launches.py FOLDER [-o OUT.md] [--seconds 300] [--packing int8]…
+    gpu_bits_launches.py FOLDER [-o OUT.md] [--seconds 300] [--packing int8]… [--rows 1]… [--shapes 3]
 
 FOLDER: across1.so, across2.so, across4.so and across8.so, of bench/bits_launches.cu (script/bench-gpu --bits builds them).
 Calls in one CUDA graph between two events, the least of four runs; weights are rotated, so that the last cache holds

@@ -129,8 +129,8 @@ template <class T>
 void check_sizes(Packing packing) {
     for (const size_t rows : {1, 8, 9, 17, 33, 64}) check<T>(packing, rows, 48, 320, rows % 2 == 0);
     for (const size_t rows : {1, 12, 30}) check<T>(packing, rows, 16, 64, false);
-    check<T>(packing, 5, 1104, 64, true);  // several passes
-    check<T>(packing, 3, 32, 2112, true);  // several turns of what is read ahead
+    check<T>(packing, 5, 1104, 64, true);  // several clusters
+    check<T>(packing, 3, 32, 2112, true);  // several groups for each warp
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ struct BitsBurden {
         return {blocks, quotient_up(blocks, 2),
                 quotient_up(a.row_bytes / Shape::Weights::bytes_of_group, cluster)};
     }
-    // What it reads, and what its warps then do, of which the slowest counts; each step to larger
-    // clusters costs as much as some groups. It tells one way from another as measured on an H200.
+    // In no unit, to compare: what it reads, and what its warps then do, of which the slowest
+    // counts; twice as large a cluster costs as much as some groups (fitted to times on an H200).
     template <class Shape>
     uint64_t time(uint32_t cluster_bits) const {
         constexpr uint64_t of_step = 5;
@@ -63,6 +63,10 @@ template <class T, class Shape>
 void launch_bits_in(uint32_t cluster_bits, BitsArguments a, const Card& card, void* stream) {
     constexpr uint64_t most_shared = (220 << 10) / Shape::resident;
     constexpr uint32_t early_groups = 4;
+    // One tile fits in any case, beside an inbox for it.
+    constexpr uint64_t tokens = Shape::across * 8, inbox = tokens * vectors_of_tile + 8;
+    static_assert(slots_size(Shape::warps, 1, tokens) * sizeof(float) + inbox * sizeof(Four) <=
+                  most_shared);
     void (*const kernel)(BitsArguments) = bits_tiles<T, Shape>;
     const unsigned cluster = 1u << cluster_bits;
     a.cluster_bits = cluster_bits;

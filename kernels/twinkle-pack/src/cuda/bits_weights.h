@@ -5,15 +5,18 @@
 // g = lane / 4 and t = lane % 4 a lane has of each product four terms of four outputs, and the same
 // terms of x. Which outputs and terms these are is up to the weight, so that every load is of 16
 // bytes and a warp's lie side by side:
-//   `loads`: of 16 bytes, of a group; lane_at: where a lane's begin, from the first of the tile's
-//   outputs on, of which there may be 16 alone: then it reads some twice; load_at: where each is,
-//   from there; step: from a group to the next; bytes_of_group: of one output
-//   depth_at(i, t): where the four terms of product i begin, of the group's 64; those of i + 1, if
-//   i is even, follow
-//   output_at(m, half, g): which of the 32 outputs is in row g + 8 half of tile m
-//   pair_of<T>(words, i, m, half, odd): terms 0 and 2, or 1 and 3, of product i, plus
-//   offset_of<T>() if x is of T, in the dtype that x is multiplied in grouped: whether each group
-//   has scales of its own, else each output has one
+// - `loads`: of 16 bytes, of a group
+// - lane_at: where a lane's begin, from the first of the tile's outputs on; of a tile of 16 outputs
+//   alone (not `whole`) it reads some twice
+// - load_at: where each is, from there
+// - step: from a group to the next, in bytes
+// - bytes_of_group: of one output
+// - depth_at(i, t): where the four terms of product i begin, of the group's 64; those of i + 1
+//   follow, if i is even
+// - output_at(m, half, g): which of the 32 outputs is in row g + 8 half of tile m
+// - pair_of<T>(words, i, m, half, odd): terms 0 and 2, or 1 and 3, of product i, in the dtype that
+//   an x of T is multiplied in, plus offset_of<T>()
+// - grouped: whether each group has scales of its own, else each output has one
 
 #include "cuda/bits_words.h"
 #include "cuda/four.h"
