@@ -5,6 +5,7 @@
 //
 //   frozen:MODEL     freezes it after loading   graphs:MODEL  through twinkle::GraphedModel
 //   optimized:MODEL  optimize_for_inference     fused:MODEL   the same with LibTorch's fuser
+//   separate:MODEL   as graphs, with its linear layers apart
 //
 // With --shape inputs are random, and TOKENS is how many of that shape; they have the dtype.
 //
@@ -76,6 +77,7 @@ Contestant load(const std::string& path) {
     module.eval();
     if (how == "graphs") return graphed(module, {});
     if (how == "fused") return graphed(module, {.fuse = true});
+    if (how == "separate") return graphed(module, {.join = false});
     if (how == "unfrozen") return graphed(module, {.freeze = false});
     if (how == "frozen") module = torch::jit::freeze(module);
     if (how == "optimized") module = torch::jit::optimize_for_inference(module);

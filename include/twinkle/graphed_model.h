@@ -55,11 +55,16 @@ struct GraphOptions {
     std::size_t max_bytes = 0;
     int warm_up = 3;  // runs before a capture: libraries initialize themselves in the first
     // Freezes the model for this object; weights stay shared. A model that cannot be frozen runs as
-    // it is; calls whose capture failed run with LibTorch's own settings. Freezing may join matrix
-    // products with the same input, whose weights are then copied.
+    // it is; calls whose capture failed run with LibTorch's own settings. LibTorch joins linear
+    // layers with a bias that read one input, whose weights it copies.
     bool freeze = true;
+    // Captures a frozen model with linear layers joined that read one input, also those without a
+    // bias and those of the bundled int8 and int4 kernels: fewer kernels to wait for. Weights are
+    // copied, up to an eighth of them all, or 64 MB. Layers stay alone where a kernel of somebody
+    // else gets their results, or where the model writes into them.
+    bool join = true;
     // Lets LibTorch's fuser join what is left between kernels of a frozen model. It compiles for
-    // the first shapes, in the first runs, and profiles every one.
+    // the first shapes, in the first runs, and profiles every one. Nothing is joined then.
     bool fuse = false;
     // False: results are handed out as they are, and the next replay writes over them.
     bool clone_outputs = true;
@@ -76,6 +81,8 @@ struct GraphStatistics {
     std::uint64_t evictions = 0;
     std::size_t graphs = 0;  // that there are now
     std::size_t bytes = 0;   // device memory that they hold
+    std::size_t joined_layers = 0;  // linear layers that are computed as parts of another
+    std::size_t joined_bytes = 0;   // device memory of copies of their weights
     // Why runs were plain, and how many: {"the shape is new", 3}. At most 64 different ones.
     std::map<std::string, std::uint64_t> reasons{};
     std::string not_frozen{};  // why the model could not be frozen; empty: it is, or need not be

@@ -94,6 +94,30 @@ TEST_CASE("a marked model is replayed from the second use of a shape where that 
     CHECK(marked.said().plain_runs == 2);
 }
 
+TEST_CASE("weights of layers that are computed as one are copied again when they change") {
+    torch::jit::Module model = graph_model("def before(self, x):\n    return x\n");
+    model.register_parameter("one", torch::eye(4), false);
+    model.register_parameter("other", torch::eye(4), false);
+    model.define(
+        "def forward(self, x):\n"
+        "    return torch.linear(x, self.one) + torch.linear(x, self.other)\n");
+    Marked marked(model);
+    for (int i = 0; i < 3; ++i) {
+        CHECK(at::equal(marked(row(1)), row(2)));
+    }
+    CHECK(marked.said().joined_layers == 1);
+    CHECK(marked.said().replays == 2);
+    {
+        const torch::NoGradGuard no_grad;
+        model.attr("other").toTensor().mul_(5);
+    }
+    for (int i = 0; i < 3; ++i) {
+        CHECK(at::equal(marked(row(1)), row(6)));
+    }
+    CHECK(marked.said().joined_layers == 1);
+    CHECK(marked.said().replays == 4);
+}
+
 TEST_CASE("a marked model runs plainly where a replay is not faster, and holds no graph for it") {
     const double replay = GENERATE(0.98, 1.0, 5.0);
     Marked marked(working, replay);

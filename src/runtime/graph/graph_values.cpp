@@ -3,6 +3,7 @@
 #include <torch/csrc/jit/ir/constants.h>
 
 #include <unordered_set>
+#include <vector>
 
 namespace twinkle::runtime {
 
@@ -75,6 +76,36 @@ std::optional<std::string> own_attribute(const Value* value) {
         return std::nullopt;
     }
     return node->s(c10::attr::name);
+}
+
+std::optional<c10::IValue> held_value(const Value* value, const c10::ivalue::Object& self) {
+    std::vector<std::string> path;
+    for (; value->node()->kind() == c10::prim::GetAttr; value = value->node()->input()) {
+        path.push_back(value->node()->s(c10::attr::name));
+    }
+    if (path.empty()) {
+        return torch::jit::toIValue(value);
+    }
+    const auto& inputs = value->owningGraph()->inputs();
+    if (inputs.empty() || value != inputs[0]) {
+        return std::nullopt;
+    }
+    const c10::ivalue::Object* object = &self;
+    for (; !path.empty(); path.pop_back()) {
+        const auto slot = object->type()->findAttributeSlot(path.back());
+        if (!slot) {
+            return std::nullopt;
+        }
+        const c10::IValue& found = object->getSlot(*slot);
+        if (path.size() == 1) {
+            return found;
+        }
+        if (!found.isObject()) {
+            return std::nullopt;
+        }
+        object = &found.toObjectRef();
+    }
+    return std::nullopt;
 }
 
 }  // namespace twinkle::runtime

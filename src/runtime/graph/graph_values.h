@@ -23,4 +23,9 @@ std::optional<double> constant_number(const torch::jit::Value* value);
 // The name of the attribute of self that the value is.
 std::optional<std::string> own_attribute(const torch::jit::Value* value);
 
+// What a value is in a model whose object is the graph's first input: a constant, or an attribute
+// of it or of modules in it.
+std::optional<c10::IValue> held_value(const torch::jit::Value* value,
+                                      const c10::ivalue::Object& self);
+
 }  // namespace twinkle::runtime

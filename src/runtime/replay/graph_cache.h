@@ -2,6 +2,7 @@
 // The captured runs of a model by their keys, bounded by count and by bytes.
 
 #include "runtime/replay/graph_backend.h"
+#include "runtime/replay/graph_model.h"
 #include "runtime/replay/static_inputs.h"
 
 #include <cstddef>
@@ -14,8 +15,9 @@
 
 namespace twinkle::runtime {
 
-// Destroyed in reverse: first the inputs, last the run, which owns the memory that they are in.
+// Destroyed in reverse: first the inputs, then the run, which owns the memory that they are in.
 struct CapturedCall {
+    std::shared_ptr<const JoinedCode> code;  // with weights that the run reads; null: it has none
     std::unique_ptr<CapturedRun> run;
     std::unique_ptr<StaticInputs> inputs;
 };

@@ -99,6 +99,31 @@ c10::IValue GraphModel::run(const std::vector<c10::IValue>& arguments) const {
     return stack.back();
 }
 
+c10::IValue GraphModel::run(const JoinedCode& code,
+                            const std::vector<c10::IValue>& arguments) const {
+    jit::Stack stack{module()._ivalue()};
+    stack.insert(stack.end(), arguments.begin(), arguments.end());
+    code.forward->run(stack);
+    return stack.back();
+}
+
+std::shared_ptr<const JoinedCode> GraphModel::joined(c10::DeviceType type) const {
+    if (!body_ && !uncaptured_) {
+        return nullptr;
+    }
+    const jit::Module self = module();
+    auto& function =
+        body_ ? *body_ : jit::toGraphFunction(self.get_method("forward").function());
+    const auto graph = function.graph()->copy();
+    const JoinedLinears joined = join_linears(graph, *self._ivalue(), type);
+    if (joined.layers == 0) {
+        return nullptr;
+    }
+    auto forward =
+        std::make_unique<jit::GraphFunction>("forward", graph, nullptr, unspecialized);
+    return std::make_shared<const JoinedCode>(JoinedCode{std::move(forward), joined});
+}
+
 c10::IValue GraphModel::run_uncaptured(const std::vector<c10::IValue>& arguments) const {
     if (!uncaptured_) {
         return run(arguments);

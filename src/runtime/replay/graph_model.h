@@ -2,6 +2,8 @@
 // A model prepared for capture: frozen, and with executor settings of its own that change nothing
 // for the rest of the process.
 
+#include "runtime/replay/join_linears.h"
+
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/script.h>
@@ -12,6 +14,12 @@
 #include <vector>
 
 namespace twinkle::runtime {
+
+// Code of forward() for captures alone.
+struct JoinedCode {
+    std::unique_ptr<torch::jit::GraphFunction> forward;
+    JoinedLinears joined;
+};
 
 class GraphModel {
 public:
@@ -29,6 +37,10 @@ public:
     std::vector<c10::IValue> arguments(std::vector<c10::IValue> inputs,
                                        const torch::jit::Kwargs& named) const;
     c10::IValue run(const std::vector<c10::IValue>& arguments) const;
+    c10::IValue run(const JoinedCode& code, const std::vector<c10::IValue>& arguments) const;
+    // With linear layers joined that are on such a device, whose weights are copied now. Null: there
+    // are none, or the model's weights may be written without notice, or LibTorch's fuser is wanted.
+    std::shared_ptr<const JoinedCode> joined(c10::DeviceType type) const;
     // Runs with LibTorch's own settings, which are faster if nothing is captured.
     c10::IValue run_uncaptured(const std::vector<c10::IValue>& arguments) const;
 

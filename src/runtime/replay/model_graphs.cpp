@@ -50,6 +50,7 @@ ModelGraphs::ModelGraphs(GraphModel model, GraphOptions options, c10::DeviceType
       find_backend_(std::move(find_backend)),
       host_(std::move(host)),
       model_(std::move(model)),
+      may_join_(options_.join),
       cache_(options_.max_graphs, options_.max_bytes) {}
 
 c10::IValue ModelGraphs::forward(Values inputs, const torch::jit::Kwargs& named) {
@@ -224,6 +225,9 @@ void ModelGraphs::clear() {
     const std::lock_guard one(capturing_);
     const std::lock_guard lock(mutex_);
     cache_.clear();
+    joined_.reset();
+    may_join_ = options_.join;
+    counted_.joined_layers = counted_.joined_bytes = 0;
     state_.clear();
     refusals_ = 0;
 }

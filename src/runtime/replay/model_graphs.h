@@ -81,6 +81,8 @@ private:
     void refuse(const InputKey& key, const std::string& reason, bool counts);
     std::string keep(const InputKey& key, std::shared_ptr<CapturedCall> call);
     GraphLane& lane_of(c10::Device device);
+    const std::shared_ptr<const JoinedCode>& joined_code();
+    void leave_separate();
 
     GraphOptions options_;
     c10::DeviceType type_;
@@ -88,7 +90,9 @@ private:
     Host host_;
     GraphModel model_;
 
-    std::mutex capturing_;      // one capture at a time; taken before the other
+    std::mutex capturing_;  // one capture at a time, and its code; taken before the other
+    bool may_join_;
+    std::shared_ptr<const JoinedCode> joined_;  // null: none, or not yet
     mutable std::mutex mutex_;  // guards everything below
     bool captures_now_ = false;
     std::string state_;  // which the model writes; empty: none so far

@@ -51,6 +51,11 @@ std::string ModelGraphs::capture(const InputKey& key, const Values& inputs) {
     lock.unlock();
     std::string reason;
     std::shared_ptr<CapturedCall> call = attempt(*lane, inputs, reason);
+    if (!call && joined_) {
+        leave_separate();
+        reason.clear();
+        call = attempt(*lane, inputs, reason);
+    }
     if (reason == memory_is_short) {
         call = attempt(*lane, inputs, reason, /*again=*/true);
     }
@@ -124,10 +129,14 @@ std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Value
     auto call = std::make_shared<CapturedCall>();
     CapturedCall& made = *call;  // it owns what the lane keeps of the recipe
     c10::IValue expected;
+    made.code = joined_code();
     Recipe recipe;
     recipe.warm_up = options_.warm_up;
     recipe.prepare = [&] { made.inputs = std::make_unique<StaticInputs>(inputs); };
-    recipe.run = [this, &made] { return model_.run(made.inputs->values()); };
+    recipe.run = [this, &made] {
+        const Values& values = made.inputs->values();
+        return made.code ? model_.run(*made.code, values) : model_.run(values);
+    };
     recipe.warmed = [&](const c10::IValue& outputs) {
         if (made.inputs->were_written(inputs)) {
             throw Refusal("the model writes into its inputs");
@@ -144,6 +153,33 @@ std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Value
     };
     call->run = lane.capture(recipe);
     return call;
+}
+
+// For this capture and all that follow. Needs `capturing_`.
+const std::shared_ptr<const JoinedCode>& ModelGraphs::joined_code() {
+    if (!may_join_) {
+        return joined_;
+    }
+    may_join_ = false;
+    try {
+        joined_ = model_.joined(type_);
+    } catch (const std::exception&) {
+        return joined_;  // memory is short, for one: none is needed
+    }
+    if (joined_) {
+        const std::lock_guard lock(mutex_);
+        counted_.joined_layers = joined_->joined.layers;
+        counted_.joined_bytes = joined_->joined.bytes;
+    }
+    return joined_;
+}
+
+// Copies take memory, and code may want dense tensors where joined layers give it views. Needs
+// `capturing_`.
+void ModelGraphs::leave_separate() {
+    joined_.reset();
+    const std::lock_guard lock(mutex_);
+    counted_.joined_layers = counted_.joined_bytes = 0;
 }
 
 GraphLane& ModelGraphs::lane_of(c10::Device device) {

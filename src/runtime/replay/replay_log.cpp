@@ -45,6 +45,10 @@ std::string statistics_text(const GraphStatistics& statistics) {
         "; " + times(statistics.captures, "capture") + ", " + times(statistics.graphs, "graph") +
         " with " + base::human_bytes(statistics.bytes) + " now, " +
         times(statistics.evictions, "eviction");
+    if (statistics.joined_layers > 0) {
+        text += "; " + times(statistics.joined_layers, "linear layer") + " joined with others, " +
+                base::human_bytes(statistics.joined_bytes) + " of copied weights";
+    }
     for (const auto& [reason, count] : statistics.reasons) {
         text += "; " + std::to_string(count) + " × " + reason;
     }
@@ -58,6 +62,8 @@ void add_statistics(GraphStatistics& sum, const GraphStatistics& more) {
     sum.evictions += more.evictions;
     sum.graphs += more.graphs;
     sum.bytes += more.bytes;
+    sum.joined_layers += more.joined_layers;
+    sum.joined_bytes += more.joined_bytes;
     for (const auto& [reason, count] : more.reasons) {
         sum.reasons[reason] += count;
     }

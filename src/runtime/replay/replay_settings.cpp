@@ -19,7 +19,7 @@ std::atomic<bool> left_off{false};
                 {.what = "TWINKLE_GRAPHS says nothing known",
                  .where = base::printable(word),
                  .why = {},
-                 .hint = "off, on, or limits for each model: max_graphs=32,max_bytes=2000000000"});
+                 .hint = "off, on, or settings for each model: max_graphs=32,max_bytes=2000000000,join=0"});
 }
 
 std::size_t number(std::string_view text, const std::string& word) {
@@ -53,13 +53,16 @@ ReplaySettings parse_replay_settings(const std::string& graphs, const std::strin
     settings.statistics = !statistics.empty() && statistics != "0";
     for (const std::string& word : base::split(graphs, ',')) {
         const std::string_view text = word;
-        constexpr std::string_view max_graphs = "max_graphs=", max_bytes = "max_bytes=";
+        constexpr std::string_view max_graphs = "max_graphs=", max_bytes = "max_bytes=",
+                                   join = "join=";
         if (text == "off" || text == "0") {
             settings.on = false;
         } else if (text.starts_with(max_graphs)) {
             settings.limits.max_graphs = number(text.substr(max_graphs.size()), word);
         } else if (text.starts_with(max_bytes)) {
             settings.limits.max_bytes = number(text.substr(max_bytes.size()), word);
+        } else if (text.starts_with(join)) {
+            settings.limits.join = number(text.substr(join.size()), word) != 0;
         } else if (!text.empty() && text != "on" && text != "1") {
             refuse(word);
         }

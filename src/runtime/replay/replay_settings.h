@@ -3,6 +3,7 @@
 //
 //   TWINKLE_GRAPHS=off                                 not at all
 //   TWINKLE_GRAPHS=max_graphs=32,max_bytes=2000000000  other limits, for each model
+//   TWINKLE_GRAPHS=join=0                              linear layers stay separate
 //   TWINKLE_GRAPHS_STATISTICS=1                        decisions and sums on stderr
 
 #include "twinkle/graphed_model.h"

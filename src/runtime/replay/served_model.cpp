@@ -80,7 +80,7 @@ void ServedModel::forget() {
     if (graphs_) {
         add_statistics(before_, graphs_->statistics());
         before_.graphs = 0;
-        before_.bytes = 0;
+        before_.bytes = before_.joined_layers = before_.joined_bytes = 0;
         graphs_.reset();
     }
 }
