@@ -79,8 +79,8 @@ struct GraphStatistics {
     std::uint64_t captures = 0;
     std::uint64_t plain_runs = 0;
     std::uint64_t evictions = 0;
-    std::size_t graphs = 0;  // that there are now
-    std::size_t bytes = 0;   // device memory that they hold
+    std::size_t graphs = 0;         // that there are now
+    std::size_t bytes = 0;          // device memory that they hold
     std::size_t joined_layers = 0;  // linear layers that are computed as parts of another
     std::size_t joined_bytes = 0;   // device memory of copies of their weights
     // Why runs were plain, and how many: {"the shape is new", 3}. At most 64 different ones.

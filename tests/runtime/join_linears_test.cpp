@@ -1,8 +1,8 @@
 // Linear layers that read one input: which are joined, what they then compute, and what that takes.
 
+#include "runtime/replay/join_linears.h"
 #include "runtime/fake_graphs.h"
 #include "runtime/graph/graph_walk.h"
-#include "runtime/replay/join_linears.h"
 
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/frontend/resolver.h>
@@ -132,7 +132,8 @@ TEST_CASE("layers of modules inside are found through them") {
         "def forward(self, x):\n    return torch.linear(x, self.a), torch.linear(x, self.b)\n");
     root.register_module("inner", inner);
     root.define(
-        "def forward(self, x):\n    one, other = self.inner.forward(x * 1.0)\n    return one, other\n");
+        "def forward(self, x):\n    one, other = self.inner.forward(x * 1.0)\n    return one, "
+        "other\n");
     const auto graph = torch::jit::toGraphFunction(root.get_method("forward").function()).graph();
     const auto copy = graph->copy();
     CHECK(runtime::join_linears(copy, *root._ivalue(), at::kCPU).layers == 1);
@@ -190,9 +191,10 @@ def forward(self, x):
 
 TEST_CASE("kernels of somebody else get no views, the pack's do") {
     const auto through = [](const std::string& operation, const std::string& view) {
-        return layers_joined("def forward(self, x):\n    one = torch.linear(x, self.a)\n"
-                             "    other = torch.linear(x, self.b)\n    return " + operation +
-                             "(one" + view + "), other\n");
+        return layers_joined(
+            "def forward(self, x):\n    one = torch.linear(x, self.a)\n"
+            "    other = torch.linear(x, self.b)\n    return " +
+            operation + "(one" + view + "), other\n");
     };
     CHECK(through("joined_tests_doubled", "") == 0);
     CHECK(through("joined_tests_doubled", ".transpose(0, 1).unsqueeze(0)") == 0);

@@ -118,6 +118,17 @@ TEST_CASE("weights of layers that are computed as one are copied again when they
     CHECK(marked.said().replays == 4);
 }
 
+TEST_CASE("what the code does not read may change") {
+    Marked marked(working);
+    for (int i = 0; i < 30; ++i) {
+        CHECK(at::equal(marked(row(i)), row(i) * 2 + 1));
+        marked.model.setattr("seen", torch::full({4}, i));
+        marked.model.setattr("count", i);
+    }
+    CHECK(marked.said().captures == 1);
+    CHECK(marked.said().replays == 29);
+}
+
 TEST_CASE("a marked model runs plainly where a replay is not faster, and holds no graph for it") {
     const double replay = GENERATE(0.98, 1.0, 5.0);
     Marked marked(working, replay);

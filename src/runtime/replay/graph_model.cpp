@@ -112,15 +112,13 @@ std::shared_ptr<const JoinedCode> GraphModel::joined(c10::DeviceType type) const
         return nullptr;
     }
     const jit::Module self = module();
-    auto& function =
-        body_ ? *body_ : jit::toGraphFunction(self.get_method("forward").function());
+    auto& function = body_ ? *body_ : jit::toGraphFunction(self.get_method("forward").function());
     const auto graph = function.graph()->copy();
     const JoinedLinears joined = join_linears(graph, *self._ivalue(), type);
     if (joined.layers == 0) {
         return nullptr;
     }
-    auto forward =
-        std::make_unique<jit::GraphFunction>("forward", graph, nullptr, unspecialized);
+    auto forward = std::make_unique<jit::GraphFunction>("forward", graph, nullptr, unspecialized);
     return std::make_shared<const JoinedCode>(JoinedCode{std::move(forward), joined});
 }
 

@@ -1,9 +1,12 @@
 #include "runtime/replay/model_state.h"
 
+#include "runtime/graph/graph_walk.h"
 #include "runtime/graph/sites.h"
 #include "runtime/replay/nested_values.h"
 
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 
 namespace twinkle::runtime {
 
@@ -36,8 +39,48 @@ bool is_same_value(const c10::IValue& now, const c10::IValue& was) {
 
 }  // namespace
 
-ModelState::ModelState(const torch::jit::Module& model)
+ModelState::ModelState(const torch::jit::Module& model, const torch::jit::Graph& code)
     : root_(model._ivalue().get()), root_type_(model.type()) {
+    if (!add_read(code)) {
+        attributes_.clear();
+        object_.clear();
+        add_all(model);
+    }
+}
+
+// False: the code does something else with a module than to read its attributes.
+bool ModelState::add_read(const torch::jit::Graph& code) {
+    std::unordered_map<const torch::jit::Value*, const c10::ivalue::Object*> modules;
+    modules[code.inputs().at(0)] = root_;
+    std::set<std::pair<const c10::ivalue::Object*, std::size_t>> seen;
+    bool known = true;
+    for_each_node(code.block(), [&](const torch::jit::Node* node) {
+        for (const torch::jit::Value* input : node->inputs()) {
+            known = known && (node->kind() == c10::prim::GetAttr || modules.count(input) == 0);
+        }
+        if (!known || node->kind() != c10::prim::GetAttr) {
+            return;
+        }
+        const auto owner = modules.find(node->input());
+        const std::string& name = node->s(c10::attr::name);
+        const auto slot =
+            owner == modules.end() ? std::nullopt : owner->second->type()->findAttributeSlot(name);
+        if (!slot) {
+            known = false;
+            return;
+        }
+        const c10::IValue& value = owner->second->getSlot(*slot);
+        if (value.isModule()) {
+            modules[node->output()] = &value.toObjectRef();
+        }
+        if (seen.emplace(owner->second, *slot).second) {
+            add(owner->second, *slot, name);
+        }
+    });
+    return known;
+}
+
+void ModelState::add_all(const torch::jit::Module& model) {
     for (const Instance& instance : instances_of(model)) {
         const auto object = instance.module._ivalue();
         const auto names = object->type()->numAttributes();

@@ -11,12 +11,13 @@ namespace twinkle::runtime {
 
 class ModelState {
 public:
-    explicit ModelState(const torch::jit::Module& model);
+    // Of the attributes that this code, inlined, reads of it; of all, if that cannot be told.
+    ModelState(const torch::jit::Module& model, const torch::jit::Graph& code);
 
     // Whether the model is still as it was. A few nanoseconds for each attribute. Weights that were
     // made in inference mode have no count of writes: what is written into those is not seen.
     bool is_current() const;
-    // An attribute that is neither a module nor a value; empty: none.
+    // One of them that is neither a module nor a value; empty: none.
     const std::string& object() const { return object_; }
 
 private:
@@ -31,6 +32,8 @@ private:
         std::vector<std::uint32_t> versions;
     };
     static bool is_same(const Attribute& was);
+    bool add_read(const torch::jit::Graph& code);
+    void add_all(const torch::jit::Module& model);
     void add(const c10::ivalue::Object* owner, std::size_t slot, const std::string& name);
 
     const c10::ivalue::Object* root_;

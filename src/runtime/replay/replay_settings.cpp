@@ -15,11 +15,12 @@ namespace {
 std::atomic<bool> left_off{false};
 
 [[noreturn]] void refuse(const std::string& word) {
-    throw Error(ErrorCode::malformed,
-                {.what = "TWINKLE_GRAPHS says nothing known",
-                 .where = base::printable(word),
-                 .why = {},
-                 .hint = "off, on, or settings for each model: max_graphs=32,max_bytes=2000000000,join=0"});
+    throw Error(
+        ErrorCode::malformed,
+        {.what = "TWINKLE_GRAPHS says nothing known",
+         .where = base::printable(word),
+         .why = {},
+         .hint = "off, on, or settings for each model: max_graphs=32,max_bytes=2000000000,join=0"});
 }
 
 std::size_t number(std::string_view text, const std::string& word) {

@@ -7,6 +7,8 @@
 #include "runtime/replay/replay_log.h"
 #include "runtime/verify/run_error.h"
 
+#include <torch/csrc/jit/passes/inliner.h>
+
 namespace twinkle::runtime {
 
 namespace {
@@ -61,11 +63,13 @@ std::shared_ptr<ModelGraphs> ServedModel::graphs_of(const c10::intrusive_ptr<Obj
         }
     }
     const torch::jit::Module module(model);
-    state_.emplace(module);
+    const auto code = unmarked_forward(module);
+    torch::jit::Inline(*code);
+    state_.emplace(module, *code);
     try {
         obstacle_ =
             state_->object().empty() ? "" : "its attribute " + state_->object() + " is an object";
-        graphs_ = obstacle_.empty() ? made_graphs(module) : nullptr;
+        graphs_ = obstacle_.empty() ? made_graphs(module, code) : nullptr;
     } catch (const std::exception& error) {
         obstacle_ = "its code cannot be prepared: " + run_error(error.what());
     }
@@ -88,8 +92,9 @@ void ServedModel::forget() {
 // Captured is a copy of the code, which does not ask for a replay. It keeps neither the model alive
 // nor the code, of which this object is a part. (A clone of the model would: it has the same
 // compilation unit.)
-std::shared_ptr<ModelGraphs> ServedModel::made_graphs(const torch::jit::Module& model) {
-    GraphModel unmarked(model._ivalue(), unmarked_forward(model));
+std::shared_ptr<ModelGraphs> ServedModel::made_graphs(
+    const torch::jit::Module& model, const std::shared_ptr<torch::jit::Graph>& code) {
+    GraphModel unmarked(model._ivalue(), code);
     const ModelGraphs::Host host{
         .run = [this](const Values& inputs) { return run(inputs); },
         .judge = [this](const InputKey&, const Values& inputs,

@@ -24,7 +24,8 @@ public:
 
 private:
     std::shared_ptr<ModelGraphs> graphs_of(const c10::intrusive_ptr<Object>& model);
-    std::shared_ptr<ModelGraphs> made_graphs(const torch::jit::Module& model);
+    std::shared_ptr<ModelGraphs> made_graphs(const torch::jit::Module& model,
+                                             const std::shared_ptr<torch::jit::Graph>& code);
     c10::IValue run(const Values& inputs) const;
     std::string judged(const Values& inputs, const Contestant& replay) const;
     void forget();
