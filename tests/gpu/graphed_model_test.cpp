@@ -115,6 +115,39 @@ TEST_CASE("replays give what runs give, at every shape") {
     check_health();
 }
 
+TEST_CASE("layers of one input are one in a graph, whose weights live as long as it does") {
+    const torch::NoGradGuard no_grad;
+    const char* three = R"(
+def forward(self, x):
+    q, k, v = torch.linear(x, self.q), torch.linear(x, self.k), torch.linear(x, self.v)
+    return torch.silu(q.view(-1, 8, 64)).flatten(1) * k[:, :512] + v
+)";
+    torch::jit::Module plain = model_of("def unused(self, x):\n    return x\n");
+    for (const auto& [name, outputs] : {std::pair{"q", 512}, {"k", 1024}, {"v", 512}}) {
+        plain.register_parameter(
+            name, (torch::randn({outputs, width}) * 0.05).to(at::kCUDA, at::kBFloat16), false);
+    }
+    plain.define(three);
+    GraphedModel joined(plain.clone()), apart(plain.clone(), {.join = false});
+    for (int i = 0; i < 4; ++i) {
+        for (const std::int64_t rows : {1, 17, 256}) {
+            const at::Tensor x = input(rows, 0.1 * i);
+            const at::Tensor want = plain.forward({x}).toTensor();
+            CHECK(near(joined.forward({x}).toTensor(), want));
+            CHECK(near(apart.forward({x}).toTensor(), want));
+            // What others get of freed memory must not be weights.
+            CHECK(torch::full({512, width}, 1e30, at::kCUDA).isfinite().all().item<bool>());
+        }
+    }
+    CHECK(joined.statistics().joined_layers == 2);
+    CHECK(joined.statistics().joined_bytes == 2048 * width * 2);
+    CHECK(apart.statistics().joined_layers == 0);
+    CHECK(joined.statistics().replays == 9);
+    joined.clear();
+    CHECK(joined.statistics().joined_bytes == 0);
+    check_health();
+}
+
 TEST_CASE("prepared shapes are replayed from the first call on") {
     const torch::NoGradGuard no_grad;
     auto plain = model_of(layers);
