@@ -8,7 +8,8 @@ Each model (models.py) is traced, kernelized with every kernel that fits, and tu
 GPU all three are replayed as CUDA graphs, too, and one is written whose runs are replayed where tuning has found that
 to be faster. --search: every combination of what tuning chooses by is measured, where all sites of one class or
 formula get their first kernel, or their original; the time of the search is that of writing and measuring all of them,
-one after the other, beside the tuned model. --hub: kernels of the Hub (tests/gpu/build_hub_kernels.py, or folders of
+one after the other, beside the tuned model. The fastest of many short measurements is mostly one that was lucky, so the
+three fastest at each size are measured again with the others, and the best of those counts. --hub: kernels of the Hub (tests/gpu/build_hub_kernels.py, or folders of
 the same names) and the bundled ones are each bound alone, and together as candidates that tuning chooses from.
 The tuned file is loaded twice, which tells how far two of the same are apart. Models take turns, sample by sample, all in
 C++ (model_runner). BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
@@ -31,6 +32,7 @@ from contestant import Runner, kernelize, measure, table
 
 HERE = pathlib.Path(__file__).resolve().parent
 AGAIN = "again"
+FINALISTS, WITHOUT = 3, "without"  # of a search, at each size; their names are those of what they lack
 EVERYTHING = 'presets = ["transformers", "patterns"{}]\n'
 
 
@@ -101,16 +103,26 @@ def groups(report: dict) -> dict[str, list[str]]:
 def search(model: Model, manifest: str, report: dict) -> dict:
     """Each combination beside the tuned model: the ratio of their times at each size, and what it took."""
     parts, begin, ratios = groups(report), time.monotonic(), {}
+
+    def write(name: str, left_out: list[str]) -> None:
+        model.add(name, manifest, "--no-verify", *(f"--exclude={site}" for one in left_out for site in parts[one]))
+
     for kept in itertools.product((True, False), repeat=len(parts)):
         if time.monotonic() > model.options.end:
-            raise SystemExit(f"{model.name}: --stop came after {len(ratios)} of {2 ** len(parts)} combinations")
+            print(f"{model.name}: --stop came after {len(ratios)} of {2 ** len(parts)} combinations", file=sys.stderr)
+            break
         left_out = [name for name, stays in zip(parts, kept, strict=True) if not stays]
         name = f"without_{len(ratios)}"
-        model.add(name, manifest, "--no-verify", *(f"--exclude={site}" for one in left_out for site in parts[one]))
+        write(name, left_out)
         times = model.times({"tuned": model.how["tuned"], name: model.how.pop(name)})
         ratios[", ".join(left_out) or "nothing"] = {size: median(row, name) / median(row, "tuned") for size, row in times.items()}
         (model.folder / f"{name}.pt").unlink()
-    return {"ratios": ratios, "seconds": time.monotonic() - begin}
+    seconds = time.monotonic() - begin
+    finalists = {one for size in model.options.sizes for one in sorted(ratios, key=lambda name: ratios[name][size])[:FINALISTS]}
+    for one in sorted(finalists):
+        left_out = [] if one == "nothing" else one.split(", ")
+        write("+".join([WITHOUT, *left_out]), left_out)
+    return {"ratios": ratios, "seconds": seconds, "combinations": 2 ** len(parts)}
 
 
 def run_one(options, name: str) -> dict:
@@ -165,7 +177,8 @@ def verdicts(result: dict) -> list[list[str]]:
     for size, everything in result["rows"].items():
         again = [everything[name] for name in (AGAIN, AGAIN + ",graphs") if name in everything]
         row = {name: one for name, one in everything.items() if one not in again}
-        plain = [name for name in row if "graphs" not in name and name not in ("tuned", "decided")]
+        found = [name for name in row if name.split("+")[0] == WITHOUT and "graphs" not in name]
+        plain = [name for name in row if "graphs" not in name and name not in ("tuned", "decided", *found)]
         cells = [result["model"], str(size), f"{median(row, 'original') / median(row, 'tuned'):.2f}"]
         cells += [f"{median(everything, AGAIN) / median(row, 'tuned'):.3f}", *beside_best(row, "tuned", plain)]
         if "tuned,graphs" in row:
@@ -174,9 +187,8 @@ def verdicts(result: dict) -> list[list[str]]:
         if "decided" in row:
             cells += beside_best(row, "decided", [name for name in row if name != "decided"])
         if "search" in result:
-            ratios = {name: one[size] for name, one in result["search"]["ratios"].items()}
-            best = min(ratios, key=ratios.get)
-            cells += [best, f"{1 / ratios[best]:.3f}", f"{result['seconds']['tuned'] / result['search']['seconds']:.3f}"]
+            best, ratio = beside_best(row, "tuned", found)
+            cells += [", ".join(best.split("+")[1:]) or "nothing", ratio, f"{result['seconds']['tuned'] / result['search']['seconds']:.3f}"]
         rows.append(cells)
     return rows
 
@@ -196,7 +208,7 @@ def report(everything: dict) -> str:
         lines += [f"- {one['model']}: " + "; ".join(f"{count} × {what}" for what, count in one["chosen"].items())]
     lines += ["", "Seconds of writing them: " + "; ".join(
         f"{one['model']}: " + ", ".join(f"{name} {seconds:.0f}" for name, seconds in one["seconds"].items() if "without" not in name)
-        + (f"; the search {one['search']['seconds']:.0f}, {len(one['search']['ratios'])} combinations" if "search" in one else "")
+        + (f"; the search {one['search']['seconds']:.0f}, {len(one['search']['ratios'])} of {one['search']['combinations']} combinations" if "search" in one else "")
         for one in results) + "."]
     return "\n".join(lines) + "\n"
 
