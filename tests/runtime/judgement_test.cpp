@@ -1,0 +1,60 @@
+// Verdicts over several sizes: what one size has to do with the next.
+#include "runtime/verify/judgement.h"
+#include "torchscript.h"
+
+// After LibTorch.
+#include "catch.h"
+
+using namespace twinkle;
+using namespace twinkle::runtime;
+
+namespace {
+
+const double unit = unit_roundoff(at::kFloat);
+
+// Computes ones for inputs of ones. As an original it is exact there, and off by so many units for
+// any other input; as a kernel it is off there, by as many as the rows say.
+torch::jit::Module original(double units) {
+    return tests::module_of("Original",
+                            "def forward(self, x):\n    if bool(x[0] == 1):\n"
+                            "        return torch.ones_like(x)\n"
+                            "    return torch.full_like(x, 1 + " +
+                                std::to_string(units) + " * 2.0 ** -24)\n");
+}
+torch::jit::Module kernel(double units_of_four, double units_of_eight) {
+    return tests::module_of(
+        "Kernel",
+        "def forward(self, x):\n    units = " + std::to_string(units_of_four) +
+            "\n    if x.size(0) == 8:\n        units = " + std::to_string(units_of_eight) +
+            "\n    return torch.full_like(x, 1 + units * 2.0 ** -24)\n");
+}
+
+Verdict judged(double of_original, double of_four, double of_eight) {
+    const VerificationContext context;
+    const Contest contest{kernel(of_four, of_eight),
+                          original(of_original),
+                          original(of_original),
+                          Norm::largest,
+                          [] {},
+                          [](const auto&) {},
+                          context};
+    const auto calls = [](int rows) { return Calls{{"forward", {{torch::ones({rows})}, {}}}}; };
+    return judge(contest, {{"", false, calls(4)}, {"length 8", false, calls(8)}});
+}
+
+}  // namespace
+
+TEST_CASE("an original's luck on the given inputs allows nothing more in other sizes") {
+    REQUIRE(unit == Approx(std::pow(2.0, -24)));
+    const at::Tensor ones = torch::ones({4});
+    const double allowed =
+        compare(ones, ones, ones.to(torch::kDouble), Norm::largest).allowed / unit;
+    REQUIRE(allowed > 0);
+    CHECK(judged(0, 0, 0).right);
+    CHECK_FALSE(judged(0, 2 * allowed, 0).right);
+    CHECK(judged(100 * allowed, 2 * allowed, 2 * allowed).right);
+    // Three times the bound in each size, not three times the last one's.
+    const Verdict verdict = judged(100 * allowed, 2.5 * allowed, 6 * allowed);
+    CHECK_FALSE(verdict.right);
+    CHECK(verdict.because.find("length 8") != std::string::npos);
+}
