@@ -35,14 +35,25 @@ set(cuda_hashes "${hashes}${declared}${CMAKE_CUDA_COMPILER_VERSION}")
 hash_sources(cuda_hashes hash ${cuda_sources} ${cuda_headers})
 set(cuda_id twinkle_pack_cuda_${hash})
 
-add_library(twinkle_pack_cuda_kernels OBJECT ${cuda_sources})
-target_include_directories(twinkle_pack_cuda_kernels PRIVATE ${pack}/src)
-# Products and sums are rounded as they are written, as on the CPU.
-target_compile_options(twinkle_pack_cuda_kernels PRIVATE -O3 -fmad=false -Xfatbin=-compress-all
-                       "$<$<BOOL:${TWINKLE_CUDA_VERBOSE}>:-Xptxas=-v>")
-set_target_properties(twinkle_pack_cuda_kernels PROPERTIES
-    CUDA_ARCHITECTURES "${architectures}" CUDA_STANDARD 20 CUDA_EXTENSIONS OFF
-    CUDA_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
+function(add_cuda_kernels name archs)
+    add_library(${name} OBJECT ${ARGN})
+    target_include_directories(${name} PRIVATE ${pack}/src)
+    # Products and sums are rounded as they are written, as on the CPU.
+    target_compile_options(${name} PRIVATE -O3 -fmad=false -Xfatbin=-compress-all
+                           "$<$<BOOL:${TWINKLE_CUDA_VERBOSE}>:-Xptxas=-v>")
+    set_target_properties(${name} PROPERTIES
+        CUDA_ARCHITECTURES "${archs}" CUDA_STANDARD 20 CUDA_EXTENSIONS OFF
+        CUDA_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
+endfunction()
+# What is in instructions of Hopper alone, which no other GPU has.
+set(hopper_sources ${pack}/src/cuda/bits_strips.cu)
+set(cuda_objects twinkle_pack_cuda_kernels)
+if(90 IN_LIST TWINKLE_CUDA_ARCHS)
+    list(REMOVE_ITEM cuda_sources ${hopper_sources})
+    add_cuda_kernels(twinkle_pack_hopper_kernels 90a-real ${hopper_sources})
+    list(APPEND cuda_objects twinkle_pack_hopper_kernels)
+endif()
+add_cuda_kernels(twinkle_pack_cuda_kernels "${architectures}" ${cuda_sources})
 
 add_library(twinkle_torch_cuda_stub SHARED torch_cuda_stub.c)
 set_target_properties(twinkle_torch_cuda_stub PROPERTIES
@@ -50,7 +61,7 @@ set_target_properties(twinkle_torch_cuda_stub PROPERTIES
 
 add_library(twinkle_pack_cuda MODULE ${pack}/src/register_stable.cpp)
 # CUDA's runtime is linked statically: an unpacked LibTorch brings its own under another name.
-target_link_libraries(twinkle_pack_cuda PRIVATE twinkle_options twinkle_pack_core twinkle_pack_cuda_kernels
+target_link_libraries(twinkle_pack_cuda PRIVATE twinkle_options twinkle_pack_core ${cuda_objects}
                       CUDA::cudart_static twinkle_torch_cuda_stub ${TWINKLE_TORCH_LINK}/libtorch_cpu.so)
 target_include_directories(twinkle_pack_cuda SYSTEM PRIVATE ${TWINKLE_TORCH}/include)
 target_compile_definitions(twinkle_pack_cuda PRIVATE TORCH_TARGET_VERSION=0x020a000000000000

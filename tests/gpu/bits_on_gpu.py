@@ -68,10 +68,11 @@ def test_weights_are_those_that_were_packed(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", LIMITS, ids=str)
-@pytest.mark.parametrize("rows", [(), (1,), (2, 3), (8,), (9,), (1, 16), (17,), (32,), (3, 20), (64,), (65,), (300,)], ids=str)
+@pytest.mark.parametrize("rows", [(), (1,), (2, 3), (8,), (9,), (1, 16), (17,), (32,), (33,), (3, 20), (64,), (65,), (100,), (128,),
+                                  (129,), (192,), (193,), (300,)], ids=str)
 def test_sizes(kind, dtype, rows):
     torch.manual_seed(0)
-    for outputs, depth in [(64, 64), (112, 128), (1040, 576), (3008, 1024), (9008, 256), (7, 64), (70000, 64), (16, 4096)]:
+    for outputs, depth in [(64, 64), (112, 128), (1040, 576), (3008, 1024), (9008, 256), (1040, 3584), (7, 64), (70000, 64), (16, 4096)]:
         x, weight = random(*rows, depth, dtype=dtype), Weight(kind, outputs, depth)
         for bias in [random(outputs, dtype=dtype), None]:
             assert_right(weight.operator(x, bias), x, weight, bias)
@@ -80,7 +81,7 @@ def test_sizes(kind, dtype, rows):
 @pytest.mark.parametrize("dtype", LIMITS, ids=str)
 def test_many_rows_in_fp8(dtype):
     torch.manual_seed(2)
-    for rows, outputs, depth in [(65, 64, 64), (130, 112, 320), (3000, 1024, 2048)]:
+    for rows, outputs, depth in [(33, 64, 64), (65, 64, 64), (130, 112, 320), (3000, 1024, 2048)]:
         x, weight, bias = random(rows, depth, dtype=dtype), Weight("fp8", outputs, depth), random(outputs, dtype=dtype)
         assert_right(weight(x, bias), x, weight, bias, ROUNDED_ROWS)
         x[3] = 0
@@ -105,7 +106,7 @@ def test_rows_rounded_to_fp8():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rows", [1, 16, 32, 64])
+@pytest.mark.parametrize("rows", [1, 16, 32, 64, 128, 192])
 def test_layers_that_follow_each_other_in_a_graph(kind, rows):
     weights = [Weight(kind, 2048, 2048) for _ in range(20)]
     x = random(rows, 2048)
@@ -137,3 +138,14 @@ def test_layouts_and_what_is_not_finite(kind):
     x[2, 5] = float("inf")
     result = weight.operator(x)
     assert not result[2].isfinite().any() and result[:2].isfinite().all() and result[3:].isfinite().all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rows", [40, 128, 190])
+def test_rows_that_are_not_finite_stay_alone(kind, rows):
+    weight, x = Weight(kind, 1040, 512), random(rows, 512)
+    x[2, 5], x[rows - 1, 300] = float("inf"), float("nan")
+    result = weight.operator(x)
+    assert not result[2].isfinite().any() and not result[-1].isfinite().any()
+    assert result[:2].isfinite().all() and result[3:-1].isfinite().all()
+    assert torch.equal(weight.operator(x)[3:-1], result[3:-1])

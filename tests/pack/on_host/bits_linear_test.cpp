@@ -125,10 +125,23 @@ void check(Packing packing, size_t rows, size_t outputs, size_t depth, bool with
     CHECK(to_float(made.y[rows * outputs]) == to_float(from_float<T>(12345)));
 }
 
+// Every border between kernels for more rows; passes of few and many tiles, half a tile, groups
+// that warps and blocks share unevenly.
+template <class T>
+void check_many_rows(Packing packing) {
+    for (const size_t rows : {65, 100, 128, 129, 192}) check<T>(packing, rows, 48, 320, true);
+    check<T>(packing, 100, 16, 64, false);
+    check<T>(packing, 70, 2128, 128, true);
+    check<T>(packing, 190, 528, 448, true);
+    check<T>(packing, 40, 8208, 192, true);
+    check<T>(packing, 130, 4112, 128, true);
+}
+
 template <class T>
 void check_sizes(Packing packing) {
     for (const size_t rows : {1, 8, 9, 17, 33, 64}) check<T>(packing, rows, 48, 320, rows % 2 == 0);
     for (const size_t rows : {1, 12, 30}) check<T>(packing, rows, 16, 64, false);
+    if (packing != Packing::fp8 && !std::is_same_v<T, float>) check_many_rows<T>(packing);
     check<T>(packing, 5, 1104, 64, true);  // several clusters
     check<T>(packing, 3, 32, 2112, true);  // several groups for each warp
 }
@@ -155,8 +168,12 @@ TEST_CASE("what kernels for packed weights do not serve is said") {
     layer.outputs = 24;
     CHECK(!serves(layer, 0));
     layer.outputs = 32;
+    layer.rows = 193;
+    CHECK(!serves(layer, 0));
+    layer.packing = Packing::fp8;
     layer.rows = 65;
     CHECK(!serves(layer, 0));
+    layer.packing = Packing::int8;
     layer.rows = 0;
     CHECK(!serves(layer, 0));
     layer.rows = 4;

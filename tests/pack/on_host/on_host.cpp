@@ -21,6 +21,11 @@ struct Meeting {
     uint64_t times = 0;
 };
 
+// Of shared memory, which begins at addresses that 1024 divides.
+struct alignas(1024) Kibibyte {
+    char bytes[1024];
+};
+
 // A copy that has begun; `group` counts from the thread's start.
 struct Copy {
     char* to;
@@ -50,7 +55,9 @@ public:
         // Not numbers: what is read before it is written is seen.
         shared_bytes_ = shared_bytes;
         shared_.resize(start.cluster);
-        for (auto& shared : shared_) shared.assign(shared_bytes / sizeof(uint4), nothing());
+        for (auto& shared : shared_)
+            shared.resize((shared_bytes + sizeof(Kibibyte) - 1) / sizeof(Kibibyte)),
+                std::memset(static_cast<void*>(shared.data()), 0xff, shared.size() << 10);
         kernel_ = &kernel;
         error_ = nullptr;
         must_wait_ = start.early;
@@ -127,8 +134,6 @@ public:
     }
 
 private:
-    static uint4 nothing() { return {~0u, ~0u, ~0u, ~0u}; }
-
     void begin(unsigned i, unsigned threads) {
         if (!threads_[i]) {
             threads_[i] = std::make_unique<Thread>();
@@ -201,7 +206,7 @@ private:
     Meeting cluster_;
     unsigned current_ = 0, first_block_ = 0;
     bool moved_ = false, must_wait_ = false;
-    std::vector<std::vector<uint4>> shared_;  // by block
+    std::vector<std::vector<Kibibyte>> shared_;  // by block
     unsigned shared_bytes_ = 0;
     std::exception_ptr error_;
     jmp_buf scheduler_;

@@ -142,13 +142,14 @@ constexpr unsigned most_shared_bytes = 227 << 10;  // of a Hopper's block
 
 struct Card {
     uint16_t multiprocessors, cache_mib, cluster_blocks;
-    bool early;
+    bool early, hopper;
 };
 // A small GPU, so that the tests' cases are large for it. TWINKLE_PACK_CLUSTER: how many blocks can
 // form a cluster; on a part of a GPU fewer than 16.
 inline Card card(int) {
     static const char* const cluster = std::getenv("TWINKLE_PACK_CLUSTER");
-    return {16, 1, static_cast<uint16_t>(cluster ? std::atoi(cluster) : most_cluster_blocks), true};
+    return {16, 1, static_cast<uint16_t>(cluster ? std::atoi(cluster) : most_cluster_blocks), true,
+            true};
 }
 
 template <class... Parameters>

@@ -9,9 +9,9 @@
 namespace twinkle_pack::cuda {
 namespace {
 
-// As many bytes as the kernel was launched with.
+// As many bytes as the kernel was launched with. The address is what wgmma.h needs.
 __device__ __forceinline__ char* shared_memory() {
-    extern __shared__ __align__(128) char shared[];
+    extern __shared__ __align__(1024) char shared[];
     return shared;
 }
 
@@ -34,7 +34,6 @@ __device__ __forceinline__ void start_copy(void* to, const void* from, bool ther
                  : "memory");
 #endif
 }
-
 // Ends a group of copies, which may be empty.
 __device__ __forceinline__ void end_copies() {
 #if __CUDA_ARCH__ >= 800

@@ -3,6 +3,7 @@
 #include "cuda/bits_linear.h"
 
 #include "cuda/bits_launch.h"
+#include "cuda/bits_strip_ways.h"
 #include "cuda/families.h"
 
 namespace twinkle_pack::cuda {
@@ -27,6 +28,7 @@ Ways ways() {
         {8, launch_bits<T, BitsShape<W, 1, 16, 1, resident>>},
         {16, launch_bits<T, BitsShape<W, 2, 16, 1, 1>>},
         {32, launch_bits<T, BitsShape<W, 4, 16, 1, 1>>},
+        // Mostly of what strips_serve() has not.
         {64, launch_bits<T, BitsShape<W, 8, 8, 1, 1>>},
     };
     return {all, sizeof all / sizeof *all};
@@ -58,8 +60,9 @@ const Way* way_of(const PackedLayer& layer) {
     return nullptr;
 }
 
-int64_t row_bytes(const PackedLayer& layer) {
-    return layer.packing == Packing::int4 ? layer.depth / 2 : layer.depth;
+// Else by the kernels here.
+bool by_strips(const PackedLayer& layer, const Card& card) {
+    return card.hopper && strips_serve(layer);
 }
 
 }  // namespace
@@ -69,23 +72,18 @@ bool serves(const PackedLayer& layer, int device) {
     constexpr int64_t most_weights = int64_t{1} << 38;  // 2048 in a group of a tile, for 16 warps
     return layer.rows > 0 && layer.outputs > 0 && layer.outputs < most &&
            layer.outputs % block_outputs == 0 && layer.depth > 0 && layer.depth < most &&
-           layer.depth % 64 == 0 && layer.outputs <= most_weights / layer.depth && way_of(layer) &&
+           layer.depth % 64 == 0 && layer.outputs <= most_weights / layer.depth &&
+           (way_of(layer) || by_strips(layer, card(device))) &&
            layer.rows * layer.depth * element_size(layer.dtype) < most_x && at_vectors(layer.x) &&
            at_vectors(layer.values) && at_vectors(layer.scales) && card(device).cluster_blocks > 1;
 }
 
 void launch_packed(const PackedLayer& layer, const Queue& queue) {
-    BitsArguments a{};
-    a.x = static_cast<const char*>(layer.x);
-    a.weight = static_cast<const char*>(layer.values);
-    a.scales = static_cast<const float*>(layer.scales);
-    a.bias = layer.bias;
-    a.y = layer.y;
-    a.tokens = static_cast<uint32_t>(layer.rows);
-    a.outputs = static_cast<uint32_t>(layer.outputs);
-    a.row_bytes = static_cast<uint32_t>(row_bytes(layer));
-    a.scale_groups = layer.packing == Packing::fp8 ? 0 : static_cast<uint32_t>(layer.depth / 64);
-    way_of(layer)->launch(a, card(queue.device), queue.stream);
+    const Card on = card(queue.device);
+    if (by_strips(layer, on))
+        launch_strips(layer, queue);
+    else
+        way_of(layer)->launch(BitsArguments::of(layer), on, queue.stream);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // How a linear layer with packed weights is divided among clusters, blocks and warps
 // (bits_tiles.h).
 
+#include "cuda/bits_linear.h"
 #include "cuda/platform.h"
 
 namespace twinkle_pack::cuda {
@@ -18,6 +19,23 @@ struct BitsArguments {
     uint32_t clusters;
     uint32_t cluster_bits;  // of the blocks in a cluster, a power of two
     uint32_t early_groups;  // that a warp brings to the cache before earlier kernels end
+    uint32_t row_tiles;     // in which clusters share the rows of x (bits_strips.h)
+
+    static BitsArguments of(const PackedLayer& layer) {
+        const int64_t row_bytes = layer.packing == Packing::int4 ? layer.depth / 2 : layer.depth;
+        BitsArguments a{};
+        a.x = static_cast<const char*>(layer.x);
+        a.weight = static_cast<const char*>(layer.values);
+        a.scales = static_cast<const float*>(layer.scales);
+        a.bias = layer.bias;
+        a.y = layer.y;
+        a.tokens = static_cast<uint32_t>(layer.rows);
+        a.outputs = static_cast<uint32_t>(layer.outputs);
+        a.row_bytes = static_cast<uint32_t>(row_bytes);
+        a.scale_groups =
+            layer.packing == Packing::fp8 ? 0 : static_cast<uint32_t>(layer.depth / 64);
+        return a;
+    }
 };
 
 // Tiles of 32 outputs by `across` times 8 tokens; of each, groups of 64 along the depth, of which a

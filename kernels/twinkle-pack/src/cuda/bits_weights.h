@@ -16,6 +16,8 @@
 // - output_at(m, half, g): which of the 32 outputs is in row g + 8 half of tile m
 // - pair_of<T>(words, i, m, half, odd): terms 0 and 2, or 1 and 3, of product i, in the dtype that
 //   an x of T is multiplied in, plus offset_of<T>()
+// - pair_of_bytes<T>(bytes, i): bytes 0 and 2, of a load's, as terms of product i (of weights in
+//   blocks)
 // - grouped: whether each group has scales of its own, else each output has one
 
 #include "cuda/bits_words.h"
@@ -48,6 +50,10 @@ struct BlockWeights {
 
 struct Int8Weights : BlockWeights<64> {
     template <class T>
+    static __device__ __forceinline__ uint32_t pair_of_bytes(uint32_t bytes, unsigned) {
+        return bytes_less_128(bytes, Factor<T>());
+    }
+    template <class T>
     static __device__ __forceinline__ uint32_t pair_of(const uint4 (&words)[loads], unsigned i,
                                                        unsigned m, unsigned half, unsigned odd) {
         return bytes_less_128(word_of(words[i], 2 * m + half) >> 8 * odd, Factor<T>());
@@ -60,6 +66,10 @@ struct Int8Weights : BlockWeights<64> {
 
 // The upper halves of bytes are 32 further.
 struct Int4Weights : BlockWeights<32> {
+    template <class T>
+    static __device__ __forceinline__ uint32_t pair_of_bytes(uint32_t bytes, unsigned i) {
+        return nibbles_less_8(bytes >> i / 2 * 4, Factor<T>());
+    }
     // A difference for each pair of weights costs more than one for each term of x, and sums of
     // float32 have bits enough for it, beside the eight of bfloat16.
     template <class T>

@@ -51,6 +51,10 @@ __device__ __forceinline__ uint32_t masked_xor(uint32_t word, uint32_t mask, uin
 __device__ __forceinline__ uint32_t halves(uint32_t low, uint32_t high, bool first) {
     return __byte_perm(low, high, first ? 0x5410 : 0x7632);
 }
+// Four bytes of eight, each chosen by four bits.
+__device__ __forceinline__ uint32_t chosen_bytes(uint32_t low, uint32_t high, uint32_t choice) {
+    return __byte_perm(low, high, choice);
+}
 
 }  // namespace
 }  // namespace twinkle_pack::cuda
@@ -86,6 +90,13 @@ inline uint32_t masked_xor(uint32_t word, uint32_t mask, uint32_t bits) {
 }
 inline uint32_t halves(uint32_t low, uint32_t high, bool first) {
     return first ? (low & 0xffffu) | high << 16 : low >> 16 | (high & 0xffff0000u);
+}
+inline uint32_t chosen_bytes(uint32_t low, uint32_t high, uint32_t choice) {
+    const uint64_t both = uint64_t{high} << 32 | low;
+    uint32_t result = 0;
+    for (unsigned i = 0; i < 4; ++i)
+        result |= static_cast<uint32_t>(both >> (choice >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+    return result;
 }
 
 }  // namespace

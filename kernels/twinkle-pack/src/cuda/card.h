@@ -29,6 +29,7 @@ struct Card {
     // blocks can form a cluster, and whether kernels can begin early.
     uint16_t cluster_blocks = 1;
     bool early = false;
+    bool hopper = false;  // compute capability 9.0
 };
 
 namespace {
@@ -60,7 +61,7 @@ inline uint16_t ask_cluster_blocks() {
 inline Card ask_card(int device) {
     Card card;
     cudaFuncAttributes code{};
-    int multiprocessors = 0, cache = 0, driver = 0, clusters = 0;
+    int multiprocessors = 0, cache = 0, driver = 0, clusters = 0, major = 0, minor = 0;
     check_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
     check_cuda(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
     card.multiprocessors = static_cast<uint16_t>(multiprocessors);
@@ -68,6 +69,9 @@ inline Card ask_card(int device) {
     check_cuda(cudaFuncGetAttributes(&code, compiled_for));
     check_cuda(cudaDriverGetVersion(&driver));
     check_cuda(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device));
+    check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+    card.hopper = major == 9 && minor == 0;
     const bool recent = code.ptxVersion >= 90;
     card.early = recent && driver >= 12030;  // older ones cannot capture it
     if (recent && clusters) card.cluster_blocks = ask_cluster_blocks();
