@@ -28,7 +28,7 @@ Ways ways() {
         {8, launch_bits<T, BitsShape<W, 1, 16, 1, resident>>},
         {16, launch_bits<T, BitsShape<W, 2, 16, 1, 1>>},
         {32, launch_bits<T, BitsShape<W, 4, 16, 1, 1>>},
-        // Mostly of what strips_serve() has not.
+        // Of fp8 and float32, and on other GPUs than Hopper.
         {64, launch_bits<T, BitsShape<W, 8, 8, 1, 1>>},
     };
     return {all, sizeof all / sizeof *all};
@@ -60,7 +60,7 @@ const Way* way_of(const PackedLayer& layer) {
     return nullptr;
 }
 
-// Else by the kernels here.
+// By other kernels than those above.
 bool by_strips(const PackedLayer& layer, const Card& card) {
     return card.hopper && strips_serve(layer);
 }

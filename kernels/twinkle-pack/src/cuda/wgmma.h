@@ -41,22 +41,6 @@ __device__ __forceinline__ void start_products(Tile (&tiles)[8], const uint32_t 
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(columns_at(b)), "r"(int{add}));
 #endif
 }
-__device__ __forceinline__ void start_products(Tile (&tiles)[4], const uint32_t (&a)[4],
-                                               const char* b, bool add, BFloat16) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile(
-        "{\n"
-        ".reg .pred add;\n"
-        "setp.ne.b32 add, %21, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15 "
-        "}, {%16, %17, %18, %19}, %20, add, 1, 1, 0;\n"
-        "}"
-        : TWINKLE_TILE(tiles[0]), TWINKLE_TILE(tiles[1]), TWINKLE_TILE(tiles[2]),
-          TWINKLE_TILE(tiles[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(columns_at(b)), "r"(int{add}));
-#endif
-}
 __device__ __forceinline__ void start_products(Tile (&tiles)[8], const uint32_t (&a)[4],
                                                const char* b, bool add, Float16) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -72,22 +56,6 @@ __device__ __forceinline__ void start_products(Tile (&tiles)[8], const uint32_t 
         : TWINKLE_TILE(tiles[0]), TWINKLE_TILE(tiles[1]), TWINKLE_TILE(tiles[2]),
           TWINKLE_TILE(tiles[3]), TWINKLE_TILE(tiles[4]), TWINKLE_TILE(tiles[5]),
           TWINKLE_TILE(tiles[6]), TWINKLE_TILE(tiles[7])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(columns_at(b)), "r"(int{add}));
-#endif
-}
-__device__ __forceinline__ void start_products(Tile (&tiles)[4], const uint32_t (&a)[4],
-                                               const char* b, bool add, Float16) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile(
-        "{\n"
-        ".reg .pred add;\n"
-        "setp.ne.b32 add, %21, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15 "
-        "}, {%16, %17, %18, %19}, %20, add, 1, 1, 0;\n"
-        "}"
-        : TWINKLE_TILE(tiles[0]), TWINKLE_TILE(tiles[1]), TWINKLE_TILE(tiles[2]),
-          TWINKLE_TILE(tiles[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(columns_at(b)), "r"(int{add}));
 #endif
 }
