@@ -34,6 +34,7 @@ __device__ __forceinline__ void start_copy(void* to, const void* from, bool ther
                  : "memory");
 #endif
 }
+
 // Ends a group of copies, which may be empty.
 __device__ __forceinline__ void end_copies() {
 #if __CUDA_ARCH__ >= 800
