@@ -82,10 +82,10 @@ class Model:
             specified.append(f"{name}={prefix}{':' if prefix else ''}{self.folder / path}")
         return Runner([self.options.build / "bench/model_runner", "--device", self.options.device, *specified], self.folder, stack)
 
-    def times(self, how: dict[str, str]) -> dict[int, dict]:
+    def times(self, how: dict[str, str], longer: int = 1) -> dict[int, dict]:
         with contextlib.ExitStack() as stack:
             runner, gone = self.runner(how, stack), {}
-            result = {size: measure(dict.fromkeys(how, runner), size, self.options.seconds, gone) for size in self.options.sizes}
+            result = {size: measure(dict.fromkeys(how, runner), size, longer * self.options.seconds, gone) for size in self.options.sizes}
         if gone:
             raise SystemExit(f"{self.name}: {gone}")
         return result
@@ -146,7 +146,8 @@ def run_one(options, name: str) -> dict:
         how = model.how | {AGAIN: model.how["tuned"]}  # how far two of the same file are apart
         if on_gpu:
             how |= {f"{one},graphs": f"graphs:{file}" for one, file in how.items() if one != "decided"}
-        result["rows"] = model.times(how)
+        # Each contestant for as long as the two of a search's turn; times of one file vary by half.
+        result["rows"] = model.times(how, len(how) if options.search else 1)
         return result
 
 
