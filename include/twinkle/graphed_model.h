@@ -50,8 +50,8 @@ struct GraphOptions {
     // A full cache evicts the least recently used graph, for a shape that is used more than twice
     // as often.
     std::size_t max_graphs = 16;
-    // Limit on the device memory of all graphs together, in bytes; 0: a quarter of what is free
-    // when the first one is captured.
+    // Limit on the device memory of all graphs together, in bytes, without what `join` copies; 0: a
+    // quarter of what is free when the first one is captured.
     std::size_t max_bytes = 0;
     int warm_up = 3;  // runs before a capture: libraries initialize themselves in the first
     // Freezes the model for this object; weights stay shared. A model that cannot be frozen runs as
@@ -61,7 +61,8 @@ struct GraphOptions {
     // Captures a frozen model with linear layers joined that read one input, also those without a
     // bias and those of the bundled int8 and int4 kernels: fewer kernels to wait for. Weights are
     // copied, up to an eighth of them all, or 64 MB. Layers stay alone where a kernel of somebody
-    // else gets their results, or where the model writes into them.
+    // else gets their results, where the model writes into these, and where they are handed out as
+    // they are (clone_outputs). A capture runs the model once more, to compare.
     bool join = true;
     // Lets LibTorch's fuser join what is left between kernels of a frozen model. It compiles for
     // the first shapes, in the first runs, and profiles every one. Nothing is joined then.

@@ -139,8 +139,8 @@ std::string environment() {
                  "get, in shapes and dtypes, for tune --from") +
            entry("TWINKLE_GRAPHS",
                  "in programs that run a model of kernelize --graphs: off, or limits on what is "
-                 "replayed, such as max_graphs=32,max_bytes=2000000000; join=0 leaves linear "
-                 "layers apart that are else computed as one") +
+                 "replayed, such as max_graphs=32,max_bytes=2000000000; join=1 computes linear "
+                 "layers that read one input as one") +
            entry(
                "TWINKLE_GRAPHS_STATISTICS",
                "1: they say on stderr what was decided for each shape, and at their end how often "

@@ -52,19 +52,20 @@ struct Operators : torch::jit::Resolver {
     }
 };
 
-// Weights a, b, c of 3, 5 and 2 outputs, biases of a and c; small packed ones and a large pair.
+// Weights a, b, c of 4, 8 and 4 outputs, odd of 3, biases of a and c; small packed ones.
 torch::jit::Module model_of(const std::string& forward) {
     auto unit = std::make_shared<torch::jit::CompilationUnit>();
     torch::jit::Module model(c10::QualifiedName("__torch__.tests.Linears"), unit, true);
     model.register_attribute("training", c10::BoolType::get(), false);
     torch::manual_seed(5);
-    model.register_parameter("a", torch::randn({3, 4}), false);
-    model.register_parameter("b", torch::randn({5, 4}), false);
-    model.register_parameter("c", torch::randn({2, 4}), false);
-    model.register_parameter("wide", torch::randn({2, 8}), false);
-    model.register_parameter("fine", torch::randn({2, 4}, at::kDouble), false);
-    model.register_parameter("a_bias", torch::randn({3}), false);
-    model.register_parameter("c_bias", torch::randn({2}), false);
+    model.register_parameter("a", torch::randn({4, 4}), false);
+    model.register_parameter("b", torch::randn({8, 4}), false);
+    model.register_parameter("c", torch::randn({4, 4}), false);
+    model.register_parameter("odd", torch::randn({3, 4}), false);
+    model.register_parameter("wide", torch::randn({4, 8}), false);
+    model.register_parameter("fine", torch::randn({4, 4}, at::kDouble), false);
+    model.register_parameter("a_bias", torch::randn({4}), false);
+    model.register_parameter("c_bias", torch::randn({4}), false);
     for (const auto& [name, rows] : {std::pair{"p", 16}, {"q", 32}, {"r", 8}}) {
         model.register_buffer(name, torch::randint(-9, 9, {rows, 4}, at::kChar));
         model.register_buffer(std::string(name) + "_scales", torch::rand({rows, 1}));
@@ -89,11 +90,12 @@ std::size_t count(const torch::jit::Graph& graph, const std::string& kind) {
 }
 
 // Joins, compares what both compute, and returns what was joined.
-JoinedLinears joined(const torch::jit::Module& model, const std::vector<c10::IValue>& inputs) {
+JoinedLinears joined(const torch::jit::Module& model, const std::vector<c10::IValue>& inputs,
+                     bool dense_results = false) {
     const torch::NoGradGuard no_grad;
     const auto graph = torch::jit::toGraphFunction(model.get_method("forward").function()).graph();
     const auto copy = graph->copy();
-    const JoinedLinears done = runtime::join_linears(copy, *model._ivalue(), at::kCPU);
+    const JoinedLinears done = runtime::join_linears(copy, *model._ivalue(), at::kCPU, dense_results);
     torch::jit::GraphFunction function("forward", copy, nullptr);
     torch::jit::Stack stack{model._ivalue()};
     stack.insert(stack.end(), inputs.begin(), inputs.end());
@@ -120,7 +122,7 @@ std::size_t layers_joined(const std::string& forward) {
 TEST_CASE("layers of one input are one, with zeros for a bias that one has not") {
     const JoinedLinears done = joined(model_of(qkv), {torch::randn({2, 3, 4})});
     CHECK(done.layers == 2);
-    CHECK(done.bytes == (10 * 4 + 5) * sizeof(float));
+    CHECK(done.bytes == (16 * 4 + 16) * sizeof(float));
     CHECK(joined(model_of(qkv), {torch::randn({4})}).layers == 2);
 }
 
@@ -136,7 +138,7 @@ TEST_CASE("layers of modules inside are found through them") {
         "other\n");
     const auto graph = torch::jit::toGraphFunction(root.get_method("forward").function()).graph();
     const auto copy = graph->copy();
-    CHECK(runtime::join_linears(copy, *root._ivalue(), at::kCPU).layers == 1);
+    CHECK(runtime::join_linears(copy, *root._ivalue(), at::kCPU, false).layers == 1);
     CHECK(count(*copy, "aten::linear") == 1);
 }
 
@@ -149,6 +151,7 @@ TEST_CASE("layers stay alone where one could not be a part of the other") {
     CHECK(pair("torch.linear(x, self.a)", "torch.linear(y, self.b)") == 0);
     CHECK(pair("torch.linear(x, self.a)", "torch.linear(torch.cat([x, x], -1), self.wide)") == 0);
     CHECK(pair("torch.linear(x.double(), self.fine)", "torch.linear(x, self.a)") == 0);
+    CHECK(pair("torch.linear(x, self.a)", "torch.linear(x, self.odd)") == 0);
     // A weight that is computed.
     CHECK(pair("torch.linear(x, self.a)", "torch.linear(x, self.b * 2)") == 0);
 }
@@ -179,14 +182,31 @@ def forward(self, x):
 )") == 0);
 }
 
-TEST_CASE("results that are written to are parts of their own") {
+TEST_CASE("results that are written to stay alone") {
+    for (const char* written : {"one", "one.reshape(-1)", "one.contiguous()"}) {
+        CHECK(layers_joined(std::string("def forward(self, x):\n"
+                                        "    one = torch.linear(x, self.a)\n"
+                                        "    other = torch.linear(x, self.b)\n    ") +
+                            written + ".mul_(3)\n    return one, other\n") == 0);
+    }
+}
+
+TEST_CASE("results that are read by strides stay alone") {
     CHECK(layers_joined(R"(
 def forward(self, x):
     one = torch.linear(x, self.a)
-    other = torch.linear(x, self.b)
-    one.mul_(3)
-    return one, other
-)") == 1);
+    return torch.as_strided(one, [6, 4], [4, 1]), torch.linear(x, self.b)
+)") == 0);
+}
+
+TEST_CASE("results of the model are dense where they are handed out as they are") {
+    const torch::jit::Module model = model_of(
+        "def forward(self, x):\n"
+        "    return torch.linear(x, self.a), torch.linear(x, self.b), torch.linear(x, self.c) + 1, "
+        "torch.linear(x, self.a) * 2\n");
+    const std::vector<c10::IValue> x{torch::randn({3, 4})};
+    CHECK(joined(model, x).layers == 3);
+    CHECK(joined(model, x, /*dense_results=*/true).layers == 1);
 }
 
 TEST_CASE("kernels of somebody else get no views, the pack's do") {
@@ -219,7 +239,7 @@ TEST_CASE("packed layers are joined in whole blocks of outputs") {
 
 TEST_CASE("copies are bounded, and the smallest come first") {
     torch::jit::Module model = model_of("def before(self, x):\n    return x\n");
-    model.register_parameter("large", torch::zeros({2, 5'000'000}), false);
+    model.register_parameter("large", torch::zeros({4, 2'500'000}), false);
     model.define(R"(
 def forward(self, x, wide):
     one, other = torch.linear(wide, self.large), torch.linear(wide, self.large)
@@ -227,9 +247,9 @@ def forward(self, x, wide):
 )");
     const auto graph =
         torch::jit::toGraphFunction(model.get_method("forward").function()).graph()->copy();
-    const JoinedLinears done = runtime::join_linears(graph, *model._ivalue(), at::kCPU);
+    const JoinedLinears done = runtime::join_linears(graph, *model._ivalue(), at::kCPU, false);
     CHECK(done.layers == 1);
-    CHECK(done.bytes == 8 * 4 * sizeof(float));
+    CHECK(done.bytes == 12 * 4 * sizeof(float));
 }
 
 TEST_CASE("captured runs of a model compute them as one") {
@@ -254,7 +274,8 @@ TEST_CASE("captured runs of a model compute them as one") {
     };
     const GraphStatistics said = run({});
     CHECK(said.joined_layers == 2);
-    CHECK(said.joined_bytes == 180);
+    CHECK(said.joined_bytes == 320);
+    CHECK(run({.clone_outputs = false}).joined_layers == 2);
     CHECK(run({.join = false}).joined_layers == 0);
     CHECK(run({.freeze = false}).joined_layers == 0);
 }
@@ -277,4 +298,21 @@ def forward(self, x):
     CHECK(said.captures == 1);
     CHECK(said.joined_layers == 0);
     CHECK(said.joined_bytes == 0);
+}
+
+TEST_CASE("a capture that fails once leaves others as they are") {
+    tests::FakeBackend backend;
+    runtime::ModelGraphs graphs(model_of(qkv), {}, at::kCPU, backend.finder());
+    backend.device.fails = [](int capture) {
+        if (capture == 2 || capture == 3) {
+            throw std::runtime_error("CUDA out of memory");
+        }
+    };
+    const torch::NoGradGuard no_grad;
+    for (const int rows : {1, 2, 3}) {
+        graphs.forward({torch::randn({rows, 4})}, {});
+        graphs.forward({torch::randn({rows, 4})}, {});
+        CHECK(graphs.statistics().graphs == static_cast<std::size_t>(rows));
+        CHECK(graphs.statistics().joined_layers == 2);
+    }
 }

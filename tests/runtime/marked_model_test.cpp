@@ -94,28 +94,68 @@ TEST_CASE("a marked model is replayed from the second use of a shape where that 
     CHECK(marked.said().plain_runs == 2);
 }
 
-TEST_CASE("weights of layers that are computed as one are copied again when they change") {
+namespace {
+
+// x by one, and by another weight.
+torch::jit::Module of_two_layers(const at::Tensor& other) {
     torch::jit::Module model = graph_model("def before(self, x):\n    return x\n");
     model.register_parameter("one", torch::eye(4), false);
-    model.register_parameter("other", torch::eye(4), false);
+    model.register_parameter("other", other, false);
     model.define(
         "def forward(self, x):\n"
         "    return torch.linear(x, self.one) + torch.linear(x, self.other)\n");
-    Marked marked(model);
-    for (int i = 0; i < 3; ++i) {
-        CHECK(at::equal(marked(row(1)), row(2)));
+    return model;
+}
+
+runtime::ReplaySettings joining() {
+    return runtime::parse_replay_settings("join=1", "");
+}
+
+}  // namespace
+
+TEST_CASE("weights of layers that are computed as one are copied again when they change") {
+    float memory[16] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+    Marked marked(of_two_layers(torch::from_blob(memory, {4, 4})), 0.1, joining());
+    const auto expect = [&](double value, std::uint64_t replays) {
+        for (int i = 0; i < 3; ++i) {
+            CHECK(at::equal(marked(row(1)), row(value)));
+        }
+        CHECK(marked.said().joined_layers == 1);
+        CHECK(marked.said().replays == replays);
+    };
+    expect(2, 2);
+    const torch::NoGradGuard no_grad;
+    at::Tensor other = marked.model.attr("other").toTensor();
+    other.mul_(5);
+    expect(6, 4);
+    // Another memory, and then the first again.
+    other.set_data(torch::zeros({4, 4}));
+    for (float& value : memory) {
+        value *= 2;
     }
-    CHECK(marked.said().joined_layers == 1);
+    other.set_data(torch::from_blob(memory, {4, 4}));
+    expect(11, 6);
+}
+
+TEST_CASE("a marked model reads its weights where they are, unless the process says otherwise") {
+    CHECK_FALSE(runtime::parse_replay_settings("", "").limits.join);
+    Marked marked(of_two_layers(torch::eye(4)));
+    marked(row(1));
+    marked(row(1));
+    CHECK(marked.said().joined_layers == 0);
+    marked.model.attr("other").toTensor().variable_data().mul_(5);  // Python's .data: not counted
+    CHECK(at::equal(marked(row(1)), row(6)));
     CHECK(marked.said().replays == 2);
-    {
-        const torch::NoGradGuard no_grad;
-        model.attr("other").toTensor().mul_(5);
+}
+
+TEST_CASE("copies of weights go with the replays that nobody wants") {
+    Marked marked(of_two_layers(torch::eye(4)), 5.0, joining());
+    for (int i = 0; i < 4; ++i) {
+        marked(row(1));
     }
-    for (int i = 0; i < 3; ++i) {
-        CHECK(at::equal(marked(row(1)), row(6)));
-    }
-    CHECK(marked.said().joined_layers == 1);
-    CHECK(marked.said().replays == 4);
+    CHECK(marked.said().replays == 0);
+    CHECK(marked.said().joined_bytes == 0);
+    CHECK(marked.backend.device.captures == 2);  // joined, and apart
 }
 
 TEST_CASE("what the code does not read may change") {

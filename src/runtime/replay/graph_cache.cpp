@@ -27,6 +27,15 @@ GraphCache::Entry& GraphCache::use(const std::string& key) {
     return entry;
 }
 
+std::shared_ptr<const JoinedCode> GraphCache::joined_code() const {
+    for (const Entry& entry : entries_) {
+        if (entry.call && entry.call->code) {
+            return entry.call->code;
+        }
+    }
+    return nullptr;
+}
+
 GraphCache::Entry& GraphCache::find(const std::string& key) {
     if (const auto found = by_key_.find(key); found != by_key_.end()) {
         return *found->second;

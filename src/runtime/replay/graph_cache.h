@@ -48,6 +48,8 @@ public:
 
     std::size_t graphs() const { return graphs_; }
     std::size_t bytes() const { return bytes_; }
+    // Of the graphs that have joined layers, which all have the same; null: none has.
+    std::shared_ptr<const JoinedCode> joined_code() const;
     std::uint64_t evictions() const { return evictions_; }
 
 private:

@@ -107,14 +107,15 @@ c10::IValue GraphModel::run(const JoinedCode& code,
     return stack.back();
 }
 
-std::shared_ptr<const JoinedCode> GraphModel::joined(c10::DeviceType type) const {
+std::shared_ptr<const JoinedCode> GraphModel::joined(c10::DeviceType type,
+                                                     bool dense_results) const {
     if (!body_ && !uncaptured_) {
         return nullptr;
     }
     const jit::Module self = module();
     auto& function = body_ ? *body_ : jit::toGraphFunction(self.get_method("forward").function());
     const auto graph = function.graph()->copy();
-    const JoinedLinears joined = join_linears(graph, *self._ivalue(), type);
+    const JoinedLinears joined = join_linears(graph, *self._ivalue(), type, dense_results);
     if (joined.layers == 0) {
         return nullptr;
     }

@@ -38,10 +38,9 @@ public:
                                        const torch::jit::Kwargs& named) const;
     c10::IValue run(const std::vector<c10::IValue>& arguments) const;
     c10::IValue run(const JoinedCode& code, const std::vector<c10::IValue>& arguments) const;
-    // With linear layers joined that are on such a device, whose weights are copied now. Null:
-    // there are none, or the model's weights may be written without notice, or LibTorch's fuser is
-    // wanted.
-    std::shared_ptr<const JoinedCode> joined(c10::DeviceType type) const;
+    // With linear layers joined (join_linears.h), whose weights are copied now. Null: there are
+    // none, or the model's weights may be written without notice, or LibTorch's fuser is wanted.
+    std::shared_ptr<const JoinedCode> joined(c10::DeviceType type, bool dense_results) const;
     // Runs with LibTorch's own settings, which are faster if nothing is captured.
     c10::IValue run_uncaptured(const std::vector<c10::IValue>& arguments) const;
 

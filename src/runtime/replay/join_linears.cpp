@@ -61,15 +61,21 @@ c10::IValue joined_bias(const LinearGroup& group) {
     return at::cat(all);
 }
 
-void join(const LinearGroup& group) {
+// Returns the bytes of what was copied.
+std::size_t join(const LinearGroup& group) {
     jit::Node* const first = group[0].node;
     jit::Graph& graph = *first->owningGraph();
     const jit::WithInsertPoint here(first);
     std::vector<jit::Value*> arguments{first->input(0)};
+    std::size_t bytes = 0;
+    const auto insert = [&](const c10::IValue& value) {
+        bytes += value.isTensor() ? value.toTensor().nbytes() : 0;
+        arguments.push_back(graph.insertConstant(value));
+    };
     for (std::size_t i = 0; i < group[0].weights.size(); ++i) {
-        arguments.push_back(graph.insertConstant(joined_weights(group, i)));
+        insert(joined_weights(group, i));
     }
-    arguments.push_back(graph.insertConstant(joined_bias(group)));
+    insert(joined_bias(group));
     jit::Value* whole = graph.insertNode(graph.create(first->kind(), arguments, 1))->output();
     std::vector<std::int64_t> outputs;
     for (const LinearLayer& layer : group) {
@@ -82,15 +88,17 @@ void join(const LinearGroup& group) {
         group[i].node->output()->replaceAllUsesWith(part->output(i));
         group[i].node->destroy();
     }
+    return bytes;
 }
 
 }  // namespace
 
 JoinedLinears join_linears(const std::shared_ptr<jit::Graph>& graph,
-                           const c10::ivalue::Object& self, c10::DeviceType type) {
+                           const c10::ivalue::Object& self, c10::DeviceType type,
+                           bool dense_results) {
     const torch::NoGradGuard no_grad;
     jit::Inline(*graph);
-    std::vector<LinearGroup> groups = linear_groups(graph, self, type);
+    std::vector<LinearGroup> groups = linear_groups(graph, self, type, dense_results);
     std::stable_sort(groups.begin(), groups.end(),
                      [](const LinearGroup& one, const LinearGroup& other) {
                          return bytes_of(one) < bytes_of(other);
@@ -98,13 +106,11 @@ JoinedLinears join_linears(const std::shared_ptr<jit::Graph>& graph,
     const std::size_t most = groups.empty() ? 0 : most_bytes(*graph, self, type);
     JoinedLinears done;
     for (const LinearGroup& group : groups) {
-        const std::size_t bytes = bytes_of(group);
-        if (bytes > most - done.bytes) {
+        if (done.bytes + bytes_of(group) > most) {
             break;
         }
-        join(group);
+        done.bytes += join(group);
         done.layers += group.size() - 1;
-        done.bytes += bytes;
     }
     return done;
 }

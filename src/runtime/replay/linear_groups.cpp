@@ -18,7 +18,7 @@ constexpr std::string_view pack_namespace = "twinkle_pack_";
 
 struct Kind {
     std::size_t weights;
-    std::int64_t outputs;  // a multiple of so many can stand below others
+    bool in_blocks;  // of 16 outputs, so that only such can stand below others
 };
 
 bool is_of_pack(const jit::Node* node) {
@@ -27,13 +27,30 @@ bool is_of_pack(const jit::Node* node) {
 
 std::optional<Kind> kind_of(const jit::Node* node) {
     if (node->kind() == c10::aten::linear) {
-        return Kind{1, 1};
+        return Kind{1, false};
     }
     const std::string_view name = node->kind().toUnqualString();
     if (is_of_pack(node) && (name == "linear_int8" || name == "linear_int4")) {
-        return Kind{2, 16};  // values and scales lie in blocks of 16 outputs
+        return Kind{2, true};
     }
     return std::nullopt;
+}
+
+// Parts of a row begin where vectors of 16 bytes do: products and kernels are slow otherwise.
+bool are_aligned(const LinearLayer& layer, const Kind& kind) {
+    return kind.in_blocks ? layer.outputs() % 16 == 0
+                          : layer.outputs() * layer.weights[0].element_size() % 16 == 0;
+}
+
+bool takes_strides(const jit::Node* node) {
+    return std::string_view(node->kind().toUnqualString()).find("as_strided") !=
+               std::string_view::npos ||
+           node->kind() == c10::Symbol::fromQualString("aten::_reshape_alias");
+}
+// Whether a part of another tensor may not do for it.
+bool needs_dense(const jit::Node* node) {
+    return takes_strides(node) ||
+           (!node->kind().is_aten() && !node->kind().is_prim() && !is_of_pack(node));
 }
 
 // Writes into tensors of inference mode are not counted, so that a copy could be out of date.
@@ -66,13 +83,20 @@ bool fit(const LinearLayer& one, const LinearLayer& other) {
     }
     return !one.bias.defined() || !other.bias.defined() || are_alike(one.bias, other.bias);
 }
+bool fit(const LinearGroup& group, const LinearLayer& layer) {
+    return std::all_of(group.begin(), group.end(),
+                       [&](const LinearLayer& one) { return fit(one, layer); });
+}
 
 class Finder {
 public:
     Finder(const std::shared_ptr<jit::Graph>& graph, const c10::ivalue::Object& self,
-           c10::DeviceType type)
+           c10::DeviceType type, bool dense_results)
         : self_(self), type_(type), aliases_(graph) {
-        collect_foreign(graph->block());
+        collect_dense(graph->block());
+        if (dense_results) {
+            dense_.insert(dense_.end(), graph->outputs().begin(), graph->outputs().end());
+        }
         collect(graph->block());
     }
 
@@ -82,13 +106,13 @@ public:
     }
 
 private:
-    void collect_foreign(jit::Block* block) {
+    void collect_dense(jit::Block* block) {
         for (jit::Node* node : block->nodes()) {
-            if (!node->kind().is_aten() && !node->kind().is_prim() && !is_of_pack(node)) {
-                foreign_.push_back(node);
+            if (needs_dense(node)) {
+                dense_.insert(dense_.end(), node->inputs().begin(), node->inputs().end());
             }
             for (jit::Block* inner : node->blocks()) {
-                collect_foreign(inner);
+                collect_dense(inner);
             }
         }
     }
@@ -98,7 +122,7 @@ private:
             if (const auto layer = layer_of(node)) {
                 const auto group =
                     std::find_if(groups_.begin(), groups_.end(),
-                                 [&](const LinearGroup& one) { return fit(one[0], *layer); });
+                                 [&](const LinearGroup& one) { return fit(one, *layer); });
                 group == groups_.end() ? groups_.push_back({*layer}) : group->push_back(*layer);
             }
             for (jit::Block* inner : node->blocks()) {
@@ -110,7 +134,7 @@ private:
     std::optional<LinearLayer> layer_of(jit::Node* node) const {
         const auto kind = kind_of(node);
         if (!kind || node->inputs().size() != kind->weights + 2 || node->outputs().size() != 1 ||
-            aliases_.hasWriters(node->input(0))) {
+            aliases_.hasWriters(node->input(0)) || aliases_.hasWriters(node->output())) {
             return std::nullopt;
         }
         LinearLayer layer{node, {}, {}};
@@ -126,25 +150,20 @@ private:
             return std::nullopt;
         }
         layer.bias = bias->isNone() ? at::Tensor() : bias->toTensor();
-        const bool whole = layer.outputs() % kind->outputs == 0 &&
+        const bool whole = are_aligned(layer, *kind) &&
                            (!layer.bias.defined() || layer.bias.size(0) == layer.outputs());
-        return whole && !reaches_foreign(node->output()) ? std::optional(layer) : std::nullopt;
+        return whole && !aliases_.mayContainAlias(node->output(), dense_) ? std::optional(layer)
+                                                                          : std::nullopt;
     }
 
     std::optional<c10::IValue> unwritten(const jit::Value* value) const {
         return aliases_.hasWriters(value) ? std::nullopt : held_value(value, self_);
     }
 
-    bool reaches_foreign(jit::Value* result) const {
-        return std::any_of(foreign_.begin(), foreign_.end(), [&](jit::Node* node) {
-            return aliases_.mayContainAlias(result, node->inputs());
-        });
-    }
-
     const c10::ivalue::Object& self_;
     const c10::DeviceType type_;
     const jit::AliasDb aliases_;
-    std::vector<jit::Node*> foreign_;
+    std::vector<jit::Value*> dense_;  // what must be
     std::vector<LinearGroup> groups_;
 };
 
@@ -167,8 +186,9 @@ std::size_t bytes_of(const LinearGroup& group) {
 }
 
 std::vector<LinearGroup> linear_groups(const std::shared_ptr<jit::Graph>& graph,
-                                       const c10::ivalue::Object& self, c10::DeviceType type) {
-    return Finder(graph, self, type).groups();
+                                       const c10::ivalue::Object& self, c10::DeviceType type,
+                                       bool dense_results) {
+    return Finder(graph, self, type, dense_results).groups();
 }
 
 }  // namespace twinkle::runtime

@@ -217,6 +217,10 @@ GraphStatistics ModelGraphs::statistics() const {
     result.graphs = cache_.graphs();
     result.bytes = cache_.bytes();
     result.evictions = cache_.evictions();
+    if (const std::shared_ptr<const JoinedCode> code = cache_.joined_code()) {
+        result.joined_layers = code->joined.layers;
+        result.joined_bytes = code->joined.bytes;
+    }
     result.not_frozen = model_.not_frozen();
     return result;
 }
@@ -225,9 +229,7 @@ void ModelGraphs::clear() {
     const std::lock_guard one(capturing_);
     const std::lock_guard lock(mutex_);
     cache_.clear();
-    joined_.reset();
     may_join_ = options_.join;
-    counted_.joined_layers = counted_.joined_bytes = 0;
     state_.clear();
     refusals_ = 0;
 }

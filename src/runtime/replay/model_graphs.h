@@ -73,16 +73,24 @@ private:
     c10::IValue result_of(GraphLane& lane, CapturedCall& call, const Values& inputs) const;
     // Why nothing was captured; empty: the key's entry has the graph.
     std::string capture(const InputKey& key, const Values& inputs);
-    std::shared_ptr<CapturedCall> attempt(GraphLane& lane, const Values& inputs,
-                                          std::string& reason, bool again = false);
-    std::shared_ptr<CapturedCall> captured(GraphLane& lane, const Values& inputs);
+    struct Attempt {
+        std::shared_ptr<CapturedCall> call;
+        bool captured = false;  // if it is null: the host does not want it
+        std::string reason;     // why it is null
+    };
+    Attempt attempt(GraphLane& lane, const InputKey& key, const Values& inputs,
+                    const std::shared_ptr<const JoinedCode>& code);
+    std::shared_ptr<CapturedCall> captured(GraphLane& lane, const Values& inputs,
+                                           const std::shared_ptr<const JoinedCode>& code,
+                                           bool again, std::string& reason);
+    std::shared_ptr<CapturedCall> captured(GraphLane& lane, const Values& inputs,
+                                           const std::shared_ptr<const JoinedCode>& code);
     std::string judged(GraphLane& lane, CapturedCall& call, const InputKey& key,
                        const Values& inputs);
     void refuse(const InputKey& key, const std::string& reason, bool counts);
     std::string keep(const InputKey& key, std::shared_ptr<CapturedCall> call);
     GraphLane& lane_of(c10::Device device);
-    const std::shared_ptr<const JoinedCode>& joined_code();
-    void leave_separate();
+    std::shared_ptr<const JoinedCode> joined_code();
 
     GraphOptions options_;
     c10::DeviceType type_;
@@ -92,7 +100,7 @@ private:
 
     std::mutex capturing_;  // one capture at a time, and its code; taken before the other
     bool may_join_;
-    std::shared_ptr<const JoinedCode> joined_;  // null: none, or not yet
+    std::weak_ptr<const JoinedCode> joined_;  // alive as long as a captured run has it
     mutable std::mutex mutex_;                  // guards everything below
     bool captures_now_ = false;
     std::string state_;  // which the model writes; empty: none so far

@@ -49,40 +49,48 @@ std::string ModelGraphs::capture(const InputKey& key, const Values& inputs) {
     }
     captures_now_ = true;
     lock.unlock();
-    std::string reason;
-    std::shared_ptr<CapturedCall> call = attempt(*lane, inputs, reason);
-    if (!call && joined_) {
-        leave_separate();
-        reason.clear();
-        call = attempt(*lane, inputs, reason);
-    }
-    if (reason == memory_is_short) {
-        call = attempt(*lane, inputs, reason, /*again=*/true);
-    }
-    const bool captured = call != nullptr;
-    if (captured && host_.judge) {
-        reason = judged(*lane, *call, key, inputs);
-        if (!reason.empty()) {
-            call.reset();
-        }
+    const std::shared_ptr<const JoinedCode> code = joined_code();
+    Attempt done = attempt(*lane, key, inputs, code);
+    if (!done.call && code) {
+        may_join_ = done.captured || done.reason == memory_is_short;
+        done = attempt(*lane, key, inputs, nullptr);
     }
     lock.lock();
     captures_now_ = false;
-    if (!call) {
-        refuse(key, reason, !captured);
-        return reason;
+    if (!done.call) {
+        refuse(key, done.reason, !done.captured);
+        return done.reason;
     }
-    return keep(key, std::move(call));
+    return keep(key, std::move(done.call));
+}
+
+ModelGraphs::Attempt ModelGraphs::attempt(GraphLane& lane, const InputKey& key,
+                                          const Values& inputs,
+                                          const std::shared_ptr<const JoinedCode>& code) {
+    Attempt done;
+    done.call = captured(lane, inputs, code, /*again=*/false, done.reason);
+    if (done.reason == memory_is_short) {
+        done.call = captured(lane, inputs, code, /*again=*/true, done.reason);
+    }
+    done.captured = done.call != nullptr;
+    if (done.captured && host_.judge) {
+        done.reason = judged(lane, *done.call, key, inputs);
+        if (!done.reason.empty()) {
+            done.call.reset();
+        }
+    }
+    return done;
 }
 
 // None: `reason` says why.
-std::shared_ptr<CapturedCall> ModelGraphs::attempt(GraphLane& lane, const Values& inputs,
-                                                   std::string& reason, bool again) {
+std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Values& inputs,
+                                                    const std::shared_ptr<const JoinedCode>& code,
+                                                    bool again, std::string& reason) {
     try {
         if (again) {
             lane.release_cached_memory();
         }
-        return captured(lane, inputs);
+        return captured(lane, inputs, code);
     } catch (const Refusal& refusal) {
         reason = refusal.what();
     } catch (const std::exception& error) {
@@ -124,12 +132,13 @@ std::string ModelGraphs::keep(const InputKey& key, std::shared_ptr<CapturedCall>
     return full;
 }
 
-std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Values& inputs) {
+std::shared_ptr<CapturedCall> ModelGraphs::captured(
+    GraphLane& lane, const Values& inputs, const std::shared_ptr<const JoinedCode>& code) {
     const torch::NoGradGuard no_grad;
     auto call = std::make_shared<CapturedCall>();
     CapturedCall& made = *call;  // it owns what the lane keeps of the recipe
     c10::IValue expected;
-    made.code = joined_code();
+    made.code = code;
     Recipe recipe;
     recipe.warm_up = options_.warm_up;
     recipe.prepare = [&] { made.inputs = std::make_unique<StaticInputs>(inputs); };
@@ -144,6 +153,9 @@ std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Value
         if (!is_plain(outputs)) {
             throw Refusal("the model returns an object");
         }
+        if (made.code && !same_results(outputs, model_.run(made.inputs->values()))) {
+            throw Refusal("joined linear layers give other values");
+        }
         expected = cloned(outputs);
     };
     recipe.replayed = [&](const c10::IValue& outputs) {
@@ -155,31 +167,19 @@ std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Value
     return call;
 }
 
-// For this capture and all that follow. Needs `capturing_`.
-const std::shared_ptr<const JoinedCode>& ModelGraphs::joined_code() {
-    if (!may_join_) {
-        return joined_;
+// Null: layers stay separate. Needs `capturing_`.
+std::shared_ptr<const JoinedCode> ModelGraphs::joined_code() {
+    std::shared_ptr<const JoinedCode> code = may_join_ ? joined_.lock() : nullptr;
+    if (!code && may_join_) {
+        try {
+            code = model_.joined(type_, !options_.clone_outputs);
+        } catch (const std::exception&) {
+            return nullptr;  // memory is short, for one: none is needed
+        }
+        joined_ = code;
+        may_join_ = code != nullptr;
     }
-    may_join_ = false;
-    try {
-        joined_ = model_.joined(type_);
-    } catch (const std::exception&) {
-        return joined_;  // memory is short, for one: none is needed
-    }
-    if (joined_) {
-        const std::lock_guard lock(mutex_);
-        counted_.joined_layers = joined_->joined.layers;
-        counted_.joined_bytes = joined_->joined.bytes;
-    }
-    return joined_;
-}
-
-// Copies take memory, and code may want dense tensors where joined layers give it views. Needs
-// `capturing_`.
-void ModelGraphs::leave_separate() {
-    joined_.reset();
-    const std::lock_guard lock(mutex_);
-    counted_.joined_layers = counted_.joined_bytes = 0;
+    return code;
 }
 
 GraphLane& ModelGraphs::lane_of(c10::Device device) {

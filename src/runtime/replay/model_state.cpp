@@ -12,6 +12,13 @@ namespace twinkle::runtime {
 
 namespace {
 
+c10::weak_intrusive_ptr<c10::StorageImpl> storage_of(const at::Tensor& tensor) {
+    using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
+    const auto* impl = tensor.unsafeGetTensorImpl();
+    return impl->has_storage() ? impl->unsafe_storage().getWeakStorageImpl()
+                               : Weak(c10::intrusive_ptr<c10::StorageImpl>());
+}
+
 const void* data_of(const at::Tensor& tensor) {
     const auto* impl = tensor.unsafeGetTensorImpl();
     return impl->has_storage() ? static_cast<const char*>(impl->unsafe_storage().data()) +
@@ -38,6 +45,17 @@ bool is_same_value(const c10::IValue& now, const c10::IValue& was) {
 }
 
 }  // namespace
+
+ModelState::Tensor::Tensor(const at::Tensor& tensor)
+    : storage(storage_of(tensor)), data(data_of(tensor)), version(version_of(tensor)) {}
+
+bool ModelState::Tensor::is_same(const at::Tensor& now) const {
+    const auto* impl = now.unsafeGetTensorImpl();
+    const c10::StorageImpl* own =
+        impl->has_storage() ? impl->unsafe_storage().unsafeGetStorageImpl() : nullptr;
+    return own == storage._unsafe_get_target() && data_of(now) == data &&
+           version_of(now) == version;
+}
 
 ModelState::ModelState(const torch::jit::Module& model, const torch::jit::Graph& code)
     : root_(model._ivalue().get()), root_type_(model.type()) {
@@ -95,17 +113,16 @@ void ModelState::add(const c10::ivalue::Object* owner, std::size_t slot, const s
     const c10::IValue& value = owner->getSlot(slot);
     if (value.isModule()) {
         attributes_.push_back(
-            {owner, slot, &value.toObjectRef(), value.toObjectRef().type(), {}, {}, {}});
+            {owner, slot, &value.toObjectRef(), value.toObjectRef().type(), {}, {}});
         return;
     }
     if (!is_plain(value)) {
         object_ = name;
         return;
     }
-    Attribute attribute{owner, slot, nullptr, nullptr, value, {}, {}};
+    Attribute attribute{owner, slot, nullptr, nullptr, value, {}};
     for (const at::Tensor& tensor : tensors_of(value)) {
-        attribute.data.push_back(data_of(tensor));
-        attribute.versions.push_back(version_of(tensor));
+        attribute.tensors.emplace_back(tensor);
     }
     attributes_.push_back(std::move(attribute));
 }
@@ -124,23 +141,17 @@ bool ModelState::is_same(const Attribute& was) {
     if (now.isTensor() && was.value.isTensor()) {
         const at::Tensor& tensor = now.toTensor();
         return tensor.is_same(was.value.toTensor()) &&
-               (was.data.empty() ||
-                (data_of(tensor) == was.data[0] && version_of(tensor) == was.versions[0]));
+               (was.tensors.empty() || was.tensors[0].is_same(tensor));
     }
     if (!is_same_value(now, was.value)) {
         return false;
     }
-    if (was.data.empty()) {
+    if (was.tensors.empty()) {
         return true;
     }
     const std::vector<at::Tensor> tensors = tensors_of(now);
-    for (std::size_t i = 0; i < was.data.size(); ++i) {
-        if (i >= tensors.size() || data_of(tensors[i]) != was.data[i] ||
-            version_of(tensors[i]) != was.versions[i]) {
-            return false;
-        }
-    }
-    return tensors.size() == was.data.size();
+    return std::equal(was.tensors.begin(), was.tensors.end(), tensors.begin(), tensors.end(),
+                      [](const Tensor& one, const at::Tensor& held) { return one.is_same(held); });
 }
 
 }  // namespace twinkle::runtime

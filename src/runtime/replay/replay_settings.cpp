@@ -20,7 +20,7 @@ std::atomic<bool> left_off{false};
         {.what = "TWINKLE_GRAPHS says nothing known",
          .where = base::printable(word),
          .why = {},
-         .hint = "off, on, or settings for each model: max_graphs=32,max_bytes=2000000000,join=0"});
+         .hint = "off, on, or settings for each model: max_graphs=32,max_bytes=2000000000,join=1"});
 }
 
 std::size_t number(std::string_view text, const std::string& word) {

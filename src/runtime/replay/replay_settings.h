@@ -3,7 +3,7 @@
 //
 //   TWINKLE_GRAPHS=off                                 not at all
 //   TWINKLE_GRAPHS=max_graphs=32,max_bytes=2000000000  other limits, for each model
-//   TWINKLE_GRAPHS=join=0                              linear layers stay separate
+//   TWINKLE_GRAPHS=join=1                              linear layers are joined
 //   TWINKLE_GRAPHS_STATISTICS=1                        decisions and sums on stderr
 
 #include "twinkle/graphed_model.h"
@@ -15,7 +15,8 @@ namespace twinkle::runtime {
 struct ReplaySettings {
     bool on = true;
     bool statistics = false;
-    GraphOptions limits;
+    // Joined layers read copies of weights, and some writes into those are not seen (model_state.h).
+    GraphOptions limits{.join = false};
 };
 
 // Throws Error(malformed) for a text that says none of the above.

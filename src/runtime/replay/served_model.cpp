@@ -63,10 +63,10 @@ std::shared_ptr<ModelGraphs> ServedModel::graphs_of(const c10::intrusive_ptr<Obj
         }
     }
     const torch::jit::Module module(model);
-    const auto code = unmarked_forward(module);
-    torch::jit::Inline(*code);
-    state_.emplace(module, *code);
     try {
+        const auto code = unmarked_forward(module);
+        torch::jit::Inline(*code);
+        state_.emplace(module, *code);
         obstacle_ =
             state_->object().empty() ? "" : "its attribute " + state_->object() + " is an object";
         graphs_ = obstacle_.empty() ? made_graphs(module, code) : nullptr;
