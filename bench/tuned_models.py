@@ -9,7 +9,8 @@ GPU all three are replayed as CUDA graphs, too, and one is written whose runs ar
 to be faster. --search: every combination of what tuning chooses by is measured, where all sites of one class or
 formula get their first kernel, or their original; the time of the search is that of writing and measuring all of them,
 one after the other, beside the tuned model. The fastest of many short measurements is mostly one that was lucky, so the
-three fastest at each size are measured again with the others, and the best of those counts. --hub: kernels of the Hub (tests/gpu/build_hub_kernels.py, or folders of
+three fastest at each size are measured again with the others, and the best of those counts.
+--hub: kernels of the Hub (tests/gpu/build_hub_kernels.py, or folders of
 the same names) and the bundled ones are each bound alone, and together as candidates that tuning chooses from.
 The tuned file is loaded twice, which tells how far two of the same are apart. Models take turns, sample by sample, all in
 C++ (model_runner). BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
@@ -117,6 +118,8 @@ def search(model: Model, manifest: str, report: dict) -> dict:
         times = model.times({"tuned": model.how["tuned"], name: model.how.pop(name)})
         ratios[", ".join(left_out) or "nothing"] = {size: median(row, name) / median(row, "tuned") for size, row in times.items()}
         (model.folder / f"{name}.pt").unlink()
+    if not ratios:
+        raise SystemExit(f"{model.name}: --stop left no time for a search")
     seconds = time.monotonic() - begin
     finalists = {one for size in model.options.sizes for one in sorted(ratios, key=lambda name: ratios[name][size])[:FINALISTS]}
     for one in sorted(finalists):
