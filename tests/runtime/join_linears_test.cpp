@@ -95,7 +95,8 @@ JoinedLinears joined(const torch::jit::Module& model, const std::vector<c10::IVa
     const torch::NoGradGuard no_grad;
     const auto graph = torch::jit::toGraphFunction(model.get_method("forward").function()).graph();
     const auto copy = graph->copy();
-    const JoinedLinears done = runtime::join_linears(copy, *model._ivalue(), at::kCPU, dense_results);
+    const JoinedLinears done =
+        runtime::join_linears(copy, *model._ivalue(), at::kCPU, dense_results);
     torch::jit::GraphFunction function("forward", copy, nullptr);
     torch::jit::Stack stack{model._ivalue()};
     stack.insert(stack.end(), inputs.begin(), inputs.end());

@@ -15,8 +15,8 @@ struct JoinedLinears {
 
 // Joins the groups of linear_groups.h in a graph that nobody has run, which it inlines. Copies take
 // up to an eighth of the weights that the graph reads on such devices, or 64 MB; small groups, of
-// which the wait is the larger part, come first. Results are views of one tensor; those of the graph
-// are not, if they are to be dense.
+// which the wait is the larger part, come first. Results are views of one tensor; those of the
+// graph are not, if they are to be dense.
 JoinedLinears join_linears(const std::shared_ptr<torch::jit::Graph>& graph,
                            const c10::ivalue::Object& self, c10::DeviceType type,
                            bool dense_results);

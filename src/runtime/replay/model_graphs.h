@@ -101,7 +101,7 @@ private:
     std::mutex capturing_;  // one capture at a time, and its code; taken before the other
     bool may_join_;
     std::weak_ptr<const JoinedCode> joined_;  // alive as long as a captured run has it
-    mutable std::mutex mutex_;                  // guards everything below
+    mutable std::mutex mutex_;                // guards everything below
     bool captures_now_ = false;
     std::string state_;  // which the model writes; empty: none so far
     int refusals_ = 0;   // for other reasons than memory, before the first capture

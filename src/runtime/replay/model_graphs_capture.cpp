@@ -132,8 +132,8 @@ std::string ModelGraphs::keep(const InputKey& key, std::shared_ptr<CapturedCall>
     return full;
 }
 
-std::shared_ptr<CapturedCall> ModelGraphs::captured(
-    GraphLane& lane, const Values& inputs, const std::shared_ptr<const JoinedCode>& code) {
+std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Values& inputs,
+                                                    const std::shared_ptr<const JoinedCode>& code) {
     const torch::NoGradGuard no_grad;
     auto call = std::make_shared<CapturedCall>();
     CapturedCall& made = *call;  // it owns what the lane keeps of the recipe

@@ -14,10 +14,10 @@ public:
     // Of the attributes that this code, inlined, reads of it; of all, if that cannot be told.
     ModelState(const torch::jit::Module& model, const torch::jit::Graph& code);
 
-    // Whether the model is still as it was. A few nanoseconds for each attribute. Not seen is what is
-    // written into weights past their count of writes: by `.data`, by raw pointers, and into those
-    // that were made in inference mode. A captured run reads weights where they are, so that this
-    // matters to copies of them alone.
+    // Whether the model is still as it was. A few nanoseconds for each attribute. Not seen is what
+    // is written into weights past their count of writes: by `.data`, by raw pointers, and into
+    // those that were made in inference mode. A captured run reads weights where they are, so that
+    // this matters to copies of them alone.
     bool is_current() const;
     // One of them that is neither a module nor a value; empty: none.
     const std::string& object() const { return object_; }

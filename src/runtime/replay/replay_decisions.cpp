@@ -77,8 +77,8 @@ std::vector<DecidedShape> decide_replays(const torch::jit::Module& model,
                 decided.times = result.times;
                 return std::string("it is measured alone");  // and dropped again
             }};
-        ModelGraphs graphs(GraphModel(model._ivalue(), unmarked_forward(model)), ReplaySettings().limits,
-                           device.type, device.find_backend, host);
+        ModelGraphs graphs(GraphModel(model._ivalue(), unmarked_forward(model)),
+                           ReplaySettings().limits, device.type, device.find_backend, host);
         for (int call = 0; call < calls_until_captured; ++call) {
             graphs.replayed(values);
         }

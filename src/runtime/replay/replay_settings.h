@@ -15,7 +15,7 @@ namespace twinkle::runtime {
 struct ReplaySettings {
     bool on = true;
     bool statistics = false;
-    // Joined layers read copies of weights, and some writes into those are not seen (model_state.h).
+    // Joined layers read copies of weights: model_state.h says which writes stay unseen.
     GraphOptions limits{.join = false};
 };
 
