@@ -120,7 +120,7 @@ def tokens(count: int, device: str = "cpu") -> torch.Tensor:
 
 def random(kind: str, count: int) -> torch.Tensor:
     """Those of model_runner.cpp."""
-    return torch.randn(count, *SHAPES[kind], generator=torch.Generator().manual_seed(1))
+    return torch.randn(count, *SHAPES[kind], generator=torch.Generator().manual_seed(1), dtype=torch.float32)
 
 
 def reads_tokens(name: str) -> bool:

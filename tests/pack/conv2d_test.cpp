@@ -153,8 +153,11 @@ const std::vector<Shape> shapes{
     square({1, 130, 10, 10}, 12, 3, 1, 1),
     square({1, 8, 28, 28}, 25, 1),
     square({2, 6, 9, 9}, 12, 3, 1, 2, 2),
-    square({1, 2, 4, 600}, 3, 3, 1, 1),         // a row is more than a piece
-    square({1, 3, 40, 40}, 11, 20, 20),         // more taps than fit a block
+    square({1, 2, 4, 600}, 3, 3, 1, 1),    // a row is more than a piece
+    square({1, 3, 40, 40}, 11, 20, 20),    // more taps than fit a block
+    square({1, 9, 26, 26}, 5, 25),         // … or a slab
+    square({1, 70, 24, 23}, 70, 3, 1, 1),  // several slabs, groups and blocks of pixels
+    square({1, 150, 13, 12}, 270, 1),
     square({2, 8, 12, 12}, 24, 3, 1, 1, 1, 4),  // groups
     square({2, 20, 17, 19}, 20, 3, 1, 1, 1, 20),
     square({1, 6, 16, 35}, 18, 5, 2, 2, 1, 6),  // two results of each channel

@@ -261,14 +261,29 @@ struct Transposed256 {
     // beyond it is zero.
     static void transpose_to(const float* from, int64_t stride, int64_t rows, int64_t depth,
                              float* to, int64_t to_stride, const int64_t* places) {
+        if (rows >= 8 && depth == 8)
+            transpose_some<true>(from, stride, 8, 8, to, to_stride, places);
+        else
+            transpose_some<false>(from, stride, rows, depth, to, to_stride, places);
+    }
+
+private:
+    template <bool all>
+    static inline __attribute__((always_inline)) void transpose_some(const float* from,
+                                                                     int64_t stride, int64_t rows,
+                                                                     int64_t depth, float* to,
+                                                                     int64_t to_stride,
+                                                                     const int64_t* places) {
         __m256 v[8];
 #pragma GCC unroll 8
         for (int r = 0; r < 8; ++r)
-            v[r] = r < rows ? load_first<Avx2>(from + r * stride, depth) : _mm256_setzero_ps();
+            v[r] = all        ? _mm256_loadu_ps(from + r * stride)
+                   : r < rows ? load_first<Avx2>(from + r * stride, depth)
+                              : _mm256_setzero_ps();
         transpose(v);
 #pragma GCC unroll 8
         for (int d = 0; d < 8; ++d)
-            if (d < depth) _mm256_store_ps(to + places[d] * to_stride, v[d]);
+            if (all || d < depth) _mm256_store_ps(to + places[d] * to_stride, v[d]);
     }
 };
 

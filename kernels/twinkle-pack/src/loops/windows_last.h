@@ -1,7 +1,8 @@
 // Windows that move over images whose channels lie last: vectors of channels, some pixels of a row
 // together. What lies beside x is a pixel of the window's own.
 //
-// W: start(), step(tap, channel, n, so far, elements), put(pixel, channel, n, result).
+// W: start(), weight(tap, channel, n), step(weight, so far, elements), put(pixel, channel, n,
+//    result).
 
 constexpr int64_t window_pixels = 7;  // of a tile, at most
 
@@ -22,14 +23,45 @@ inline __attribute__((always_inline)) void window_vector(const ConvShape& shape,
 #pragma GCC unroll 8
     for (int p = 0; p < pixels; ++p) result[p] = window.start();
     for (int64_t tap = 0; tap < shape.taps; ++tap) {
+        const auto weight = window.weight(tap, channel, n);
 #pragma GCC unroll 8
         for (int p = 0; p < pixels; ++p) {
             const auto elements = load_first<V>(seen[tap * window_pixels + p] + channel, n);
-            result[p] = window.step(tap, channel, n, result[p], elements);
+            result[p] = window.step(weight, result[p], elements);
         }
     }
 #pragma GCC unroll 8
     for (int p = 0; p < pixels; ++p) window.put(pixel + p, channel, n, result[p]);
+}
+
+// The same of kernels that are three pixels wide, without gaps: neighbours share what they see, and
+// each pixel of x is read once in a row of the kernel.
+template <class V, int pixels, int stride, class T, class W>
+inline __attribute__((always_inline)) void window_vector_of_three(const ConvShape& shape,
+                                                                  const T* const* seen,
+                                                                  const W& window, int64_t pixel,
+                                                                  int64_t channel) {
+    typename V::reg result[pixels];
+#pragma GCC unroll 8
+    for (int p = 0; p < pixels; ++p) result[p] = window.start();
+    for (int64_t tap = 0; tap < shape.taps; tap += 3, seen += 3 * window_pixels) {
+        typename V::reg weights[3];
+#pragma GCC unroll 3
+        for (int j = 0; j < 3; ++j) weights[j] = window.weight(tap + j, channel, V::width);
+#pragma GCC unroll 16
+        for (int column = 0; column < (pixels - 1) * stride + 3; ++column) {
+            const int first = column / stride < pixels ? column / stride : pixels - 1;
+            const auto elements =
+                V::load(seen[(column - first * stride) * window_pixels + first] + channel);
+#pragma GCC unroll 3
+            for (int j = 0; j < 3; ++j)
+                if (column >= j && (column - j) % stride == 0 && (column - j) / stride < pixels)
+                    result[(column - j) / stride] =
+                        window.step(weights[j], result[(column - j) / stride], elements);
+        }
+    }
+#pragma GCC unroll 8
+    for (int p = 0; p < pixels; ++p) window.put(pixel + p, channel, V::width, result[p]);
 }
 
 template <class V, int pixels, class T, class W>
@@ -50,9 +82,17 @@ void window_tile(const ConvShape& shape, WindowLastScratch<T>& at, const T* x, c
             }
     }
     const int64_t pixel = row * shape.out_width + column;
+    const bool is_dense = shape.kernel[1] == 3 && shape.dilation[1] == 1;
     int64_t c = 0;
-    for (; c + V::width <= shape.channels; c += V::width)
-        window_vector<V, pixels>(shape, at.seen, window, pixel, c, V::width);
+    if (is_dense && shape.stride[1] == 1)
+        for (; c + V::width <= shape.channels; c += V::width)
+            window_vector_of_three<V, pixels, 1>(shape, at.seen, window, pixel, c);
+    else if (is_dense && shape.stride[1] == 2)
+        for (; c + V::width <= shape.channels; c += V::width)
+            window_vector_of_three<V, pixels, 2>(shape, at.seen, window, pixel, c);
+    else
+        for (; c + V::width <= shape.channels; c += V::width)
+            window_vector<V, pixels>(shape, at.seen, window, pixel, c, V::width);
     if (c < shape.channels)
         window_vector<V, pixels>(shape, at.seen, window, pixel, c, shape.channels - c);
 }
@@ -89,9 +129,10 @@ struct DepthwiseLast {
         : piece(of), weights(static_cast<const float*>(of.weight)), channels(of.shape->channels) {}
 
     reg start() const { return V::set1(0); }
-    reg step(int64_t tap, int64_t channel, int64_t n, reg sum, reg elements) const {
-        return V::fma(load_first<V>(weights + tap * channels + channel, n), elements, sum);
+    reg weight(int64_t tap, int64_t channel, int64_t n) const {
+        return load_first<V>(weights + tap * channels + channel, n);
     }
+    reg step(reg weight, reg sum, reg elements) const { return V::fma(weight, elements, sum); }
     void put(int64_t pixel, int64_t channel, int64_t n, reg sum) const {
         const T* residual = static_cast<const T*>(piece.residual);
         if (residual) residual += pixel * piece.shape->residual_pixel + channel;
@@ -115,9 +156,8 @@ struct LargestLast {
     int64_t channels;
 
     reg start() const { return V::set1(-__builtin_inff()); }
-    reg step(int64_t, int64_t, int64_t, reg largest, reg elements) const {
-        return V::larger(largest, elements);
-    }
+    reg weight(int64_t, int64_t, int64_t) const { return start(); }  // there is none
+    reg step(reg, reg largest, reg elements) const { return V::larger(largest, elements); }
     void put(int64_t pixel, int64_t channel, int64_t n, reg largest) const {
         store_first<V>(result + pixel * channels + channel, largest, n);
     }

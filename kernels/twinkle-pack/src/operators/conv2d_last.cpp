@@ -106,8 +106,10 @@ void run_dense(Work& work, const ConvShape& shape, int64_t groups, ParallelFor p
     work.whole.most_pixels = most;
     work.blocks = (all + most - 1) / most;
     work.channel_units = (shape.out_channels + Work::unit - 1) / Work::unit;
+    constexpr int64_t vector = 64;  // what may be written behind the last patch
     work.scratch_bytes = conv_scratch + (shape.is_patched ? 1 : shape.taps) * most * 8 +
-                         shape.channels * 4 + (shape.is_patched ? most * shape.depth * 4 : 0);
+                         shape.channels * 4 + (shape.is_patched ? most * shape.depth * 4 : 0) +
+                         vector;
     parallel(groups * work.blocks * work.channel_units,
              conv_units_for(shape.depth * most * Work::unit), Work::run, &work);
 }

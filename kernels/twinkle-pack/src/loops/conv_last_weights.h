@@ -1,0 +1,80 @@
+// Weights of convolutions where channels lie last: copied into panels of some vectors of channels
+// of the result, [row of the slab][lane].
+
+// So many products are added up before they meet the sum of others: each addition rounds.
+constexpr int64_t last_chain = conv_chain;
+// Of a slab: all taps of some channels, if they are not too many.
+constexpr int64_t last_depth = 4 * last_chain;
+
+// Channels [channel, channels + channels) of x at taps [tap, tap + taps); taps in chains.
+struct LastSlab {
+    int64_t channel, channels, tap, taps, chain;
+    bool is_first, is_last;
+
+    // Rows of a tap in a panel. With a row between them taps do not share places in the cache.
+    int64_t tap_rows() const { return channels + (taps > 1 ? 1 : 0); }
+    int64_t rows() const { return tap_rows() * taps; }
+};
+
+// Where a slab's weights come from and go to.
+template <class T>
+struct LastWeights {
+    const ConvShape& shape;
+    const LastSlab& slab;
+    const T* from;  // of the first channel of the result
+    // Neighbours in memory are neighbours along the channels of x, or along the taps of all these.
+    bool by_channel;
+    int64_t rows, along;
+
+    LastWeights(const ConvPiece& piece, const LastSlab& of, int64_t first)
+        : shape(*piece.shape),
+          slab(of),
+          from(static_cast<const T*>(piece.weight) + first * shape.depth),
+          by_channel(shape.weight_in == 1),
+          rows(by_channel ? of.taps : 1),
+          along(by_channel ? of.channels : of.channels * of.taps) {}
+
+    // What the next slab needs of these channels, or its first one of the next `left`.
+    NextPanel behind(int64_t channels, int64_t left) const {
+        if (by_channel && shape.taps > 1) return {};
+        constexpr auto size = static_cast<int64_t>(sizeof(T));
+        const T* const next = slab.is_last ? from + channels * shape.depth : row(0) + along;
+        return {reinterpret_cast<const char*>(next), shape.depth * size,
+                slab.is_last && left < channels ? left : channels, along * size};
+    }
+
+    const T* row(int64_t r) const {
+        return from + slab.channel * shape.weight_in + (slab.tap + r) * shape.weight_tap;
+    }
+    // The places of neighbours in the slab.
+    void list_places(int64_t r, int64_t* to) const {
+        int64_t c = 0, tap = 0;
+        for (int64_t k = 0; k < along; ++k) {
+            to[k] = by_channel ? r * slab.tap_rows() + k : tap * slab.tap_rows() + c;
+            if (++tap == slab.taps) {
+                tap = 0;
+                ++c;
+            }
+        }
+    }
+};
+
+// Of `lanes` channels of the result from `first` on; lanes beyond are zeros.
+template <class V, class G, class T>
+void copy_weights(const LastWeights<T>& weights, int64_t first, int64_t lanes, float* to) {
+    const int64_t depth = weights.shape.depth;
+    const int64_t stride = (lanes + V::width - 1) / V::width * V::width;
+    int64_t places[last_depth];
+    for (int64_t r = 0; r < weights.rows; ++r) {
+        weights.list_places(r, places);
+        for (int64_t lane = 0; lane < lanes; lane += V::width) {
+            const T* const from = weights.row(r) + (first + lane) * depth;
+            const int64_t left = lanes - lane, count = left < V::width ? left : V::width;
+            for (int64_t k = 0; k < weights.along; k += V::width) {
+                const int64_t behind = weights.along - k;
+                G::transpose_to(from + k, depth, count, behind < V::width ? behind : V::width,
+                                to + lane, stride, places + k);
+            }
+        }
+    }
+}
