@@ -171,7 +171,7 @@ def main() -> int:
                  pool.submit(run_pytest, arguments.build, tally, for_pytest, others, max(cores - 1, 1))]
         for part in parts:
             part.result()
-    run_pytest(arguments.build, tally, for_pytest, largest, cores, live=True)
+    run_pytest(arguments.build, tally, ["--durations=20", *for_pytest], largest, cores, live=True)
     for check in arguments.check:
         started = time.monotonic()
         code = run(check.split(), live=True)

@@ -354,6 +354,7 @@ TEST_CASE("what LibTorch refuses is left to it", "[cpu]") {
     CHECK(declined([](Call& one) { one.shape.padding_h = int64_t{1} << 60; }));
     CHECK(declined([](Call& one) { one.shape.dilation_w = int64_t{1} << 62; }));
     CHECK(declined([](Call& one) { one.weight = one.weight.slice(1, 0, 5); }));
+    CHECK(declined([](Call& one) { one.weight = one.weight.slice(0, 0, 0), one.bias = Tensor(); }));
     CHECK(declined([](Call& one) { one.bias = one.bias.slice(0, 0, 5); }));
     CHECK(declined([](Call& one) { one.bias = one.bias.to(at::kDouble); }));
     CHECK(declined([](Call& one) { one.mean = one.bias; }));

@@ -26,6 +26,16 @@ bool trains(const jit::Module& model) {
     return model.hasattr("training") && model.is_training();
 }
 
+// What code of a method, which has a run(Stack&), answers.
+template <class Code>
+c10::IValue result_of(Code& code, const jit::Module& self,
+                      const std::vector<c10::IValue>& arguments) {
+    jit::Stack stack{self._ivalue()};
+    stack.insert(stack.end(), arguments.begin(), arguments.end());
+    code.run(stack);
+    return stack.back();
+}
+
 }  // namespace
 
 GraphModel::GraphModel(jit::Module model, bool freeze, bool fuse) : module_(std::move(model)) {
@@ -90,21 +100,13 @@ std::vector<c10::IValue> GraphModel::arguments(std::vector<c10::IValue> inputs,
 }
 
 c10::IValue GraphModel::run(const std::vector<c10::IValue>& arguments) const {
-    if (!body_) {
-        return module_->get_method("forward")(arguments);
-    }
-    jit::Stack stack{module()._ivalue()};
-    stack.insert(stack.end(), arguments.begin(), arguments.end());
-    body_->run(stack);
-    return stack.back();
+    return body_ ? result_of(*body_, module(), arguments)
+                 : module_->get_method("forward")(arguments);
 }
 
 c10::IValue GraphModel::run(const JoinedCode& code,
                             const std::vector<c10::IValue>& arguments) const {
-    jit::Stack stack{module()._ivalue()};
-    stack.insert(stack.end(), arguments.begin(), arguments.end());
-    code.forward->run(stack);
-    return stack.back();
+    return result_of(*code.forward, module(), arguments);
 }
 
 std::shared_ptr<const JoinedCode> GraphModel::joined(c10::DeviceType type,
@@ -124,13 +126,7 @@ std::shared_ptr<const JoinedCode> GraphModel::joined(c10::DeviceType type,
 }
 
 c10::IValue GraphModel::run_uncaptured(const std::vector<c10::IValue>& arguments) const {
-    if (!uncaptured_) {
-        return run(arguments);
-    }
-    jit::Stack stack{module_->_ivalue()};
-    stack.insert(stack.end(), arguments.begin(), arguments.end());
-    uncaptured_->run(stack);
-    return stack.back();
+    return uncaptured_ ? result_of(*uncaptured_, *module_, arguments) : run(arguments);
 }
 
 }  // namespace twinkle::runtime

@@ -42,7 +42,7 @@ ConvCall::ConvCall(const Inputs& in) {
     groups = integer(in, groups_at);
     const int64_t finish = integer(in, finish_at);
     if (finish < 0 || finish >= conv_finish_count) return;
-    if (groups < 1 || weight.sizes[0] % groups != 0) return;
+    if (groups < 1 || weight.sizes[0] < 1 || weight.sizes[0] % groups != 0) return;
     shape.channels = weight.sizes[1];
     shape.out_channels = weight.sizes[0] / groups;
     if (shape.channels > x.sizes[1] || shape.channels * groups != x.sizes[1]) return;
