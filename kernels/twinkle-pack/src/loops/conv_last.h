@@ -118,7 +118,7 @@ struct LastBlock {
 
 // A block with a group of `channels` from `first` on: chain by chain, panel by panel.
 template <class V, class A, class T>
-void last_chains(const ConvPiece& piece, const LastScratch& at, const LastPixels<T>& pixels,
+void last_chains(const ConvPiece& piece, const LastBlocks& weights, const LastPixels<T>& pixels,
                  const LastSlab& slab, const LastBlock& block, int64_t first, int64_t channels,
                  const NextPanel& next) {
     const ConvShape& shape = *piece.shape;
@@ -133,19 +133,18 @@ void last_chains(const ConvPiece& piece, const LastScratch& at, const LastPixels
         const NextPanel meanwhile = part_of(next, tap, slab.taps, chain.taps);
         for_panels<V>(channels, [&](int64_t panel, int64_t panels, int64_t channel, int64_t lanes) {
             const int64_t vectors = (lanes + V::width - 1) / V::width;
-            const LastTile<T> tile{
-                piece,
-                chain,
-                pixels.seen + (slab.tap + tap) * pixels.stride + block.begin,
-                pixels.stride,
-                at.weights + channel * slab.rows() + tap * slab.tap_rows() * vectors * V::width,
-                result + channel,
-                residual ? residual + channel : nullptr,
-                piece.scale + first + channel,
-                piece.shift + first + channel,
-                lanes,
-                -__builtin_inff(),
-                __builtin_inff()};
+            const LastTile<T> tile{piece,
+                                   chain,
+                                   pixels.seen + (slab.tap + tap) * pixels.stride + block.begin,
+                                   pixels.stride,
+                                   weights.from(channel, tap),
+                                   result + channel,
+                                   residual ? residual + channel : nullptr,
+                                   piece.scale + first + channel,
+                                   piece.shift + first + channel,
+                                   lanes,
+                                   -__builtin_inff(),
+                                   __builtin_inff()};
             last_vectors<V, A, most_last_vectors<V>>(tile, vectors, block.count,
                                                      part_of(meanwhile, panel, panels, 1));
         });
@@ -160,13 +159,11 @@ void last_channels(const ConvPiece& piece, LastScratch& at, const LastPixels<T>&
     const int64_t blocks = (count + last_block_pixels - 1) / last_block_pixels;
     LastDivision(*piece.shape).for_slabs([&](const LastSlab& slab) {
         const LastWeights<T> weights(piece, slab, first);
-        for_panels<V>(channels, [&](int64_t, int64_t, int64_t channel, int64_t lanes) {
-            copy_weights<V, G>(weights, channel, lanes, at.weights + channel * slab.rows());
-        });
+        const LastBlocks copied = copied_blocks<V, G>(weights, channels, at.weights);
         const NextPanel next = weights.behind(channels, piece.end - end);
         for (int64_t b = 0; b < blocks; ++b) {
             const int64_t begin = count * b / blocks, until = count * (b + 1) / blocks;
-            last_chains<V, A>(piece, at, pixels, slab, {begin, until - begin}, first, channels,
+            last_chains<V, A>(piece, copied, pixels, slab, {begin, until - begin}, first, channels,
                               part_of(next, b, blocks, 1));
         }
     });

@@ -14,7 +14,7 @@ struct LastTile {
     LastChain chain;
     const T* const* seen;  // [tap of the chain][pixel]
     int64_t seen_stride;
-    const float* weights;
+    LastBlocks weights;  // of the chain
     T* result;
     const T* residual;  // null: none
     const float *scale, *shift;
@@ -29,18 +29,21 @@ inline __attribute__((always_inline)) void last_sums(const LastTile<T>& tile,
     for (int p = 0; p < pixels; ++p)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) sum[p][v] = V::set1(0);
-    const float* weights = tile.weights;
     const int64_t channel = tile.chain.channel, channels = tile.chain.channels;
     for (int64_t tap = 0; tap < tile.chain.taps; ++tap) {
         const T* const* const seen = tile.seen + tap * tile.seen_stride;
         const T* x[pixels];
 #pragma GCC unroll 8
         for (int p = 0; p < pixels; ++p) x[p] = seen[p] + channel;
-        const float* const end = weights + channels * vectors * V::width;
-        for (int64_t c = 0; weights < end; ++c, weights += vectors * V::width) {
+        const float* weights[vectors];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v)
+            weights[v] = tile.weights.first + v * V::width / last_lanes * tile.weights.block +
+                         v * V::width % last_lanes + tap * tile.weights.tap;
+        for (int64_t c = 0; c < channels; ++c) {
             typename V::reg w[vectors];
 #pragma GCC unroll 4
-            for (int v = 0; v < vectors; ++v) w[v] = V::load(weights + v * V::width);
+            for (int v = 0; v < vectors; ++v) w[v] = V::load(weights[v] + c * last_lanes);
 #pragma GCC unroll 8
             for (int p = 0; p < pixels; ++p) {
                 const auto value = V::set1(to_float(x[p][c]));
@@ -48,7 +51,6 @@ inline __attribute__((always_inline)) void last_sums(const LastTile<T>& tile,
                 for (int v = 0; v < vectors; ++v) sum[p][v] = V::fma(value, w[v], sum[p][v]);
             }
         }
-        weights += vectors * V::width;  // LastSlab::tap_rows
     }
 }
 

@@ -1,8 +1,9 @@
-// Weights of convolutions where channels lie last: copied into panels of some vectors of channels
-// of the result, [row of the slab][lane].
+// Weights of convolutions where channels lie last: in blocks of sixteen channels of the result,
+// [tap][channel of x][lane], into which they are copied slab by slab.
 
 // So many products are added up before they meet the sum of others: each addition rounds.
 constexpr int64_t last_chain = conv_chain;
+constexpr int64_t last_lanes = 16;  // of a block
 // Of a slab: all taps of some channels, if they are not too many.
 constexpr int64_t last_depth = 4 * last_chain;
 
@@ -59,22 +60,34 @@ struct LastWeights {
     }
 };
 
-// Of `lanes` channels of the result from `first` on; lanes beyond are zeros.
+// Floats from block to block, and from tap to tap.
+struct LastBlocks {
+    const float* first;
+    int64_t block, tap;
+
+    LastBlocks from(int64_t channel, int64_t tap_from) const {
+        return {first + channel / last_lanes * block + tap_from * tap, block, tap};
+    }
+};
+
+// Blocks of `channels` of the result; lanes beyond are zeros.
 template <class V, class G, class T>
-void copy_weights(const LastWeights<T>& weights, int64_t first, int64_t lanes, float* to) {
-    const int64_t depth = weights.shape.depth;
-    const int64_t stride = (lanes + V::width - 1) / V::width * V::width;
+LastBlocks copied_blocks(const LastWeights<T>& weights, int64_t channels, float* to) {
+    const LastSlab& slab = weights.slab;
+    const int64_t depth = weights.shape.depth, block = slab.rows() * last_lanes;
     int64_t places[last_depth];
     for (int64_t r = 0; r < weights.rows; ++r) {
         weights.list_places(r, places);
-        for (int64_t lane = 0; lane < lanes; lane += V::width) {
-            const T* const from = weights.row(r) + (first + lane) * depth;
-            const int64_t left = lanes - lane, count = left < V::width ? left : V::width;
+        for (int64_t c = 0; c < channels; c += V::width) {
+            const T* const from = weights.row(r) + c * depth;
+            float* const into = to + c / last_lanes * block + c % last_lanes;
+            const int64_t left = channels - c, count = left < V::width ? left : V::width;
             for (int64_t k = 0; k < weights.along; k += V::width) {
                 const int64_t behind = weights.along - k;
-                G::transpose_to(from + k, depth, count, behind < V::width ? behind : V::width,
-                                to + lane, stride, places + k);
+                G::transpose_to(from + k, depth, count, behind < V::width ? behind : V::width, into,
+                                last_lanes, places + k);
             }
         }
     }
+    return {to, block, slab.tap_rows() * last_lanes};
 }
