@@ -9,9 +9,9 @@ GPU all three are replayed as CUDA graphs, too, and one is written whose runs ar
 to be faster. --search: every combination of what tuning chooses by is measured, where all sites of one class or
 formula get their first kernel, or their original; the time of the search is that of writing and measuring all of them,
 one after the other, beside the tuned model. The fastest of many short measurements is mostly one that was lucky, so the
-three fastest at each size are measured again with the others, and the best of those counts.
---hub: kernels of the Hub (tests/gpu/build_hub_kernels.py, or folders of
-the same names) and the bundled ones are each bound alone, and together as candidates that tuning chooses from.
+three fastest at each size are measured again with the others, and the best of those counts. --hub: kernels of the Hub
+(tests/gpu/build_hub_kernels.py, or folders of the same names) and the bundled ones are each bound alone, and together as
+candidates that tuning chooses from.
 The tuned file is loaded twice, which tells how far two of the same are apart. Models take turns, sample by sample, all in
 C++ (model_runner). BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
 """

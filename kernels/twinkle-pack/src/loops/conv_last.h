@@ -2,19 +2,20 @@
 // some vectors of channels of the result, so that x is read where it lies.
 //
 // A group of channels is computed one slab of the depth after the other, whose weights are copied
-// into panels first. A chain of a panel stays in the first cache while a block of pixels meets it,
-// what the block sees of x in the second one. Sums wait in the result.
+// into blocks first. A chain of a panel stays in the first cache while some pixels meet it, what
+// these see of x in the second one. Sums wait in the result.
 
-constexpr int64_t last_block_pixels = 128;
+constexpr int64_t most_pixels_at_once = 128;
 constexpr int64_t least_last_group = 64, most_last_group = 256;  // channels of the result
 
 struct LastScratch {
+    // Twice, for the rows between taps (LastSlab).
     alignas(64) float weights[2 * last_depth * least_last_group];
 };
 static_assert(sizeof(LastScratch) <= conv_scratch);
 
-inline void fetch_rows(const NextPanel& next, int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r)
+inline void fetch(const NextPanel& next) {
+    for (int64_t r = 0; r < next.rows; ++r)
         for (int64_t at = 0; at < next.bytes; at += 64)
             __builtin_prefetch(next.data + r * next.stride + at, 0, 2);
 }
@@ -25,9 +26,9 @@ inline NextPanel part_of(const NextPanel& next, int64_t part, int64_t parts, int
     return {next.data + begin * next.stride, next.stride, end - begin, next.bytes};
 }
 
-// A block of `count` pixels with a panel.
+// `count` pixels with a panel.
 template <class V, int vectors, class A, class T>
-void last_block(LastTile<T> tile, int64_t count, const NextPanel& next) {
+void last_panel(LastTile<T> tile, int64_t count, const NextPanel& next) {
     constexpr int most = last_pixels<V>(vectors);
     constexpr bool is_limit = __is_same(A, Unchanged) || __is_same(A, Relu) || __is_same(A, Relu6);
     const ConvPiece& piece = tile.piece;
@@ -40,7 +41,7 @@ void last_block(LastTile<T> tile, int64_t count, const NextPanel& next) {
     if (!acts_later && __is_same(A, Relu6)) tile.most = 6;
     for (int64_t t = 0, p = 0; t < tiles; ++t) {
         const int64_t n = (count - p + tiles - t - 1) / (tiles - t);
-        fetch_rows(next, next.rows * t / tiles, next.rows * (t + 1) / tiles);
+        fetch(part_of(next, t, tiles, 1));
         last_tile<V, most, vectors>(tile, n);
         if (acts_later) activate_last<V, A>(tile, n, piece.residual_last ? residual : nullptr);
         p += n;
@@ -53,7 +54,7 @@ void last_block(LastTile<T> tile, int64_t count, const NextPanel& next) {
 
 template <class V, class A, int vectors, class T>
 void last_vectors(const LastTile<T>& tile, int64_t wanted, int64_t count, const NextPanel& next) {
-    if (wanted == vectors) return last_block<V, vectors, A>(tile, count, next);
+    if (wanted == vectors) return last_panel<V, vectors, A>(tile, count, next);
     if constexpr (vectors > 1) last_vectors<V, A, vectors - 1>(tile, wanted, count, next);
 }
 
@@ -112,17 +113,17 @@ void for_panels(int64_t channels, F f) {
 }
 
 // Some pixels of a piece, from `begin` on, counted from its first one.
-struct LastBlock {
+struct SomePixels {
     int64_t begin, count;
 };
 
-// A block with a group of `channels` from `first` on: chain by chain, panel by panel.
+// These with a group of `channels` from `first` on: chain by chain, panel by panel.
 template <class V, class A, class T>
-void last_chains(const ConvPiece& piece, const LastBlocks& weights, const LastPixels<T>& pixels,
-                 const LastSlab& slab, const LastBlock& block, int64_t first, int64_t channels,
+void last_chains(const ConvPiece& piece, const WeightBlocks& weights, const LastPixels<T>& pixels,
+                 const LastSlab& slab, const SomePixels& some, int64_t first, int64_t channels,
                  const NextPanel& next) {
     const ConvShape& shape = *piece.shape;
-    const int64_t pixel = piece.pixel_begin + block.begin;
+    const int64_t pixel = piece.pixel_begin + some.begin;
     T* const result = static_cast<T*>(piece.result) + pixel * shape.result_pixel + first;
     const T* residual = static_cast<const T*>(piece.residual);
     if (residual) residual += pixel * shape.residual_pixel + first;
@@ -135,7 +136,7 @@ void last_chains(const ConvPiece& piece, const LastBlocks& weights, const LastPi
             const int64_t vectors = (lanes + V::width - 1) / V::width;
             const LastTile<T> tile{piece,
                                    chain,
-                                   pixels.seen + (slab.tap + tap) * pixels.stride + block.begin,
+                                   pixels.seen + (slab.tap + tap) * pixels.stride + some.begin,
                                    pixels.stride,
                                    weights.from(channel, tap),
                                    result + channel,
@@ -145,7 +146,7 @@ void last_chains(const ConvPiece& piece, const LastBlocks& weights, const LastPi
                                    lanes,
                                    -__builtin_inff(),
                                    __builtin_inff()};
-            last_vectors<V, A, most_last_vectors<V>>(tile, vectors, block.count,
+            last_vectors<V, A, most_last_vectors<V>>(tile, vectors, some.count,
                                                      part_of(meanwhile, panel, panels, 1));
         });
     }
@@ -156,15 +157,15 @@ template <class V, class G, class A, class T>
 void last_channels(const ConvPiece& piece, LastScratch& at, const LastPixels<T>& pixels,
                    int64_t first, int64_t end) {
     const int64_t channels = end - first, count = piece.pixel_end - piece.pixel_begin;
-    const int64_t blocks = (count + last_block_pixels - 1) / last_block_pixels;
+    const int64_t parts = (count + most_pixels_at_once - 1) / most_pixels_at_once;
     LastDivision(*piece.shape).for_slabs([&](const LastSlab& slab) {
         const LastWeights<T> weights(piece, slab, first);
-        const LastBlocks copied = copied_blocks<V, G>(weights, channels, at.weights);
+        const WeightBlocks copied = copied_blocks<V, G>(weights, channels, at.weights);
         const NextPanel next = weights.behind(channels, piece.end - end);
-        for (int64_t b = 0; b < blocks; ++b) {
-            const int64_t begin = count * b / blocks, until = count * (b + 1) / blocks;
+        for (int64_t part = 0; part < parts; ++part) {
+            const int64_t begin = count * part / parts, until = count * (part + 1) / parts;
             last_chains<V, A>(piece, copied, pixels, slab, {begin, until - begin}, first, channels,
-                              part_of(next, b, blocks, 1));
+                              part_of(next, part, parts, 1));
         }
     });
 }

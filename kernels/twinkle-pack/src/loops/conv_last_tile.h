@@ -1,5 +1,5 @@
-// Tiles of convolutions where channels lie last: sums of what some pixels see with a
-// panel's weights.
+// Tiles of convolutions where channels lie last: sums of what some pixels see with the weights of
+// some vectors of channels, a panel.
 
 // Taps of a slab whose sums are one.
 struct LastChain {
@@ -14,7 +14,7 @@ struct LastTile {
     LastChain chain;
     const T* const* seen;  // [tap of the chain][pixel]
     int64_t seen_stride;
-    LastBlocks weights;  // of the chain
+    WeightBlocks weights;  // of the chain
     T* result;
     const T* residual;  // null: none
     const float *scale, *shift;

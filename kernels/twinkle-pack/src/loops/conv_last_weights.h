@@ -7,12 +7,13 @@ constexpr int64_t last_lanes = 16;  // of a block
 // Of a slab: all taps of some channels, if they are not too many.
 constexpr int64_t last_depth = 4 * last_chain;
 
-// Channels [channel, channels + channels) of x at taps [tap, tap + taps); taps in chains.
+// Channels [channel, channel + channels) of x at taps [tap, tap + taps), of which `chain` at a time
+// are added up.
 struct LastSlab {
     int64_t channel, channels, tap, taps, chain;
     bool is_first, is_last;
 
-    // Rows of a tap in a panel. With a row between them taps do not share places in the cache.
+    // Rows of a tap in a block. With a row between them taps do not share places in the cache.
     int64_t tap_rows() const { return channels + (taps > 1 ? 1 : 0); }
     int64_t rows() const { return tap_rows() * taps; }
 };
@@ -60,19 +61,19 @@ struct LastWeights {
     }
 };
 
-// Floats from block to block, and from tap to tap.
-struct LastBlocks {
+// Blocks of weights: floats from block to block, and from tap to tap.
+struct WeightBlocks {
     const float* first;
     int64_t block, tap;
 
-    LastBlocks from(int64_t channel, int64_t tap_from) const {
+    WeightBlocks from(int64_t channel, int64_t tap_from) const {
         return {first + channel / last_lanes * block + tap_from * tap, block, tap};
     }
 };
 
 // Blocks of `channels` of the result; lanes beyond are zeros.
 template <class V, class G, class T>
-LastBlocks copied_blocks(const LastWeights<T>& weights, int64_t channels, float* to) {
+WeightBlocks copied_blocks(const LastWeights<T>& weights, int64_t channels, float* to) {
     const LastSlab& slab = weights.slab;
     const int64_t depth = weights.shape.depth, block = slab.rows() * last_lanes;
     int64_t places[last_depth];
