@@ -3,22 +3,23 @@
 
     gpu_model_bench.py BUILD_FOLDER [-o OUT.md] [--json RAW.json] [--seconds 12] [--stop 440]
                        [--tokens N]… [--no-compile] [--model large-causal] [--dtype bfloat16] [--device cuda]
-                       [--hub FOLDER] [--precision int8]… [--only torchscript]…
+                       [--hub FOLDER] [--precision int8]… [--only torchscript]… [--peer compile,max-autotune]…
 
 A model like Llama (transformers' code, random weights: hidden 4096, intermediate 12288, 32 heads, 8 layers), traced
-on the GPU, kernelized with layers and patterns. All but torch.compile run in C++ (model_runner), without Python. Two
-times are taken: "back to back", calls enqueued one after another, between two events of the device; "waiting", from
-the call until its result is there, by the host's clock. The contestants take turns, sample by sample, in random
-order; those of torch.compile are processes of their own, and at rest meanwhile. Before each sample the contestant
-runs unmeasured for a while: at its power limit a GPU lowers its clocks within a few hundred milliseconds, and a
-sample that follows a contestant that needs less power, or a rest, is up to 15 % faster for that alone. What is not
-done --stop seconds after the start is left out (torch.compile first), and said. --hub: kernelized with the Hub's
-kernels, too, as tests/gpu/build_hub_kernels.py has built them. "linear" are the pack's exact linear layers, which no
-preset binds on a GPU; --precision: those with fewer bits, too. --only: these contestants, beside ours. BUILD_FOLDER is
-configured with -DTWINKLE_BENCH=ON (script/bench-gpu --models).
+on the GPU, kernelized with layers and patterns. All but torch.compile and torchao run in C++ (model_runner), without
+Python. Two times are taken: "back to back", calls enqueued one after another, between two events of the device;
+"waiting", from the call until its result is there, by the host's clock. The contestants take turns, sample by sample,
+in random order; those of torch.compile and torchao are processes of their own, and at rest meanwhile. Before each
+sample the contestant runs unmeasured for a while: at its power limit a GPU lowers its clocks within a few hundred
+milliseconds, and a sample that follows a contestant that needs less power, or a rest, is up to 15 % faster for that
+alone. What is not done --stop seconds after the start is left out (torch.compile first), and said. --hub: kernelized
+with the Hub's kernels, too, as tests/gpu/build_hub_kernels.py has built them. "linear" are the pack's exact linear
+layers, which no preset binds on a GPU; --precision: those with fewer bits, too. --only: these contestants, beside
+ours. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON (script/bench-gpu --models).
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -46,7 +47,12 @@ OURS = "kernelized,graphs"
 FEWER_BITS = 'presets = ["transformers", "linear", "patterns"]\n'
 LINEAR = MANIFEST + '[layers.Linear]\nclasses = ["torch.nn.modules.linear.Linear"]\n'
 HUB = {"hub": "hub.pt", "hub,graphs": "graphs:hub.pt"}
-COMPILED = {"compile": "default", "compile,reduce-overhead": "reduce-overhead"}
+# Name: peer and mode of torch.compile (peers.py).
+PEERS = {"compile": ("torch.compile", "default"), "compile,reduce-overhead": ("torch.compile", "reduce-overhead"),
+         "compile,max-autotune": ("torch.compile", "max-autotune"), "torchao-fp8": ("torchao-fp8", "reduce-overhead"),
+         "torchao-int8-weights": ("torchao-int8-weights", "reduce-overhead"),
+         "torchao-int4-weights": ("torchao-int4-weights", "reduce-overhead")}
+USUAL_PEERS = ["compile", "compile,reduce-overhead"]
 # How long calls are repeated for a sample, and before it, until clocks have settled.
 SAMPLE_SECONDS, SETTLE_SECONDS = 0.1, 0.15
 # How many calls there are before the first sample: they profile, compile, capture.
@@ -87,14 +93,14 @@ def measure(contestants: list[Contestant], tokens: int, seconds: float) -> None:
 def measure_size(options, runners: dict[str, Runner], tokens: int, left_out: list[str], first: dict[str, float]) -> dict:
     contestants = []
     for name, runner in runners.items():
-        if name in COMPILED and time.monotonic() + 1.3 * first.get(name, 60) + 2 * options.seconds > options.end:
+        if name in PEERS and time.monotonic() + 1.3 * first.get(name, 60) + 2 * options.seconds > options.end:
             left_out.append(f"{name} at {tokens} tokens: no time")
             continue
         one = Contestant(name, runner)
         try:
             one.start(tokens)
         except Gone as error:
-            if name not in COMPILED:
+            if name not in PEERS:
                 raise SystemExit(f"{name} ended: {error}") from error
             left_out.append(f"{name} at {tokens} tokens: {error}")
             continue
@@ -150,6 +156,17 @@ def ratio(row: dict, name: str, kind: str) -> str:
     return f"{statistics.median(contestants[name][kind]) / statistics.median(contestants[OURS][kind]):.2f}"
 
 
+def compile_together(runners: dict[str, Runner], peers: list[str], sizes: list[int]) -> None:
+    """Each peer compiles for each size in a process of its own. What compares kernels by time while it does must be alone."""
+    def compile_all(name: str) -> None:
+        with contextlib.suppress(Gone):  # said later, when it is measured
+            for tokens in sizes:
+                runners[name].ask("wait", name, tokens, 2)
+
+    with concurrent.futures.ThreadPoolExecutor(len(peers) or 1) as pool:
+        list(pool.map(compile_all, peers))
+
+
 def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.ExitStack) -> dict:
     result = {"model": options.model, "dtype": options.dtype, "versions": machine.versions(sys.executable),
               "processor": machine.processor(), "load": machine.load(), "before": machine.gpu(), "left_out": [], "rows": [], "replays": {},
@@ -175,9 +192,13 @@ def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.Exi
     command = [options.build / "bench/model_runner", "--device", options.device, *specifications]
     here = Runner(command, folder, stack)
     runners = dict.fromkeys(contestants, here)
-    for name, mode in COMPILED.items() if options.compile else []:
-        runners[name] = Runner([sys.executable, HERE / "peers.py", "torch.compile", options.model, options.dtype, folder,
+    peers = options.peer or USUAL_PEERS
+    for name in peers if options.compile else []:
+        peer, mode = PEERS[name]
+        runners[name] = Runner([sys.executable, HERE / "peers.py", peer, options.model, options.dtype, folder,
                                 "--device", options.device, "--mode", mode], folder, stack)
+    if options.compile:
+        compile_together(runners, [name for name in peers if "max-autotune" not in name], options.tokens or TOKENS)
     first: dict[str, float] = {}
     for tokens in options.tokens or TOKENS:
         if result["rows"] and time.monotonic() + 2 * options.seconds > options.end:
@@ -203,6 +224,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tokens", action="append", type=int)
     parser.add_argument("--no-compile", dest="compile", action="store_false")
+    parser.add_argument("--peer", action="append", choices=PEERS, help="instead of the two modes of torch.compile")
     parser.add_argument("--folder", help="for the models: 8 GB")
     parser.add_argument("--hub", type=lambda text: pathlib.Path(text).resolve(), help="kernels of the Hub")
     parser.add_argument("--only", action="append", help="a contestant, of those that are no peers")

@@ -62,6 +62,13 @@ def qwen2() -> nn.Module:
         num_key_value_heads=4, max_position_embeddings=8192, tie_word_embeddings=False)), use_cache=False)
 
 
+def qwen2_small() -> nn.Module:
+    """The widths of Qwen2-0.5B."""
+    return FirstOutput(hf.Qwen2ForCausalLM(hf.Qwen2Config(
+        vocab_size=VOCABULARY, hidden_size=896, intermediate_size=4864, num_hidden_layers=8, num_attention_heads=14,
+        num_key_value_heads=2, tie_word_embeddings=False)), use_cache=False)
+
+
 def qwen3() -> nn.Module:
     """The widths of Qwen3-8B."""
     return FirstOutput(hf.Qwen3ForCausalLM(hf.Qwen3Config(
@@ -74,6 +81,13 @@ def gemma() -> nn.Module:
     return FirstOutput(hf.GemmaForCausalLM(hf.GemmaConfig(
         vocab_size=VOCABULARY, hidden_size=3072, intermediate_size=24576, num_hidden_layers=4, num_attention_heads=16,
         num_key_value_heads=16, head_dim=256, max_position_embeddings=8192)), use_cache=False)
+
+
+def gemma_small() -> nn.Module:
+    """The widths of Gemma 3 1B, in the layers of Gemma."""
+    return FirstOutput(hf.GemmaForCausalLM(hf.GemmaConfig(
+        vocab_size=VOCABULARY, hidden_size=1152, intermediate_size=6912, num_hidden_layers=6, num_attention_heads=4,
+        num_key_value_heads=1, head_dim=256)), use_cache=False)
 
 
 def bert() -> nn.Module:
@@ -93,8 +107,8 @@ class WhisperEncoder(nn.Module):
         return self.model(frames, return_dict=False)[0]
 
 
-KINDS = {"llama": llama, "wide": wide, "large": large, "qwen2": qwen2, "qwen3": qwen3, "gemma": gemma, "bert": bert,
-         "whisper": WhisperEncoder}
+KINDS = {"llama": llama, "wide": wide, "large": large, "qwen2": qwen2, "qwen2_small": qwen2_small,
+         "qwen3": qwen3, "gemma": gemma, "gemma_small": gemma_small, "bert": bert, "whisper": WhisperEncoder}
 SHAPES = {"whisper": (80, 3000), **dict.fromkeys(vision_models.KINDS, (3, 224, 224)), "yolo": (3, 448, 448)}
 
 

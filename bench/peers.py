@@ -4,7 +4,10 @@
 
     torch.compile          the module, as it comes from its library; MODE is that of torch.compile
     dynamic-quantization   torch.ao.quantization.quantize_dynamic, traced
-    torchao-int8           weights and activations in int8, compiled
+    torchao-int8           weights and activations in int8, compiled; MODE is that of torch.compile, also for these:
+    torchao-fp8            weights and activations in fp8, scaled by row
+    torchao-int8-weights   weights in int8
+    torchao-int4-weights   weights in int4, in groups of 64
     openvino-f32, -bf16    reads FOLDER/plain.pt, computes so; bf16 is what it does by itself where the CPU can
     openvino-int8          with weights that nncf has compressed to 8 bits
     onnxruntime            torch.onnx.export of FOLDER/plain.pt's module
@@ -74,10 +77,19 @@ class DynamicQuantization:
 
 class TorchAo:
     def __init__(self, options):
-        from torchao.quantization import Int8DynamicActivationInt8WeightConfig, quantize_
-        model = models.build(options.model, options.dtype)
-        quantize_(model, Int8DynamicActivationInt8WeightConfig())
-        self.call = torch.compile(model, dynamic=False)
+        from torchao import quantization
+        configurations = {
+            "torchao-int8": lambda: quantization.Int8DynamicActivationInt8WeightConfig(),
+            "torchao-fp8": lambda: quantization.Float8DynamicActivationFloat8WeightConfig(granularity=quantization.PerRow()),
+            "torchao-int8-weights": lambda: quantization.Int8WeightOnlyConfig(),
+            "torchao-int4-weights": lambda: quantization.Int4WeightOnlyConfig(
+                group_size=64, int4_packing_format="tile_packed_to_4d"),
+        }
+        # What it is compared with on a GPU: the same weights, before they are rounded.
+        self.model = models.build(options.model, options.dtype, options.device)
+        model = models.build(options.model, options.dtype, options.device)
+        quantization.quantize_(model, configurations[options.peer]())
+        self.call = torch.compile(model, dynamic=False, mode=options.mode)
 
 
 class OpenVino:
@@ -125,6 +137,7 @@ class OnnxRuntime:
 
 
 PEERS = {"torch.compile": Compiled, "dynamic-quantization": DynamicQuantization, "torchao-int8": TorchAo,
+         "torchao-fp8": TorchAo, "torchao-int8-weights": TorchAo, "torchao-int4-weights": TorchAo,
          "openvino-f32": OpenVino, "openvino-bf16": OpenVino, "openvino-int8": OpenVino,
          "onnxruntime": OnnxRuntime, "onnxruntime-int8": OnnxRuntime}
 

@@ -13,7 +13,7 @@ three fastest at each size are measured again with the others, and the best of t
 (tests/gpu/build_hub_kernels.py, or folders of the same names) and the bundled ones are each bound alone, and together as
 candidates that tuning chooses from.
 The tuned file is loaded twice, which tells how far two of the same are apart. Models take turns, sample by sample, all in
-C++ (model_runner). BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
+C++ (model_runner), in --loads processes one after the other, of whose medians the mean counts. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import itertools
 import json
 import os
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
@@ -83,12 +84,20 @@ class Model:
             specified.append(f"{name}={prefix}{':' if prefix else ''}{self.folder / path}")
         return Runner([self.options.build / "bench/model_runner", "--device", self.options.device, *specified], self.folder, stack)
 
-    def times(self, how: dict[str, str], longer: int = 1) -> dict[int, dict]:
-        with contextlib.ExitStack() as stack:
-            runner, gone = self.runner(how, stack), {}
-            result = {size: measure(dict.fromkeys(how, runner), size, longer * self.options.seconds, gone) for size in self.options.sizes}
-        if gone:
-            raise SystemExit(f"{self.name}: {gone}")
+    def times(self, how: dict[str, str], longer: int = 1, loads: int = 1) -> dict[int, dict]:
+        """Of each size and contestant, the medians of so many processes: where in memory a model comes to lie makes it up to
+        8 % slower or faster than the same once more."""
+        result: dict[int, dict] = {size: {} for size in self.options.sizes}
+        for load in range(loads):
+            names = random.Random(load).sample(list(how), len(how))
+            with contextlib.ExitStack() as stack:
+                runner, gone = self.runner({name: how[name] for name in names}, stack), {}
+                for size, row in result.items():
+                    measured = measure(dict.fromkeys(names, runner), size, longer * self.options.seconds / loads, gone)
+                    for name, one in measured.items():
+                        row.setdefault(name, {"medians": []})["medians"].append(statistics.median(one["samples"]))
+            if gone:
+                raise SystemExit(f"{self.name}: {gone}")
         return result
 
 
@@ -150,7 +159,7 @@ def run_one(options, name: str) -> dict:
         if on_gpu:
             how |= {f"{one},graphs": f"graphs:{file}" for one, file in how.items() if one != "decided"}
         # Each contestant for as long as the two of a search's turn; times of one file vary by half.
-        result["rows"] = model.times(how, len(how) if options.search else 1)
+        result["rows"] = model.times(how, len(how) if options.search else 1, options.loads)
         return result
 
 
@@ -167,7 +176,7 @@ def chosen(report: dict) -> dict[str, int]:
 
 
 def median(row: dict, name: str) -> float:
-    return statistics.median(row[name]["samples"])
+    return statistics.mean(row[name]["medians"])
 
 
 def beside_best(row: dict, name: str, others: list[str]) -> list[str]:
@@ -230,6 +239,7 @@ def main() -> None:
     parser.add_argument("--hub", type=lambda text: pathlib.Path(text).resolve(), help="kernels of the Hub")
     parser.add_argument("--budget", type=float, default=60)
     parser.add_argument("--seconds", type=float, default=2, help="for each size")
+    parser.add_argument("--loads", type=int, default=4, help="processes that load each model anew")
     parser.add_argument("--stop", type=float, default=3600, help="seconds after which no model is begun, and a search is given up")
     parser.add_argument("--folder", help="for the models")
     options = parser.parse_args()

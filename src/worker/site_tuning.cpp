@@ -45,6 +45,7 @@ void SiteTuning::add(const std::vector<std::string>& asked, const runtime::Surve
                      runtime::Plan& plan) {
     if (!known_) {
         known_.emplace(facts_.platform, survey.threads);
+        facts_.cold = survey.cold;
     }
     for (const std::string& name : asked) {
         const auto surveyed = survey.sites.find(name);
@@ -63,11 +64,15 @@ void SiteTuning::add(const std::vector<std::string>& asked, const runtime::Surve
     }
 }
 
+SiteTuning::Pair SiteTuning::pair_of(const SizedSite& sized, std::size_t size,
+                                     const Choice& choice) {
+    return {sized.sizes()[size].invocation.hash(), candidate_of(choice).id()};
+}
+
 std::set<std::size_t> SiteTuning::untried(const SizedSite& sized, const Choice& choice) const {
     std::set<std::size_t> sizes = sized.missing(*known_, choice);
-    std::erase_if(sizes, [&](std::size_t size) {
-        return tried_.contains({sized.sizes()[size].invocation.hash(), candidate_of(choice).id()});
-    });
+    std::erase_if(sizes,
+                  [&](std::size_t size) { return tried_.contains(pair_of(sized, size, choice)); });
     return sizes;
 }
 
@@ -75,19 +80,31 @@ bool SiteTuning::is_held(const SizedSite& sized, std::size_t size) const {
     return held_.contains(sized.sizes()[size].invocation.hash());
 }
 
-const Choice* SiteTuning::next(const SizedSite& sized, const Site& site) const {
+const Choice* SiteTuning::next(const SizedSite& sized, const Site& site,
+                               std::set<Pair>& taken) const {
     for (const Choice& choice : sized.candidates()) {
         if (serves(site, choice) && !is_configured(site, choice)) {
             return &choice;
         }
         const auto sizes = untried(sized, choice);
-        const bool free = std::any_of(sizes.begin(), sizes.end(),
-                                      [&](std::size_t size) { return !is_held(sized, size); });
+        const bool free = std::any_of(sizes.begin(), sizes.end(), [&](std::size_t size) {
+            return !is_held(sized, size) && !taken.contains(pair_of(sized, size, choice));
+        });
         if (free && serves(site, choice)) {
+            for (const std::size_t size : sizes) {
+                taken.insert(pair_of(sized, size, choice));
+            }
             return &choice;
         }
     }
     return nullptr;
+}
+
+bool SiteTuning::is_open(const SizedSite& sized, const Site& site) const {
+    return std::any_of(sized.candidates().begin(), sized.candidates().end(),
+                       [&](const Choice& choice) {
+                           return serves(site, choice) && !untried(sized, choice).empty();
+                       });
 }
 
 // Only what is measured for inference: with gradients operators are called by code of autograd.
@@ -120,20 +137,16 @@ bool SiteTuning::configure(const torch::jit::Module& model, const Report& report
     return any;
 }
 
-bool SiteTuning::waits(const SizedSite& sized, const Site& site) const {
-    return waiting_ && std::any_of(sized.candidates().begin(), sized.candidates().end(),
-                                   [&](const Choice& choice) {
-                                       return serves(site, choice) &&
-                                              !untried(sized, choice).empty();
-                                   });
+bool SiteTuning::waits(runtime::Plan& plan) const {
+    return waiting_ && std::any_of(plan.sites.begin(), plan.sites.end(), [&](const Site& site) {
+               const auto sized = sites_.find(site.report.site);
+               return sized != sites_.end() && may_change(site) &&
+                      !decided_.contains(site.report.site) && is_open(sized->second, site);
+           });
 }
 
-bool SiteTuning::waits(runtime::Plan& plan) const {
-    return std::any_of(plan.sites.begin(), plan.sites.end(), [&](const Site& site) {
-        const auto sized = sites_.find(site.report.site);
-        return sized != sites_.end() && may_change(site) && !decided_.contains(site.report.site) &&
-               waits(sized->second, site);
-    });
+bool SiteTuning::try_alike() {
+    return std::exchange(apart_, false);
 }
 
 void SiteTuning::look_again() {
@@ -152,13 +165,17 @@ void SiteTuning::release() {
 
 bool SiteTuning::change(runtime::Plan& plan) {
     bool changed = false;
+    std::set<Pair> taken;
     for (Site& site : plan.sites) {
         const auto sized = sites_.find(site.report.site);
         if (sized == sites_.end() || !may_change(site) || decided_.contains(site.report.site)) {
             continue;
         }
-        const Choice* wanted = next(sized->second, site);
-        if (wanted == nullptr && waits(sized->second, site)) {
+        if (!apart_) {
+            taken.clear();
+        }
+        const Choice* wanted = next(sized->second, site, taken);
+        if (wanted == nullptr && (apart_ || waiting_) && is_open(sized->second, site)) {
             continue;
         }
         if (wanted == nullptr) {
@@ -221,6 +238,7 @@ std::string SiteTuning::why_not(const SizedSite& sized, const Decided& decided,
 std::map<std::string, runtime::SizeGroups> SiteTuning::to_measure(const Report& report,
                                                                   runtime::Plan& plan) {
     std::map<std::string, runtime::SizeGroups> groups;
+    std::string first;  // kind of calls: of one, all candidates are measured at least once
     for (const SiteReport& entry : report.sites) {
         const auto sized = sites_.find(entry.site);
         const Site* site = runtime::reported_site(plan, entry.site);
@@ -239,7 +257,10 @@ std::map<std::string, runtime::SizeGroups> SiteTuning::to_measure(const Report& 
             }
         }
         if (!timed.empty()) {
-            groups.emplace(entry.site, sized->second.groups(std::move(timed)));
+            const std::string kind = sized->second.sizes().front().invocation.hash();
+            first = first.empty() ? kind : first;
+            auto& added = groups[entry.site] = sized->second.groups(std::move(timed));
+            added.always = kind == first;
         }
     }
     return groups;

@@ -36,11 +36,15 @@ public:
     bool configure(const torch::jit::Module& model, const Report& report, runtime::Plan& plan);
 
     // Gives each site its next candidate that is to be measured or, where there is none, what has
-    // turned out to be the fastest. Whether the plan is another one now.
+    // turned out to be the fastest. Sites that are called alike take different candidates, so that
+    // one run of the model measures many. Whether the plan is another one now.
     bool change(runtime::Plan& plan);
 
     // Whether another run measures what some site needs; the sites stay undecided.
     bool waits(runtime::Plan& plan) const;
+    // Sites that are called alike take the same candidates from now on: what one could not take may
+    // fit another. Whether that was not so before.
+    bool try_alike();
     // Looks again for what the others have measured.
     void look_again();
     // No longer: what they have not measured is not known.
@@ -65,11 +69,18 @@ private:
         std::vector<tuning::MeasuredSize> sizes;
     };
 
+    // Of an invocation and a candidate.
+    using Pair = std::pair<std::string, std::string>;
+
+    static Pair pair_of(const SizedSite& sized, std::size_t size, const runtime::Choice& choice);
     // Sizes in which a candidate is still to be measured by somebody.
     std::set<std::size_t> untried(const SizedSite& sized, const runtime::Choice& choice) const;
     bool is_held(const SizedSite& sized, std::size_t size) const;
-    const runtime::Choice* next(const SizedSite& sized, const runtime::Site& site) const;
-    bool waits(const SizedSite& sized, const runtime::Site& site) const;
+    // The candidate that a site takes now, none of whose pairs another site has taken; adds them.
+    const runtime::Choice* next(const SizedSite& sized, const runtime::Site& site,
+                                std::set<Pair>& taken) const;
+    // Whether something is still to be measured, by this site or another.
+    bool is_open(const SizedSite& sized, const runtime::Site& site) const;
     bool is_configured(const runtime::Site& site, const runtime::Choice& choice) const;
     bool decide(runtime::Plan& plan, runtime::Site& site, const SizedSite& sized);
     std::string why_not(const SizedSite& sized, const Decided& decided,
@@ -80,13 +91,13 @@ private:
     std::optional<Measurements> known_;
     std::map<std::string, SizedSite> sites_;
     std::set<std::string> unreached_;
-    // Invocation and candidate, once they were to be measured: not again, whatever came of it.
-    std::set<std::pair<std::string, std::string>> tried_;
+    std::set<Pair> tried_;  // once they were to be measured: not again, whatever came of it
     std::set<std::pair<std::string, const void*>>
         configured_;  // sites, and candidates (Choice::id)
     Configurations configurations_;
     std::set<std::string> held_;  // invocations that another run measures
     bool waiting_ = true;
+    bool apart_ = true;  // sites that are called alike try different candidates
     std::map<std::string, Decided> decided_;
 };
 

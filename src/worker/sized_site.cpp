@@ -51,6 +51,9 @@ SizedSite::SizedSite(const runtime::Site& site, const runtime::SurveyedSite& sur
                            .device = facts.platform,
                            .mode = facts.mode};
         size.invocation.extras["original"] = surveyed.content;
+        if (facts.cold) {
+            size.invocation.extras["weights"] = "memory";
+        }
         if (facts.tolerance != 1) {
             size.invocation.extras["tolerance"] = fmt::format("{}", facts.tolerance);
         }
@@ -122,7 +125,7 @@ std::set<std::size_t> SizedSite::missing(const Measurements& known, const Choice
 }
 
 runtime::SizeGroups SizedSite::groups(std::set<std::size_t> timed) const {
-    runtime::SizeGroups groups{input_, {}, std::move(timed)};
+    runtime::SizeGroups groups{input_, {}, std::move(timed), false};
     for (const Size& size : sizes_) {
         groups.bounds.push_back(product(size.rows, width_));
     }

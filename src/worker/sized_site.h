@@ -18,6 +18,7 @@ struct CallFacts {
     RunMode mode = RunMode::inference;
     double tolerance = 1;
     tuning::Shard shard{};  // of what is measured
+    bool cold = false;      // weights come from memory (Survey::cold)
 };
 
 class SizedSite {

@@ -89,6 +89,9 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
         const auto remaining = static_cast<double>(tuning.remaining(kernelizing.plan()));
         context.by_size = tuning.to_measure(made.report, kernelizing.plan());
         if (context.by_size.empty()) {
+            if (tuning.try_alike()) {
+                continue;
+            }
             if (!tuning.waits(kernelizing.plan())) {
                 break;
             }

@@ -2,6 +2,9 @@
 size, and constants in the model's code. And candidates that crash, hang or fail in one size, which must not take the tuner
 down."""
 
+import json
+import re
+
 import pytest
 from kernels_for_tests import PATIENCE, compiled_kernel, libraries, metadata, needs_runtime  # noqa: F401
 from test_tune_sizes import Doubling, parts
@@ -86,6 +89,34 @@ def test_configurations_are_chosen_by_size(project):
     assert (again["by_size"], again["measured"]) == (site["by_size"], site["measured"])
     shown = project("tune", "show", "--json").json["measurements"]
     assert {one["candidate"]["cfg"].get("mode") for one in shown} == {None, 1, 2}
+
+
+def test_layers_that_are_called_alike_share_the_candidates(project):
+    project.kernel("tuned", TUNING.format(more=""))
+    torch.jit.script(nn.Sequential(*(Doubling() for _ in range(3)), nn.Linear(64, 64)).eval()).save(project.folder / "model.pt")
+    (project.folder / "twinkle.toml").write_text(
+        f'presets = []\n[[layers.Layer]]\nrepo_path = "tuned"\nclasses = ["{Doubling.__module__}.Doubling"]\n')
+    done = project("-v", "tune", "model.pt", "--inputs", "float32[128,64]", "--tune-sizes", "1,16", "--budget", "6", "--json")
+    assert done.code == 0, done.err
+    sites = done.json["sites"]
+    assert len(sites) == 3
+    for site in sites:
+        assert {one["kernel"] for one in site["measured"]} == {None, "tuned: Layer", "tuned: Layer (mode=1)", "tuned: Layer (mode=2)"}
+        assert site["by_size"] == sites[0]["by_size"]
+    # Three candidates, each in another layer: the model is run once for all.
+    assert len(re.findall(r"tun(?:e|ing) 3 sites", done.err)) == 1 and not re.findall(r"tun(?:e|ing) [12] sites", done.err), done.err
+
+
+def test_weights_of_a_large_model_are_measured_as_they_come_from_memory(twinkle):
+    twinkle.env |= {"OMP_NUM_THREADS": "2", "XDG_CACHE_HOME": twinkle.folder / "cache"}
+    for width in (128, 4096):
+        torch.jit.trace(nn.Sequential(nn.Linear(width, width)).eval(), torch.randn(1, width)).save(twinkle.folder / "model.pt")
+        done = twinkle("tune", "model.pt", "--inputs", f"float32[1,{width}]", "--budget", "1", "--json")
+        assert done.code == 0, done.err
+    assert twinkle("tune", "export", "all.json").code == 0
+    entries = [one for environment in json.loads((twinkle.folder / "all.json").read_text())["environments"] for one in environment["entries"]]
+    weights = {(one["invocation"]["inputs"][0]["sizes"][-1], one["invocation"]["extras"].get("weights")) for one in entries}
+    assert weights == {(128, None), (4096, "memory")}
 
 
 def test_what_no_operator_takes_is_no_configuration(project):

@@ -100,7 +100,7 @@ SurveyedCall call_of(const Json& json) {
 }
 
 // Runs in the child. Sends {"fatal"}, or {"trying"} and {"sizes"} (sized_calls.h), {"site"} for
-// each and {"threads"}.
+// each and {"threads"} with {"cold"}.
 void survey(const VerificationContext& given, const jit::Module& made,
             const std::vector<std::string>& sites, const Send& send) {
     const torch::NoGradGuard no_grad;
@@ -127,7 +127,8 @@ void survey(const VerificationContext& given, const jit::Module& made,
                               {"content", content_of(site_of(original, inlined, site))},
                               {"calls", std::move(calls)}}));
     }
-    send(base::json_line({{"threads", at::get_num_threads()}}));
+    send(base::json_line({{"threads", at::get_num_threads()},
+                          {"cold", recorder.weights().exceed_caches() && !context.steps}}));
 }
 
 // What a child has sent.
@@ -148,6 +149,7 @@ struct Answer {
             trying.reset();
         } else if (json.contains("threads")) {
             survey.threads = json["threads"].get<int>();
+            survey.cold = json.at("cold").get<bool>();
         } else if (json.contains("site")) {
             SurveyedSite& site = survey.sites[json["site"].get<std::string>()];
             site.content = base::printable(json.at("content").get<std::string>());

@@ -18,6 +18,7 @@ namespace {
 struct Recording {
     std::mutex mutex;
     std::size_t max_calls = 0;
+    ModelWeights weights;  // inputs that are not copied
     // Key: the object of the instance, and for a call of a function its place in the graphs.
     std::map<std::pair<const void*, std::int64_t>, std::string> sites;
     std::map<std::string, std::vector<RecordedCall>> calls;
@@ -28,9 +29,10 @@ Recording& recording() {
     return instance;
 }
 
-c10::IValue copied(const c10::IValue& value) {
+c10::IValue copied(const c10::IValue& value, const ModelWeights& weights) {
     if (value.isTensor()) {
-        return value.toTensor().detach().clone();
+        const at::Tensor tensor = value.toTensor().detach();
+        return weights.has(tensor) ? tensor : tensor.clone();
     }
     if (value.isTensorList()) {
         std::vector<at::Tensor> tensors;
@@ -42,7 +44,7 @@ c10::IValue copied(const c10::IValue& value) {
     if (value.isTuple()) {
         std::vector<c10::IValue> elements;
         for (const c10::IValue& element : value.toTupleRef().elements()) {
-            elements.push_back(copied(element));
+            elements.push_back(copied(element, weights));
         }
         return c10::ivalue::Tuple::create(std::move(elements));
     }
@@ -65,7 +67,7 @@ void record(const c10::IValue& self, std::int64_t place, const std::string& meth
         std::count_if(calls.begin(), calls.end(),
                       [&](const RecordedCall& call) { return call.method == method; });
     if (static_cast<std::size_t>(of_this_method) < into.max_calls) {
-        calls.push_back({method, copied(inputs).toTupleRef().elements().vec()});
+        calls.push_back({method, copied(inputs, into.weights).toTupleRef().elements().vec()});
     }
 }
 
@@ -127,13 +129,14 @@ void instrument(const FunctionCall& call, std::int64_t place) {
     instrument(call.node, self, call.node->inputs().slice(1), place);
 }
 
-void start(std::map<std::pair<const void*, std::int64_t>, std::string> sites,
-           std::size_t max_calls) {
+void start(std::map<std::pair<const void*, std::int64_t>, std::string> sites, std::size_t max_calls,
+           const ModelWeights& weights = {}) {
     Recording& into = recording();
     const std::scoped_lock lock(into.mutex);
     into.calls.clear();
     into.sites = std::move(sites);
     into.max_calls = max_calls;
+    into.weights = weights;
 }
 
 std::map<std::string, std::vector<RecordedCall>> stop() {
@@ -172,7 +175,7 @@ private:
 
 CallRecorder::CallRecorder(jit::Module model, const std::vector<std::string>& sites,
                            const InlinedSites& inlined)
-    : model_(std::move(model)) {
+    : model_(std::move(model)), weights_(model_) {
     std::unordered_set<const void*> instrumented;
     std::map<std::string, FunctionCall> calls;
     for (FunctionCall& call : function_calls(model_)) {
@@ -212,7 +215,7 @@ CallRecorder::CallRecorder(jit::Module model, const std::vector<std::string>& si
 
 std::map<std::string, std::vector<RecordedCall>> CallRecorder::record(
     std::size_t max_calls, const std::function<void(jit::Module&)>& run) {
-    start(sites_, max_calls);
+    start(sites_, max_calls, weights_);
     try {
         run(model_);
     } catch (...) {

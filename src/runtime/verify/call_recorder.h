@@ -3,6 +3,7 @@
 // run.
 
 #include "runtime/trace/region.h"
+#include "runtime/verify/model_weights.h"
 
 #include <torch/script.h>
 
@@ -15,8 +16,9 @@
 namespace twinkle::runtime {
 
 struct RecordedCall {
-    std::string method;               // forward, forward1, …; forward for a function
-    std::vector<c10::IValue> inputs;  // without self; copies, as they were before the call
+    std::string method;  // forward, forward1, …; forward for a function
+    // Without self; copies, as they were before the call, but for the model's weights.
+    std::vector<c10::IValue> inputs;
 };
 
 // Calls that a trace has inlined, by site: the instance and the region.
@@ -33,8 +35,11 @@ public:
     std::map<std::string, std::vector<RecordedCall>> record(
         std::size_t max_calls, const std::function<void(torch::jit::Module&)>& run);
 
+    const ModelWeights& weights() const { return weights_; }
+
 private:
     torch::jit::Module model_;
+    ModelWeights weights_;
     // Key: the object of the instance, and for a call of a function its place in the graphs.
     std::map<std::pair<const void*, std::int64_t>, std::string> sites_;
 };

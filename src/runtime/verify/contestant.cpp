@@ -8,9 +8,20 @@ namespace twinkle::runtime {
 
 namespace {
 
+Inputs copied_but(const ModelWeights& weights, const Inputs& inputs) {
+    Inputs copy = deep_copy(inputs);
+    for (std::size_t i = 0; i < copy.positional.size(); ++i) {
+        const c10::IValue& value = inputs.positional[i];
+        if (value.isTensor() && weights.has(value.toTensor())) {
+            copy.positional[i] = value;
+        }
+    }
+    return copy;
+}
+
 std::function<void()> forward_call(const torch::jit::Module& module, const std::string& method,
-                                   const Inputs& inputs) {
-    return [method = module.get_method(method), inputs = deep_copy(inputs)] {
+                                   const Inputs& inputs, const ModelWeights& weights) {
+    return [method = module.get_method(method), inputs = copied_but(weights, inputs)] {
         const torch::NoGradGuard no_grad;
         method(inputs.positional, inputs.named);
     };
@@ -31,17 +42,36 @@ c10::IValue run_seeded(const torch::jit::Module& module, const std::string& meth
 }
 
 std::function<void()> contestant(const torch::jit::Module& module, const Calls& calls,
-                                 bool training) {
+                                 bool training, const ModelWeights& weights) {
     std::vector<std::function<void()>> works;
     for (const auto& [method, inputs] : calls) {
         works.push_back(training ? training_step(module, method, inputs)
-                                 : forward_call(module, method, inputs));
+                                 : forward_call(module, method, inputs, weights));
     }
     return [works] {
         for (const auto& work : works) {
             work();
         }
     };
+}
+
+std::vector<at::Tensor> weights_of(const torch::jit::Module& module, const Calls& calls,
+                                   const ModelWeights& weights) {
+    std::vector<at::Tensor> found;
+    for (const at::Tensor& parameter : module.parameters()) {
+        found.push_back(parameter);
+    }
+    for (const at::Tensor& buffer : module.buffers()) {  // what a kernel has prepared
+        found.push_back(buffer);
+    }
+    for (const auto& [method, inputs] : calls) {
+        for (const c10::IValue& value : inputs.positional) {
+            if (value.isTensor() && weights.has(value.toTensor())) {
+                found.push_back(value.toTensor());
+            }
+        }
+    }
+    return found;
 }
 
 void share_parameters(const torch::jit::Module& from, const torch::jit::Module& to) {

@@ -3,6 +3,7 @@
 // times.
 
 #include "runtime/model/inputs.h"
+#include "runtime/verify/model_weights.h"
 
 #include <torch/script.h>
 
@@ -20,9 +21,14 @@ c10::IValue run_seeded(const torch::jit::Module& module, const std::string& meth
                        const Inputs& inputs);
 
 // Runs all calls in turn; with `training`, forward and backward. Works on copies of the inputs, as
-// the module may write to them.
+// the module may write to them, but for those that are weights of the model: contestants share
+// them.
 std::function<void()> contestant(const torch::jit::Module& module, const Calls& calls,
-                                 bool training);
+                                 bool training, const ModelWeights& weights = {});
+
+// The weights that calls of a module read: its own, and those among the inputs.
+std::vector<at::Tensor> weights_of(const torch::jit::Module& module, const Calls& calls,
+                                   const ModelWeights& weights);
 
 // Makes `to` use the parameters of `from` where they are alike. Of two models in memory, one may be
 // better placed, or evict the other from the cache.

@@ -10,6 +10,7 @@
 #include <exception>
 #include <map>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 namespace twinkle::runtime {
@@ -140,14 +141,36 @@ public:
     Samples times_of(const Calls& calls) const {
         share_parameters(contest_.original, contest_.kernelized);
         const bool steps = contest_.context.steps;
-        return time_in_turns({contestant(contest_.original, calls, steps),
-                              contestant(contest_.kernelized, calls, steps)},
-                             *contest_.context.sampling, contest_.alive);
+        const ModelWeights& weights = contest_.weights;
+        const std::vector<at::Tensor> cold = cold_weights(calls);
+        return time_in_turns({contestant(contest_.original, calls, steps, weights),
+                              contestant(contest_.kernelized, calls, steps, weights)},
+                             *contest_.context.sampling, [&] {
+                                 contest_.alive();
+                                 std::for_each(cold.begin(), cold.end(), evict_from_caches);
+                             });
     }
 
     Verdict verdict;
 
 private:
+    // What is in no cache when a site of the whole model is called. In training, a backward pass
+    // follows while it is.
+    std::vector<at::Tensor> cold_weights(const Calls& calls) const {
+        if (contest_.context.steps || !contest_.weights.exceed_caches()) {
+            return {};
+        }
+        auto cold = weights_of(contest_.original, calls, contest_.weights);
+        for (const at::Tensor& tensor : weights_of(contest_.kernelized, calls, contest_.weights)) {
+            cold.push_back(tensor);
+        }
+        std::unordered_set<const void*> seen;
+        std::erase_if(cold, [&](const at::Tensor& tensor) {
+            return !tensor.has_storage() || !seen.insert(tensor.storage().data()).second;
+        });
+        return cold;
+    }
+
     void call(const std::string& method, const Inputs& inputs, const Expected& expected,
               bool given) {
         Inputs inputs_after = deep_copy(inputs);
@@ -332,10 +355,12 @@ Verdict judge_by_size(const Contest& contest, const std::vector<SizedCalls>& siz
         // A backward pass is right for every size, or the candidate is not.
         judge.gradients(sized.front());
     }
+    bool always = groups.always;
     for (const std::size_t group : order) {
         if (verdict.right && contest.context.sampling && groups.timed.contains(group) &&
-            verdict.by_size[group].problem.empty() && contest.may_time()) {
+            verdict.by_size[group].problem.empty() && (contest.may_time() || always)) {
             judge.measure_group(first[group], verdict.by_size[group]);
+            always = false;
         }
     }
     return verdict;

@@ -28,6 +28,7 @@ struct Contest {
     std::function<bool()> may_time{};  // judge_by_size: whether there is time to measure more
     std::optional<double> most{};      // the error that may be, instead of the rule's
     std::optional<double> agreement{};
+    ModelWeights weights{};  // of the model whose sites these are
 };
 
 // `sized` starts with the calls on the given inputs. Only these are timed.

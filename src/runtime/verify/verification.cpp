@@ -127,7 +127,9 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
                               context,
                               std::nullopt,
                               may_time,
-                              coarser ? std::optional(most_of_coarser) : std::nullopt};
+                              coarser ? std::optional(most_of_coarser) : std::nullopt,
+                              std::nullopt,
+                              recorder.weights()};
         const auto sizes = context.by_size.find(site);
         const Verdict verdict = sizes != context.by_size.end()
                                     ? judge_by_size(contest, calls, sizes->second)

@@ -26,6 +26,7 @@ struct SizeGroups {
     std::size_t input = 0;
     std::vector<std::int64_t> bounds;  // ascending; a call belongs to the first that is not less
     std::set<std::size_t> timed;       // groups to measure, by their first call
+    bool always = false;               // the first of them even if there is no time left
 };
 
 struct VerificationContext {

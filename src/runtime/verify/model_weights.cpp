@@ -1,0 +1,40 @@
+#include "runtime/verify/model_weights.h"
+
+namespace twinkle::runtime {
+
+namespace {
+
+bool has_storage(const at::Tensor& tensor) {
+    return tensor.defined() && tensor.has_storage();
+}
+
+}  // namespace
+
+ModelWeights::ModelWeights(const torch::jit::Module& model) {
+    for (const at::Tensor& parameter : model.parameters()) {
+        if (has_storage(parameter) && storages_.insert(parameter.storage().data()).second &&
+            parameter.is_cpu()) {
+            bytes_ += static_cast<std::int64_t>(parameter.storage().nbytes());
+        }
+    }
+}
+
+bool ModelWeights::has(const at::Tensor& tensor) const {
+    return has_storage(tensor) && storages_.contains(tensor.storage().data());
+}
+
+void evict_from_caches([[maybe_unused]] const at::Tensor& tensor) {
+#if defined(__x86_64__)
+    constexpr std::size_t line = 64;
+    if (!has_storage(tensor) || !tensor.is_cpu()) {
+        return;
+    }
+    const auto* from = static_cast<const char*>(tensor.storage().data());
+    for (std::size_t at = 0; at < tensor.storage().nbytes(); at += line) {
+        __builtin_ia32_clflush(from + at);
+    }
+    __builtin_ia32_mfence();
+#endif
+}
+
+}  // namespace twinkle::runtime
