@@ -6,6 +6,7 @@ import math
 import os
 import pathlib
 import random
+import statistics
 import subprocess
 import time
 
@@ -97,6 +98,25 @@ def measure(runners: dict[str, Runner], size: int, seconds: float, gone: dict[st
             result[name]["samples"].append(runners[name].ask("time", name, size, calls[name]))
         turn += 1
     return result
+
+
+def measure_loads(start, sizes: list[int], seconds: float, loads: int, gone: dict[str, str]) -> dict[int, dict]:
+    """By size as measure() says, in so many sets of processes, one after the other: start(order, stack) loads all contestants.
+    Where in memory a model comes to lie makes it up to 8 % slower or faster than the same loaded again, so "medians" has one
+    of each load, and typical() their mean."""
+    result: dict[int, dict] = {size: {} for size in sizes}
+    for load in range(loads):
+        with contextlib.ExitStack() as stack:
+            runners = start(random.Random(load), stack)
+            for size, row in result.items():
+                for name, one in measure(runners, size, seconds / loads, gone).items():
+                    known = row.setdefault(name, {"medians": [], "first": one["first"], "differs": one["differs"]})
+                    known["medians"].append(statistics.median(one["samples"]))
+    return result
+
+
+def typical(one: dict) -> float:
+    return statistics.mean(one["medians"])
 
 
 def table(head: list[str], rows: list[list[str]]) -> list[str]:

@@ -2,10 +2,10 @@
 """Whole models on this CPU: twinkle beside TorchScript, torch.compile, OpenVINO, ONNX Runtime and others, in one run.
 
     model_bench.py BUILD_FOLDER [-o bench/results/models_cpu.md] [--json FILE] [--seconds 8] [--model NAME]… [--dtype NAME]…
-                   [--size N]… [--peers PYTHON] [--only CONTESTANT]… [--threads N] [--processor-time]
+                   [--size N]… [--peers PYTHON] [--only CONTESTANT]… [--threads N] [--processor-time] [--loads 3]
 
 From transformers' configurations with random weights, traced. Each contestant is a process; they take turns, sample by
-sample. TorchScript and twinkle run in C++ (model_runner), the others in Python (peers.py), with PYTHON, an environment
+sample, and all are loaded --loads times, of whose medians the mean counts. TorchScript and twinkle run in C++ (model_runner), the others in Python (peers.py), with PYTHON, an environment
 with what they need; without it, torch.compile alone is there. One that fails is left out, and the page says why. Errors are
 relative to the model in double precision. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
 """
@@ -14,13 +14,12 @@ import argparse
 import contextlib
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
 
 import machine
-from contestant import Gone, Runner, kernelize, measure, replaced, table, word
+from contestant import Gone, Runner, kernelize, measure_loads, replaced, table, typical, word
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = HERE.parent / "build/venv/bin/python"
@@ -55,8 +54,8 @@ def shape_of(model: str) -> str:
 class Bench:
     """One model in one dtype."""
 
-    def __init__(self, options: argparse.Namespace, model: str, dtype: str, folder: pathlib.Path, stack: contextlib.ExitStack):
-        self.options, self.model, self.dtype, self.folder, self.stack = options, model, dtype, folder, stack
+    def __init__(self, options: argparse.Namespace, model: str, dtype: str, folder: pathlib.Path):
+        self.options, self.model, self.dtype, self.folder = options, model, dtype, folder
         self.sizes = options.size or (BATCHES if shape_of(model) else TOKENS)
         self.left_out: dict[str, str] = {}
         self.replaced: dict[str, dict[str, int]] = {}
@@ -68,16 +67,15 @@ class Bench:
     def weigh(self, name: str, file: str) -> None:
         self.files[name] = (self.folder / file).stat().st_size / 2**20
 
-    def in_cpp(self, name: str, specification: str) -> Runner:
+    def in_cpp(self, name: str, specification: str) -> list:
         shape = ["--shape", shape_of(self.model), "--dtype", self.dtype] if shape_of(self.model) else []
-        return Runner([self.options.build / "bench/model_runner", *shape, f"exact={self.folder}/exact.pt",
-                       f"{word(name)}={specification}"], self.folder, self.stack)
+        return [self.options.build / "bench/model_runner", *shape, f"exact={self.folder}/exact.pt", f"{word(name)}={specification}"]
 
     def inputs(self) -> str:
         shape = shape_of(self.model)
         return f"{self.dtype}[1,{shape}]" if shape else "int64[1,128]:0..1000"
 
-    def runners(self) -> dict[str, Runner]:
+    def commands(self) -> dict[str, list]:
         made = [PYTHON, HERE / "models.py"]
         subprocess.run([*made, "make", self.model, self.dtype, self.folder / "plain.pt"], check=True)
         subprocess.run([*made, "exact", self.model, self.dtype, self.folder / "exact.pt", *map(str, self.sizes)], check=True)
@@ -101,28 +99,34 @@ class Bench:
         for name, peer in PEERS.items():
             python = self.options.peers or (PYTHON if peer == "torch.compile" else None)
             if python and self.is_wanted(name):
-                all_of_them[name] = Runner([python, HERE / "peers.py", peer, self.model, self.dtype, self.folder],
-                                           self.folder, self.stack)
+                all_of_them[name] = [python, HERE / "peers.py", peer, self.model, self.dtype, self.folder]
         return all_of_them
 
     def rows(self) -> list[dict]:
-        runners, rows = self.runners(), []
-        for size in self.sizes:
-            found = measure(runners, size, self.options.seconds, self.left_out)
+        commands, about, rows = self.commands(), {}, []
+
+        def start(_, stack: contextlib.ExitStack) -> dict[str, Runner]:
+            runners = {name: Runner(command, self.folder, stack) for name, command in commands.items() if name not in self.left_out}
+            stack.callback(lambda: about.update(self.about(runners)))
+            return runners
+
+        for size, found in measure_loads(start, self.sizes, self.options.seconds, self.options.loads, self.left_out).items():
             rows.append({"model": self.model, "dtype": self.dtype, "tokens": size, "contestants": found})
-            print(self.model, self.dtype, size, {name: f"{1000 * statistics.median(one['samples']):.2f} ms"
-                                                 for name, one in found.items()}, file=sys.stderr, flush=True)
-        about = {}
+            print(self.model, self.dtype, size, {name: f"{1000 * typical(one):.2f} ms" for name, one in found.items()},
+                  file=sys.stderr, flush=True)
+        return [row | {"about": about, "replaced": self.replaced, "left_out": self.left_out} for row in rows]
+
+    def about(self, runners: dict[str, Runner]) -> dict[str, dict]:
+        found = {}
         for name, runner in runners.items():
             with contextlib.suppress(Gone):
-                about[name] = {"resident": runner.ask("resident", name),
-                               "file": self.files.get(name) or runner.ask("file", name)}
-        return [row | {"about": about, "replaced": self.replaced, "left_out": self.left_out} for row in rows]
+                found[name] = {"resident": runner.ask("resident", name), "file": self.files.get(name) or runner.ask("file", name)}
+        return found
 
 
 def measure_model(options: argparse.Namespace, model: str, dtype: str) -> list[dict]:
-    with tempfile.TemporaryDirectory(prefix="model-bench-", dir=options.folder) as name, contextlib.ExitStack() as stack:
-        return Bench(options, model, dtype, pathlib.Path(name), stack).rows()
+    with tempfile.TemporaryDirectory(prefix="model-bench-", dir=options.folder) as name:
+        return Bench(options, model, dtype, pathlib.Path(name)).rows()
 
 
 def cell(row: dict, name: str) -> str:
@@ -130,8 +134,8 @@ def cell(row: dict, name: str) -> str:
     contestants = row["contestants"]
     if name not in contestants:
         return "–"
-    median = statistics.median(contestants[name]["samples"])
-    times = f" ({median / statistics.median(contestants[OURS]['samples']):.2f})" if OURS in contestants and name != OURS else ""
+    median = typical(contestants[name])
+    times = f" ({median / typical(contestants[OURS]):.2f})" if OURS in contestants and name != OURS else ""
     return f"{1000 * median:.1f}{times}"
 
 
@@ -156,7 +160,7 @@ def report(result: dict) -> str:
     lines = ["# Whole models on a CPU", "",
              f"{result['processor']}, {result['threads']} threads, {result['load']}; "
              f"{result['clock'] + '; ' if result['clock'] else ''}{result['versions']}. Random weights, traced, no cache of keys "
-             "and values. Milliseconds a call, medians, for each number of tokens (or images, or recordings); in brackets, how "
+             f"and values. Milliseconds a call, the mean of the medians of {result['loads']} loads, for each number of tokens (or images, or recordings); in brackets, how "
              "many times as long as twinkle's exact model takes.", ""]
     for model, title in MODELS.items():
         of_model = [row for row in result["rows"] if row["model"] == model]
@@ -182,6 +186,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--threads", help="of all contestants; else as many as there are")
     parser.add_argument("--processor-time", action="store_true",
                         help="instead of time on the wall: on one thread, where other programs share its core")
+    parser.add_argument("--loads", type=int, default=3, help="processes of each contestant, one after the other")
     parser.add_argument("--folder", help="for the models")
     options = parser.parse_args()
     if options.processor_time and options.threads != "1":
@@ -197,7 +202,7 @@ def main() -> None:
     if options.processor_time:
         os.environ["TWINKLE_BENCH_CLOCK"] = "processor"
     result = {"processor": machine.processor(), "clock": "processor time" if options.processor_time else "",
-              "load": machine.load(), "versions": machine.versions(PYTHON), "threads": options.threads or os.cpu_count(),
+              "loads": options.loads, "load": machine.load(), "versions": machine.versions(PYTHON), "threads": options.threads or os.cpu_count(),
               "rows": []}
     for model in options.model or MODELS:
         for dtype in options.dtype or ["float32", "bfloat16"]:

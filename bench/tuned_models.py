@@ -23,14 +23,13 @@ import json
 import os
 import pathlib
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
 import machine
-from contestant import Runner, kernelize, measure, table
+from contestant import Runner, kernelize, measure_loads, table, typical
 
 HERE = pathlib.Path(__file__).resolve().parent
 AGAIN = "again"
@@ -85,19 +84,14 @@ class Model:
         return Runner([self.options.build / "bench/model_runner", "--device", self.options.device, *specified], self.folder, stack)
 
     def times(self, how: dict[str, str], longer: int = 1, loads: int = 1) -> dict[int, dict]:
-        """Of each size and contestant, the medians of so many processes: where in memory a model comes to lie makes it up to
-        8 % slower or faster than the same once more."""
-        result: dict[int, dict] = {size: {} for size in self.options.sizes}
-        for load in range(loads):
-            names = random.Random(load).sample(list(how), len(how))
-            with contextlib.ExitStack() as stack:
-                runner, gone = self.runner({name: how[name] for name in names}, stack), {}
-                for size, row in result.items():
-                    measured = measure(dict.fromkeys(names, runner), size, longer * self.options.seconds / loads, gone)
-                    for name, one in measured.items():
-                        row.setdefault(name, {"medians": []})["medians"].append(statistics.median(one["samples"]))
-            if gone:
-                raise SystemExit(f"{self.name}: {gone}")
+        def start(order: random.Random, stack: contextlib.ExitStack) -> dict[str, Runner]:
+            names = order.sample(list(how), len(how))
+            return dict.fromkeys(names, self.runner({name: how[name] for name in names}, stack))
+
+        gone: dict[str, str] = {}
+        result = measure_loads(start, self.options.sizes, longer * self.options.seconds, loads, gone)
+        if gone:
+            raise SystemExit(f"{self.name}: {gone}")
         return result
 
 
@@ -176,7 +170,7 @@ def chosen(report: dict) -> dict[str, int]:
 
 
 def median(row: dict, name: str) -> float:
-    return statistics.mean(row[name]["medians"])
+    return typical(row[name])
 
 
 def beside_best(row: dict, name: str, others: list[str]) -> list[str]:

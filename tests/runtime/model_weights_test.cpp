@@ -32,6 +32,8 @@ TEST_CASE("weights are known by their storage") {
     CHECK_FALSE(weights.has(module.attr("mean").toTensor()));  // may be written to
     CHECK_FALSE(weights.has(at::Tensor()));
     CHECK_FALSE(ModelWeights().has(weight));
+    const ModelWeights empty(with_weight(torch::empty({0, 3})));
+    CHECK_FALSE(empty.has(torch::empty({0})));
 }
 
 TEST_CASE("a model of 64 MiB exceeds the caches") {

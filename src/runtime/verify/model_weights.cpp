@@ -4,15 +4,16 @@ namespace twinkle::runtime {
 
 namespace {
 
-bool has_storage(const at::Tensor& tensor) {
-    return tensor.defined() && tensor.has_storage();
+// Empty tensors have no memory, and are all alike.
+bool has_memory(const at::Tensor& tensor) {
+    return tensor.defined() && tensor.has_storage() && tensor.storage().data() != nullptr;
 }
 
 }  // namespace
 
 ModelWeights::ModelWeights(const torch::jit::Module& model) {
     for (const at::Tensor& parameter : model.parameters()) {
-        if (has_storage(parameter) && storages_.insert(parameter.storage().data()).second &&
+        if (has_memory(parameter) && storages_.insert(parameter.storage().data()).second &&
             parameter.is_cpu()) {
             bytes_ += static_cast<std::int64_t>(parameter.storage().nbytes());
         }
@@ -20,13 +21,13 @@ ModelWeights::ModelWeights(const torch::jit::Module& model) {
 }
 
 bool ModelWeights::has(const at::Tensor& tensor) const {
-    return has_storage(tensor) && storages_.contains(tensor.storage().data());
+    return has_memory(tensor) && storages_.contains(tensor.storage().data());
 }
 
 void evict_from_caches([[maybe_unused]] const at::Tensor& tensor) {
 #if defined(__x86_64__)
     constexpr std::size_t line = 64;
-    if (!has_storage(tensor) || !tensor.is_cpu()) {
+    if (!has_memory(tensor) || !tensor.is_cpu()) {
         return;
     }
     const auto* from = static_cast<const char*>(tensor.storage().data());
