@@ -91,20 +91,36 @@ def test_configurations_are_chosen_by_size(project):
     assert {one["candidate"]["cfg"].get("mode") for one in shown} == {None, 1, 2}
 
 
-def test_layers_that_are_called_alike_share_the_candidates(project):
-    project.kernel("tuned", TUNING.format(more=""))
+def tuned_layers(project, operators):
+    """Three layers that are called alike: what was done, and the sites."""
     torch.jit.script(nn.Sequential(*(Doubling() for _ in range(3)), nn.Linear(64, 64)).eval()).save(project.folder / "model.pt")
-    (project.folder / "twinkle.toml").write_text(
-        f'presets = []\n[[layers.Layer]]\nrepo_path = "tuned"\nclasses = ["{Doubling.__module__}.Doubling"]\n')
+    (project.folder / "twinkle.toml").write_text("presets = []\n" + "".join(
+        f'[[layers.Layer]]\nrepo_path = "{operator}"\nclasses = ["{Doubling.__module__}.Doubling"]\n' for operator in operators))
     done = project("-v", "tune", "model.pt", "--inputs", "float32[128,64]", "--tune-sizes", "1,16", "--budget", "6", "--json")
     assert done.code == 0, done.err
-    sites = done.json["sites"]
-    assert len(sites) == 3
+    assert len(done.json["sites"]) == 3
+    return done, done.json["sites"]
+
+
+def test_layers_that_are_called_alike_share_the_candidates(project):
+    project.kernel("tuned", TUNING.format(more=""))
+    done, sites = tuned_layers(project, ["tuned"])
     for site in sites:
         assert {one["kernel"] for one in site["measured"]} == {None, "tuned: Layer", "tuned: Layer (mode=1)", "tuned: Layer (mode=2)"}
         assert site["by_size"] == sites[0]["by_size"]
     # Three candidates, each in another layer: the model is run once for all.
     assert len(re.findall(r"tun(?:e|ing) 3 sites", done.err)) == 1 and not re.findall(r"tun(?:e|ing) [12] sites", done.err), done.err
+
+
+def test_what_crashes_while_several_are_measured_is_found(project):
+    project.kernel("crash_later")
+    project.kernel("tuned", TUNING.format(more=""))
+    _, sites = tuned_layers(project, ["crash_later", "tuned"])
+    for site in sites:
+        reasons = {one["kernel"]: one["because"] or "" for one in site["candidates"]}
+        assert "crashed" in reasons["crash_later: Layer"], reasons
+        assert {"tuned: Layer", "tuned: Layer (mode=1)", "tuned: Layer (mode=2)"} <= {one["kernel"] for one in site["measured"]}
+        assert all(one["kernel"] and one["kernel"].startswith("tuned") for one in site["by_size"]), site["by_size"]
 
 
 def test_weights_of_a_large_model_are_measured_as_they_come_from_memory(twinkle):

@@ -114,6 +114,29 @@ TEST_CASE("contestants take turns and each is first as often as the others") {
     CHECK(between == 6 + 1 + 36);
 }
 
+TEST_CASE("who is slower by far runs no more, and the others go on") {
+    const auto lasting = [](int us) {
+        return [us] {
+            const auto start = std::chrono::steady_clock::now();
+            while (std::chrono::steady_clock::now() - start < std::chrono::microseconds(us)) {
+            }
+        };
+    };
+    const auto sizes = [](const Samples& samples) {
+        std::vector<std::size_t> sizes;
+        for (const auto& one : samples) {
+            sizes.push_back(one.size());
+        }
+        return sizes;
+    };
+    // One that is ten times as slow: a busy machine does not make up for it five times in a row.
+    const Sampling sampling{.warm_up = 0, .runs = 9, .runs_if_lost = 5};
+    CHECK(sizes(time_in_turns({lasting(1000), lasting(10000), lasting(10)}, sampling)) ==
+          std::vector<std::size_t>{9, 5, 9});
+    CHECK(sizes(time_in_turns({lasting(1000), lasting(10000)}, sampling)) ==
+          std::vector<std::size_t>{5, 5});
+}
+
 TEST_CASE("a budget is spent, but there is a least number of turns") {
     const std::vector<std::function<void()>> one = {[] {}};
     CHECK(time_in_turns(one, {.warm_up = 0, .least_runs = 7, .budget_ms = 0}).front().size() == 7);

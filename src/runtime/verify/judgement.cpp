@@ -1,5 +1,6 @@
 #include "runtime/verify/judgement.h"
 
+#include "runtime/verify/contest_times.h"
 #include "runtime/verify/gradients.h"
 #include "runtime/verify/perturbed_originals.h"
 #include "runtime/verify/reduction_length.h"
@@ -10,7 +11,6 @@
 #include <exception>
 #include <map>
 #include <set>
-#include <unordered_set>
 #include <utility>
 
 namespace twinkle::runtime {
@@ -109,7 +109,8 @@ public:
 
     void measure(const Calls& calls) {
         contest_.size("");
-        verdict.times = times_of(calls);
+        verdict.times = contest_times({contest_.original, {contest_.kernelized}, calls},
+                                      contest_.context, contest_.weights, contest_.alive);
     }
 
     // Empty, or why one call is not right; then nothing else of the verdict changes.
@@ -129,48 +130,9 @@ public:
         return at_size(one.size) + std::exchange(verdict.because, "");
     }
 
-    void measure_group(const Calls& calls, SizeVerdict& group) const {
-        contest_.size("");
-        try {
-            group.times = times_of(calls);
-        } catch (const std::exception& error) {
-            group.problem = "it cannot be run: " + run_error(error.what());
-        }
-    }
-
-    Samples times_of(const Calls& calls) const {
-        share_parameters(contest_.original, contest_.kernelized);
-        const bool steps = contest_.context.steps;
-        const ModelWeights& weights = contest_.weights;
-        const std::vector<at::Tensor> cold = cold_weights(calls);
-        return time_in_turns({contestant(contest_.original, calls, steps, weights),
-                              contestant(contest_.kernelized, calls, steps, weights)},
-                             *contest_.context.sampling, [&] {
-                                 contest_.alive();
-                                 std::for_each(cold.begin(), cold.end(), evict_from_caches);
-                             });
-    }
-
     Verdict verdict;
 
 private:
-    // What is in no cache when a site of the whole model is called. In training, a backward pass
-    // follows while it is.
-    std::vector<at::Tensor> cold_weights(const Calls& calls) const {
-        if (contest_.context.steps || !contest_.weights.exceed_caches()) {
-            return {};
-        }
-        auto cold = weights_of(contest_.original, calls, contest_.weights);
-        for (const at::Tensor& tensor : weights_of(contest_.kernelized, calls, contest_.weights)) {
-            cold.push_back(tensor);
-        }
-        std::unordered_set<const void*> seen;
-        std::erase_if(cold, [&](const at::Tensor& tensor) {
-            return !tensor.has_storage() || !seen.insert(tensor.storage().data()).second;
-        });
-        return cold;
-    }
-
     void call(const std::string& method, const Inputs& inputs, const Expected& expected,
               bool given) {
         Inputs inputs_after = deep_copy(inputs);
@@ -318,8 +280,8 @@ std::optional<std::size_t> group_of(const SizeGroups& groups, const Inputs& inpu
                                         : std::nullopt;
 }
 
-Verdict judge_by_size(const Contest& contest, const std::vector<SizedCalls>& sized,
-                      const SizeGroups& groups) {
+JudgedSizes judge_by_size(const Contest& contest, const std::vector<SizedCalls>& sized,
+                          const SizeGroups& groups) {
     Judge judge(contest);
     Verdict& verdict = judge.verdict;
     verdict.calls = sized.front().calls.size();
@@ -355,15 +317,14 @@ Verdict judge_by_size(const Contest& contest, const std::vector<SizedCalls>& siz
         // A backward pass is right for every size, or the candidate is not.
         judge.gradients(sized.front());
     }
-    bool always = groups.always;
+    JudgedSizes judged{verdict, {}};
     for (const std::size_t group : order) {
         if (verdict.right && contest.context.sampling && groups.timed.contains(group) &&
-            verdict.by_size[group].problem.empty() && (contest.may_time() || always)) {
-            judge.measure_group(first[group], verdict.by_size[group]);
-            always = false;
+            verdict.by_size[group].problem.empty()) {
+            judged.timed.emplace_back(group, std::move(first[group]));
         }
     }
-    return verdict;
+    return judged;
 }
 
 }  // namespace twinkle::runtime

@@ -25,8 +25,7 @@ struct Contest {
     // For a converted model as a whole, the error measured instead of the original's: a random
     // error of the original must not make a correct model fail.
     std::optional<torch::jit::Module> measure = std::nullopt;
-    std::function<bool()> may_time{};  // judge_by_size: whether there is time to measure more
-    std::optional<double> most{};      // the error that may be, instead of the rule's
+    std::optional<double> most{};  // the error that may be, instead of the rule's
     std::optional<double> agreement{};
     ModelWeights weights{};  // of the model whose sites these are
 };
@@ -34,9 +33,15 @@ struct Contest {
 // `sized` starts with the calls on the given inputs. Only these are timed.
 Verdict judge(const Contest& contest, const std::vector<SizedCalls>& sized);
 
-// The same for each group of calls by itself: what is wrong in one may be right in others.
-Verdict judge_by_size(const Contest& contest, const std::vector<SizedCalls>& sized,
-                      const SizeGroups& groups);
+struct JudgedSizes {
+    Verdict verdict;
+    std::vector<std::pair<std::size_t, Calls>> timed;  // groups to measure, the given inputs first
+};
+
+// The same for each group of calls by itself: what is wrong in one may be right in others. Times
+// are for the caller (side_by_side.h).
+JudgedSizes judge_by_size(const Contest& contest, const std::vector<SizedCalls>& sized,
+                          const SizeGroups& groups);
 
 // The group of a call; none: its input is no tensor.
 std::optional<std::size_t> group_of(const SizeGroups& groups, const Inputs& inputs);

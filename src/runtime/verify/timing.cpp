@@ -41,13 +41,11 @@ std::size_t repeats_for(const std::vector<std::function<void()>>& contestants,
         std::clamp(std::ceil(shortest / std::max(fastest, 1e-3)), 1.0, max_repeats));
 }
 
-// Every sample of another one is slower by far than each of the first.
-bool has_lost(const Samples& samples) {
+// Every sample is slower by far than each of the first contestant.
+bool has_lost(const std::vector<double>& samples, const std::vector<double>& first) {
     constexpr double by_far = 1.5;
-    const double slowest = *std::max_element(samples[0].begin(), samples[0].end());
-    return std::any_of(samples.begin() + 1, samples.end(), [&](const std::vector<double>& one) {
-        return *std::min_element(one.begin(), one.end()) > by_far * slowest;
-    });
+    return *std::min_element(samples.begin(), samples.end()) >
+           by_far * *std::max_element(first.begin(), first.end());
 }
 
 // Interpolates if the quantile falls between two values.
@@ -83,13 +81,22 @@ Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
     const std::size_t count = contestants.size();
     Samples samples(count);
     double spent_us = 0;
-    const auto lost = [&](std::size_t turns) {
-        return sampling.runs_if_lost > 0 && turns >= sampling.runs_if_lost && has_lost(samples);
+    std::vector<bool> lost(count);
+    const auto drop_losers = [&](std::size_t turns) {
+        for (std::size_t i = 1; i < count && sampling.runs_if_lost > 0; ++i) {
+            lost[i] =
+                lost[i] || (turns >= sampling.runs_if_lost && has_lost(samples[i], samples[0]));
+        }
+        return count > 1 &&
+               std::count(lost.begin(), lost.end(), true) + 1 == static_cast<std::ptrdiff_t>(count);
     };
-    for (std::size_t turn = 0; !enough(turn, spent_us) && !lost(turn); ++turn) {
+    for (std::size_t turn = 0; !enough(turn, spent_us) && !drop_losers(turn); ++turn) {
         for (std::size_t i = 0; i < count; ++i) {
             // Alternates direction, so that no contestant always runs after the same one.
             const std::size_t next = (turn + (turn / count % 2 == 0 ? i : count - i)) % count;
+            if (lost[next]) {
+                continue;
+            }
             pause();
             samples[next].push_back(microseconds(contestants[next], repeats, sampling));
             spent_us += samples[next].back() * static_cast<double>(repeats);

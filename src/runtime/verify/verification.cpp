@@ -12,6 +12,7 @@
 #include "runtime/verify/originals.h"
 #include "runtime/verify/rounded_results.h"
 #include "runtime/verify/run_error.h"
+#include "runtime/verify/side_by_side.h"
 #include "runtime/verify/site_module.h"
 #include "runtime/verify/sized_calls.h"
 #include "twinkle/error.h"
@@ -93,7 +94,7 @@ std::function<void(const std::string&)> sender_of_sizes(const Send& send) {
 constexpr double most_of_coarser = 1;
 
 // Runs in the child. Sends {"fatal"}, or {"trying"} and {"sizes"} (sized_calls.h) and, for sites
-// until one breaks the GPU, {"begin"}, {"size"} and {"verdict"}.
+// until one breaks the GPU, {"begin"}, {"size"} and {"verdict"}; then times (side_by_side.h).
 void judge_sites(const VerificationContext& given, const torch::jit::Module& made,
                  const std::vector<std::string>& sites, const Send& send) {
     const torch::NoGradGuard no_grad;
@@ -111,7 +112,7 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
     const InlinedSites inlined = inlined_sites(kernelized, original, sites);
     const InlinedSites inlined_reference = inlined_sites(kernelized, reference, sites);
     compute_in_double(reference);
-    const auto may_time = stopwatch(context.measuring);
+    SideBySide times(context, recorder.weights(), send);
     for (const std::string& site : sites) {
         send(base::json_line({{"begin", site}}));
         const auto replaced = module_at(kernelized, site);
@@ -126,19 +127,20 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
                               sender_of_sizes(send),
                               context,
                               std::nullopt,
-                              may_time,
                               coarser ? std::optional(most_of_coarser) : std::nullopt,
                               std::nullopt,
                               recorder.weights()};
         const auto sizes = context.by_size.find(site);
-        const Verdict verdict = sizes != context.by_size.end()
-                                    ? judge_by_size(contest, calls, sizes->second)
-                                    : judge(contest, calls);
-        send(base::json_line({{"verdict", to_json(verdict)}}));
-        if (!verdict.right && !still_works(context.device)) {
+        const JudgedSizes judged = sizes != context.by_size.end()
+                                       ? judge_by_size(contest, calls, sizes->second)
+                                       : JudgedSizes{judge(contest, calls), {}};
+        send(base::json_line({{"verdict", to_json(judged.verdict)}}));
+        if (!judged.verdict.right && !still_works(context.device)) {
             return;  // the other sites are for another child
         }
+        times.add(site, contest.original, contest.kernelized, judged.timed);
     }
+    times.measure(stopwatch(context.measuring));
 }
 
 void judge_whole(const VerificationContext& given, const torch::jit::Module& made,
@@ -156,18 +158,11 @@ void judge_whole(const VerificationContext& given, const torch::jit::Module& mad
         calls.push_back({size_text(variant, inputs), variant.tuned, {{"forward", inputs}}});
     }
     send(base::json_line({{"begin", ""}}));
-    send(base::json_line({{"verdict", to_json(judge({kernelized,
-                                                     original,
-                                                     reference,
-                                                     Norm::euclidean,
-                                                     sign_of_life(send),
-                                                     sender_of_sizes(send),
-                                                     context,
-                                                     measure,
-                                                     {},
-                                                     context.max_error,
-                                                     context.agreement},
-                                                    calls))}}));
+    send(base::json_line(
+        {{"verdict", to_json(judge({kernelized, original, reference, Norm::euclidean,
+                                    sign_of_life(send), sender_of_sizes(send), context, measure,
+                                    context.max_error, context.agreement},
+                                   calls))}}));
 }
 
 Verdict judge_converted(const VerificationContext& given) {
@@ -200,6 +195,8 @@ struct Collector {
     std::optional<std::size_t> trying;  // whether the original accepts a size
     std::vector<std::size_t> accepted;
     std::optional<std::string> fatal;
+    std::vector<std::string> timing;  // sites that were being measured together
+    std::set<std::string> timed;      // of which nothing more was to be measured
 
     void take(std::string_view line) {
         const Json json = base::parse_json(line, "verification");
@@ -215,12 +212,48 @@ struct Collector {
         } else if (json.contains("sizes")) {
             accepted = json["sizes"].get<std::vector<std::size_t>>();
             trying.reset();
+        } else if (json.contains("timing")) {
+            timing = json["timing"].get<std::vector<std::string>>();
+        } else if (json.contains("times")) {
+            take_times(json);
+        } else if (json.contains("timed")) {
+            timed.insert(json["timed"].get<std::string>());
         } else if (json.contains("verdict") && current) {
             verdicts[*current] = from_json(json["verdict"]);
             current.reset();
         }
     }
+
+    void take_times(const Json& json) {
+        const auto site = verdicts.find(json.at("site").get<std::string>());
+        const auto group = json.at("group").get<std::size_t>();
+        if (site != verdicts.end() && group < site->second.by_size.size()) {
+            SizeVerdict& here = site->second.by_size[group];
+            here.times = json["times"].get<Samples>();
+            here.problem = base::printable(json.at("problem").get<std::string>());
+        }
+    }
 };
+
+// A child has died. Of a site that was being run that is the verdict. Of several that were being
+// measured together one is to blame: each is tried again, alone. Whether any is.
+bool blame(Collector& collector, VerificationContext& context, const std::string& why) {
+    if (collector.current) {
+        collector.verdicts[*collector.current] = {};
+        collector.verdicts[*collector.current].because = at_size(collector.size) + why;
+        return false;
+    }
+    std::erase_if(collector.verdicts, [&](const auto& one) {
+        return context.by_size.contains(one.first) && !collector.timed.contains(one.first);
+    });
+    if (collector.timing.size() == 1) {
+        collector.verdicts[collector.timing.front()].because = why;
+        return false;
+    }
+    const std::size_t before = context.apart.size();
+    context.apart.insert(collector.timing.begin(), collector.timing.end());
+    return context.apart.size() > before;
+}
 
 // For a child that has died, or that foreign code has ended as if its work were done.
 Verdict without_verdict(const SandboxOutcome& outcome, const std::string& where) {
@@ -272,19 +305,18 @@ SitesVerified verify_sites(const VerificationContext& given, const torch::jit::M
                                 static_cast<std::ptrdiff_t>(*collector.trying));
             continue;
         }
-        if (collector.fatal || (!outcome.finished && !collector.current)) {
+        if (collector.fatal ||
+            (!outcome.finished && !collector.current && collector.timing.empty())) {
             inputs_do_not_fit(context, collector.fatal.value_or(outcome.why));
         }
-        if (!outcome.finished) {
-            Verdict& died = collector.verdicts[*collector.current];
-            died.because = at_size(collector.size) + outcome.why;
-        }
+        const bool again = !outcome.finished && blame(collector, context, outcome.why);
         context.sizes = sizes_chosen(context.sizes, collector.accepted);
         std::erase_if(
             collector.verdicts, [&](const auto& one) {  // drops sites that were not pending
                 return std::find(pending.begin(), pending.end(), one.first) == pending.end();
             });
-        if (collector.verdicts.empty()) {  // foreign code has ended the child as if it were ours
+        if (collector.verdicts.empty() &&
+            !again) {  // foreign code ended the child as if it were ours
             inputs_do_not_fit(context, "the child process that ran it ended without a verdict");
         }
         std::erase_if(pending,

@@ -27,6 +27,7 @@ struct SizeGroups {
     std::vector<std::int64_t> bounds;  // ascending; a call belongs to the first that is not less
     std::set<std::size_t> timed;       // groups to measure, by their first call
     bool always = false;               // the first of them even if there is no time left
+    std::vector<std::string> keys{};   // of groups: equal where calls of other sites are the same
 };
 
 struct VerificationContext {
@@ -52,6 +53,7 @@ struct VerificationContext {
     // Sites whose sizes are judged apart. All of them together are measured for so long, about: the
     // first of them always.
     std::map<std::string, SizeGroups> by_size = {};
+    std::set<std::string> apart = {};  // of these, each is measured alone, not beside its likes
     std::optional<std::chrono::duration<double>> measuring = std::nullopt;
     bool steps = false;  // measures training steps (forward and backward), not only forward
     std::optional<int> threads = std::nullopt;  // LibTorch's, in the child; none: its own choice

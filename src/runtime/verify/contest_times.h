@@ -1,0 +1,28 @@
+#pragma once
+// How long calls of a site take: its original beside one candidate or several.
+
+#include "runtime/verify/contestant.h"
+#include "runtime/verify/verification_context.h"
+
+#include <torch/script.h>
+
+#include <functional>
+#include <vector>
+
+namespace twinkle::runtime {
+
+struct TimedContest {
+    torch::jit::Module original;
+    std::vector<torch::jit::Module> candidates;
+    Calls calls;  // of all of them
+};
+
+// Samples of the original and then of each candidate, by the context's sampling; its budget is for
+// each candidate beside the original. `weights` are those of the model in which the site lies:
+// where they exceed the caches, each sample finds the site's own in memory. Candidates get the
+// original's parameters where they are alike. `alive` is called between samples. Throws what a
+// contestant throws.
+Samples contest_times(const TimedContest& contest, const VerificationContext& context,
+                      const ModelWeights& weights, const std::function<void()>& alive);
+
+}  // namespace twinkle::runtime
