@@ -33,8 +33,9 @@ Samples contest_times(const TimedContest& contest, const VerificationContext& co
                       const ModelWeights& weights, const std::function<void()>& alive) {
     std::vector<std::function<void()>> contestants = {
         contestant(contest.original, contest.calls, context.steps, weights)};
+    const bool several = contest.candidates.size() > 1;
     for (const torch::jit::Module& candidate : contest.candidates) {
-        share_parameters(contest.original, candidate);
+        (several ? lend_parameters : share_parameters)(contest.original, candidate);
         contestants.push_back(contestant(candidate, contest.calls, context.steps, weights));
     }
     const std::vector<at::Tensor> cold = cold_weights(contest, context, weights);

@@ -20,8 +20,8 @@ struct TimedContest {
 // Samples of the original and then of each candidate, by the context's sampling; its budget is for
 // each candidate beside the original. `weights` are those of the model in which the site lies:
 // where they exceed the caches, each sample finds the site's own in memory. Candidates get the
-// original's parameters where they are alike. `alive` is called between samples. Throws what a
-// contestant throws.
+// original's parameters: a single one those that are alike, several all that fit, as they are of
+// other layers. `alive` is called between samples. Throws what a contestant throws.
 Samples contest_times(const TimedContest& contest, const VerificationContext& context,
                       const ModelWeights& weights, const std::function<void()>& alive);
 

@@ -27,10 +27,26 @@ std::function<void()> forward_call(const torch::jit::Module& module, const std::
     };
 }
 
-bool alike(const at::Tensor& one, const at::Tensor& other) {
+bool fits(const at::Tensor& one, const at::Tensor& other) {
     return one.scalar_type() == other.scalar_type() && one.device() == other.device() &&
            one.layout() == at::kStrided && other.layout() == at::kStrided &&
-           one.sizes() == other.sizes() && one.strides() == other.strides() && one.equal(other);
+           one.sizes() == other.sizes() && one.strides() == other.strides();
+}
+
+// Those of `from` for those of `to` with the same names that `may` be.
+void lend(const torch::jit::Module& from, const torch::jit::Module& to,
+          bool (*may)(const at::Tensor& one, const at::Tensor& other)) {
+    std::unordered_map<std::string, at::Tensor> known;
+    for (const auto& [name, parameter] : from.named_parameters()) {
+        known.emplace(name, parameter);
+    }
+    for (const auto& [name, parameter] : to.named_parameters()) {
+        at::Tensor tensor = parameter;
+        if (const auto found = known.find(name);
+            found != known.end() && may(found->second, tensor)) {
+            tensor.set_data(found->second.detach());
+        }
+    }
 }
 
 }  // namespace
@@ -75,17 +91,13 @@ std::vector<at::Tensor> weights_of(const torch::jit::Module& module, const Calls
 }
 
 void share_parameters(const torch::jit::Module& from, const torch::jit::Module& to) {
-    std::unordered_map<std::string, at::Tensor> known;
-    for (const auto& [name, parameter] : from.named_parameters()) {
-        known.emplace(name, parameter);
-    }
-    for (const auto& [name, parameter] : to.named_parameters()) {
-        at::Tensor tensor = parameter;
-        if (const auto found = known.find(name);
-            found != known.end() && alike(found->second, tensor)) {
-            tensor.set_data(found->second.detach());
-        }
-    }
+    lend(from, to, [](const at::Tensor& one, const at::Tensor& other) {
+        return fits(one, other) && one.equal(other);
+    });
+}
+
+void lend_parameters(const torch::jit::Module& from, const torch::jit::Module& to) {
+    lend(from, to, fits);
 }
 
 }  // namespace twinkle::runtime

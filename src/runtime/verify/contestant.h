@@ -34,4 +34,8 @@ std::vector<at::Tensor> weights_of(const torch::jit::Module& module, const Calls
 // better placed, or evict the other from the cache.
 void share_parameters(const torch::jit::Module& from, const torch::jit::Module& to);
 
+// The same whatever their values, where names, dtypes, sizes and strides are: for times of another
+// layer's candidate. Its results are its own no longer.
+void lend_parameters(const torch::jit::Module& from, const torch::jit::Module& to);
+
 }  // namespace twinkle::runtime
