@@ -165,4 +165,11 @@ TEST_CASE("models share the parameters that are alike, and no others") {
     CHECK(alike.attr("weight").toTensor().data_ptr() == shared);
     CHECK(other.attr("weight").toTensor().data_ptr() != shared);
     CHECK(other.attr("weight").toTensor()[0].item<float>() == 2);
+    // For times of another layer's candidate.
+    lend_parameters(from, other);
+    CHECK(other.attr("weight").toTensor().data_ptr() == shared);
+    torch::jit::Module wider("Wider");
+    wider.register_parameter("weight", torch::zeros({2, 7}), false);
+    lend_parameters(from, wider);
+    CHECK(wider.attr("weight").toTensor().data_ptr() != shared);
 }
