@@ -19,7 +19,6 @@ ours. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON (script/bench-gpu --mod
 """
 
 import argparse
-import concurrent.futures
 import contextlib
 import json
 import os
@@ -156,17 +155,6 @@ def ratio(row: dict, name: str, kind: str) -> str:
     return f"{statistics.median(contestants[name][kind]) / statistics.median(contestants[OURS][kind]):.2f}"
 
 
-def compile_together(runners: dict[str, Runner], peers: list[str], sizes: list[int]) -> None:
-    """Each peer compiles for each size in a process of its own. What compares kernels by time while it does must be alone."""
-    def compile_all(name: str) -> None:
-        with contextlib.suppress(Gone):  # said later, when it is measured
-            for tokens in sizes:
-                runners[name].ask("wait", name, tokens, 2)
-
-    with concurrent.futures.ThreadPoolExecutor(len(peers) or 1) as pool:
-        list(pool.map(compile_all, peers))
-
-
 def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.ExitStack) -> dict:
     result = {"model": options.model, "dtype": options.dtype, "versions": machine.versions(sys.executable),
               "processor": machine.processor(), "load": machine.load(), "before": machine.gpu(), "left_out": [], "rows": [], "replays": {},
@@ -192,13 +180,10 @@ def run(options: argparse.Namespace, folder: pathlib.Path, stack: contextlib.Exi
     command = [options.build / "bench/model_runner", "--device", options.device, *specifications]
     here = Runner(command, folder, stack)
     runners = dict.fromkeys(contestants, here)
-    peers = options.peer or USUAL_PEERS
-    for name in peers if options.compile else []:
+    for name in (options.peer or USUAL_PEERS) if options.compile else []:
         peer, mode = PEERS[name]
         runners[name] = Runner([sys.executable, HERE / "peers.py", peer, options.model, options.dtype, folder,
                                 "--device", options.device, "--mode", mode], folder, stack)
-    if options.compile:
-        compile_together(runners, [name for name in peers if "max-autotune" not in name], options.tokens or TOKENS)
     first: dict[str, float] = {}
     for tokens in options.tokens or TOKENS:
         if result["rows"] and time.monotonic() + 2 * options.seconds > options.end:

@@ -5,9 +5,9 @@
                    [--size N]… [--peers PYTHON] [--only CONTESTANT]… [--threads N] [--processor-time] [--loads 3]
 
 From transformers' configurations with random weights, traced. Each contestant is a process; they take turns, sample by
-sample, and all are loaded --loads times, of whose medians the mean counts. TorchScript and twinkle run in C++ (model_runner), the others in Python (peers.py), with PYTHON, an environment
-with what they need; without it, torch.compile alone is there. One that fails is left out, and the page says why. Errors are
-relative to the model in double precision. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
+sample, and all are loaded --loads times, of whose medians the mean counts. TorchScript and twinkle run in C++
+(model_runner), the others in Python (peers.py), with PYTHON, an environment with what they need; without it, torch.compile
+alone is there. One that fails is left out, and the page says why. Errors are relative to the model in double precision. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
 """
 
 import argparse
@@ -160,8 +160,8 @@ def report(result: dict) -> str:
     lines = ["# Whole models on a CPU", "",
              f"{result['processor']}, {result['threads']} threads, {result['load']}; "
              f"{result['clock'] + '; ' if result['clock'] else ''}{result['versions']}. Random weights, traced, no cache of keys "
-             f"and values. Milliseconds a call, the mean of the medians of {result['loads']} loads, for each number of tokens (or images, or recordings); in brackets, how "
-             "many times as long as twinkle's exact model takes.", ""]
+             f"and values. Milliseconds a call, the mean of the medians of {result['loads']} loads, for each number of tokens (or "
+             "images, or recordings); in brackets, how many times as long as twinkle's exact model takes.", ""]
     for model, title in MODELS.items():
         of_model = [row for row in result["rows"] if row["model"] == model]
         if of_model:

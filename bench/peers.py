@@ -85,8 +85,8 @@ class TorchAo:
             "torchao-int4-weights": lambda: quantization.Int4WeightOnlyConfig(
                 group_size=64, int4_packing_format="tile_packed_to_4d"),
         }
-        # What it is compared with on a GPU: the same weights, before they are rounded.
-        self.model = models.build(options.model, options.dtype, options.device)
+        if not (options.folder / "exact.pt").exists():  # compared with the same weights, before they are rounded
+            self.model = models.build(options.model, options.dtype, options.device)
         model = models.build(options.model, options.dtype, options.device)
         quantization.quantize_(model, configurations[options.peer]())
         self.call = torch.compile(model, dynamic=False, mode=options.mode)

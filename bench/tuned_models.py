@@ -13,7 +13,8 @@ three fastest at each size are measured again with the others, and the best of t
 (tests/gpu/build_hub_kernels.py, or folders of the same names) and the bundled ones are each bound alone, and together as
 candidates that tuning chooses from.
 The tuned file is loaded twice, which tells how far two of the same are apart. Models take turns, sample by sample, all in
-C++ (model_runner), in --loads processes one after the other, of whose medians the mean counts. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
+C++ (model_runner), in --loads processes one after the other, of whose medians the mean counts. BUILD_FOLDER is
+configured with -DTWINKLE_BENCH=ON.
 """
 
 import argparse

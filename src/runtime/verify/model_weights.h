@@ -28,7 +28,7 @@ private:
     std::int64_t bytes_ = 0;  // on the CPU
 };
 
-// Writes what caches hold of a tensor back to memory. Does nothing on other processors than x86-64.
+// Writes what caches hold of a tensor's storage back to memory. Does nothing but on x86-64.
 void evict_from_caches(const at::Tensor& tensor);
 
 }  // namespace twinkle::runtime
