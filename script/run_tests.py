@@ -161,6 +161,8 @@ def main() -> int:
     end = words.index("--") if "--" in words else len(words)
     arguments, for_pytest = parser.parse_args(words[:end]), words[end + 1 :]
 
+    # Programs run beside each other: threads that spin while they wait take the others' time.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     tally = Tally()
     folders, cores = pytest_folders(), min(os.cpu_count() or 1, 4)
     largest = [folder for folder in folders if folder.name == LARGEST]

@@ -146,7 +146,7 @@ bool SiteTuning::waits(runtime::Plan& plan) const {
 }
 
 bool SiteTuning::try_alike() {
-    return std::exchange(apart_, false);
+    return std::exchange(differ_, false);
 }
 
 void SiteTuning::look_again() {
@@ -171,11 +171,11 @@ bool SiteTuning::change(runtime::Plan& plan) {
         if (sized == sites_.end() || !may_change(site) || decided_.contains(site.report.site)) {
             continue;
         }
-        if (!apart_) {
+        if (!differ_) {
             taken.clear();
         }
         const Choice* wanted = next(sized->second, site, taken);
-        if (wanted == nullptr && (apart_ || waiting_) && is_open(sized->second, site)) {
+        if (wanted == nullptr && (differ_ || waiting_) && is_open(sized->second, site)) {
             continue;
         }
         if (wanted == nullptr) {

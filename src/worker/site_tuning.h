@@ -97,7 +97,7 @@ private:
     Configurations configurations_;
     std::set<std::string> held_;  // invocations that another run measures
     bool waiting_ = true;
-    bool apart_ = true;  // sites that are called alike try different candidates
+    bool differ_ = true;  // sites that are called alike try different candidates
     std::map<std::string, Decided> decided_;
 };
 

@@ -125,7 +125,7 @@ std::set<std::size_t> SizedSite::missing(const Measurements& known, const Choice
 }
 
 runtime::SizeGroups SizedSite::groups(std::set<std::size_t> timed) const {
-    runtime::SizeGroups groups{input_, {}, std::move(timed), false};
+    runtime::SizeGroups groups{input_, {}, std::move(timed)};
     for (const Size& size : sizes_) {
         groups.keys.push_back(size.invocation.hash());
         groups.bounds.push_back(product(size.rows, width_));

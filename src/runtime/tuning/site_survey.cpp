@@ -8,6 +8,7 @@
 #include "runtime/graph/forward_methods.h"
 #include "runtime/graph/sites.h"
 #include "runtime/verify/call_recorder.h"
+#include "runtime/verify/contest_times.h"
 #include "runtime/verify/originals.h"
 #include "runtime/verify/sized_calls.h"
 #include "tuning/json_reading.h"
@@ -128,7 +129,7 @@ void survey(const VerificationContext& given, const jit::Module& made,
                               {"calls", std::move(calls)}}));
     }
     send(base::json_line({{"threads", at::get_num_threads()},
-                          {"cold", recorder.weights().exceed_caches() && !context.steps}}));
+                          {"cold", come_from_memory(recorder.weights(), context)}}));
 }
 
 // What a child has sent.

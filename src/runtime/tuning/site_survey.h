@@ -31,7 +31,7 @@ struct Survey {
     std::map<std::string, SurveyedSite> sites;
     std::vector<SizeVariant> sizes;  // those of the context that the original accepts
     int threads = 0;                 // that LibTorch computes with where sites are measured
-    bool cold = false;  // the weights exceed the caches, so that sites are measured without them
+    bool cold = false;  // sites are measured with weights that come from memory (contest_times.h)
 };
 
 // Runs the original in a child, on the inputs and in the context's other sizes. Throws

@@ -7,27 +7,25 @@ namespace twinkle::runtime {
 
 namespace {
 
-// What is in no cache when a site of the whole model is called. In training, a backward pass
-// follows while it is.
-std::vector<at::Tensor> cold_weights(const TimedContest& contest,
-                                     const VerificationContext& context,
-                                     const ModelWeights& weights) {
-    if (context.steps || !weights.exceed_caches()) {
-        return {};
-    }
-    auto cold = weights_of(contest.original, contest.calls, weights);
+// Of the original and all candidates, each once.
+std::vector<at::Tensor> all_weights(const TimedContest& contest, const ModelWeights& weights) {
+    auto all = weights_of(contest.original, contest.calls, weights);
     for (const torch::jit::Module& candidate : contest.candidates) {
         const auto own = weights_of(candidate, {}, weights);
-        cold.insert(cold.end(), own.begin(), own.end());
+        all.insert(all.end(), own.begin(), own.end());
     }
     std::unordered_set<const void*> seen;
-    std::erase_if(cold, [&](const at::Tensor& tensor) {
+    std::erase_if(all, [&](const at::Tensor& tensor) {
         return !tensor.has_storage() || !seen.insert(tensor.storage().data()).second;
     });
-    return cold;
+    return all;
 }
 
 }  // namespace
+
+bool come_from_memory(const ModelWeights& weights, const VerificationContext& context) {
+    return weights.exceed_caches() && !context.steps;
+}
 
 Samples contest_times(const TimedContest& contest, const VerificationContext& context,
                       const ModelWeights& weights, const std::function<void()>& alive) {
@@ -38,7 +36,9 @@ Samples contest_times(const TimedContest& contest, const VerificationContext& co
         (several ? lend_parameters : share_parameters)(contest.original, candidate);
         contestants.push_back(contestant(candidate, contest.calls, context.steps, weights));
     }
-    const std::vector<at::Tensor> cold = cold_weights(contest, context, weights);
+    const std::vector<at::Tensor> cold = come_from_memory(weights, context)
+                                             ? all_weights(contest, weights)
+                                             : std::vector<at::Tensor>();
     Sampling sampling = *context.sampling;
     sampling.budget_ms *= static_cast<double>(contest.candidates.size());
     return time_in_turns(contestants, sampling, [&] {

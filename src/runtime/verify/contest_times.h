@@ -17,9 +17,14 @@ struct TimedContest {
     Calls calls;  // of all of them
 };
 
+// Whether each sample finds the weights of its site in memory, in no cache: as a call in the whole
+// model does, whose weights these are. Not in training, where a backward pass follows while they
+// are in the caches.
+bool come_from_memory(const ModelWeights& weights, const VerificationContext& context);
+
 // Samples of the original and then of each candidate, by the context's sampling; its budget is for
-// each candidate beside the original. `weights` are those of the model in which the site lies:
-// where they exceed the caches, each sample finds the site's own in memory. Candidates get the
+// each candidate beside the original. `weights` are those of the model in which the site lies.
+// Candidates get the
 // original's parameters: a single one those that are alike, several all that fit, as they are of
 // other layers. `alive` is called between samples. Throws what a contestant throws.
 Samples contest_times(const TimedContest& contest, const VerificationContext& context,

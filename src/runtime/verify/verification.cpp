@@ -315,8 +315,8 @@ SitesVerified verify_sites(const VerificationContext& given, const torch::jit::M
             collector.verdicts, [&](const auto& one) {  // drops sites that were not pending
                 return std::find(pending.begin(), pending.end(), one.first) == pending.end();
             });
-        if (collector.verdicts.empty() &&
-            !again) {  // foreign code ended the child as if it were ours
+        // Foreign code may have ended the child as if it were ours.
+        if (collector.verdicts.empty() && !again) {
             inputs_do_not_fit(context, "the child process that ran it ended without a verdict");
         }
         std::erase_if(pending,
