@@ -1,5 +1,6 @@
 // Launches of linear layers with packed weights, to choose from, for bench/gpu_bits_launches.py,
 // which loads this by ctypes. Compiled once for each ACROSS: 1, 2, 4, 8 tiles of eight rows of x.
+// FP8_GROUP: 64 or 128 terms of fp8 at a time.
 #include <exception>
 
 #include "cuda/bits_launch.h"
@@ -10,6 +11,12 @@ using namespace twinkle_pack::cuda;
 
 namespace {
 
+#ifdef FP8_GROUP
+constexpr unsigned fp8_group = FP8_GROUP;
+#else
+constexpr unsigned fp8_group = ACROSS == 1 ? 128 : 64;
+#endif
+
 template <class W, int warps, int ahead, int resident>
 constexpr auto launch = launch_bits_in<BFloat16, BitsShape<W, ACROSS, warps, ahead, resident>>;
 
@@ -18,13 +25,13 @@ struct Launch {
     void (*of[3])(uint32_t cluster_bits, BitsArguments, const Card&, void*);  // by Packing
 };
 
-#define LAUNCH(warps, ahead, resident)                       \
-    {                                                        \
-        #warps "," #ahead "," #resident, {                   \
-            launch<Int8Weights, warps, ahead, resident>,     \
-                launch<Int4Weights, warps, ahead, resident>, \
-                launch<Fp8Weights, warps, ahead, resident>   \
-        }                                                    \
+#define LAUNCH(warps, ahead, resident)                                \
+    {                                                                 \
+        #warps "," #ahead "," #resident, {                            \
+            launch<Int8Weights, warps, ahead, resident>,              \
+                launch<Int4Weights, warps, ahead, resident>,          \
+                launch<Fp8Weights<fp8_group>, warps, ahead, resident> \
+        }                                                             \
     }
 
 const Launch launches[] = {

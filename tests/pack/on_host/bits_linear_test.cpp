@@ -144,6 +144,11 @@ void check_sizes(Packing packing) {
     if (packing != Packing::fp8 && !std::is_same_v<T, float>) check_many_rows<T>(packing);
     check<T>(packing, 5, 1104, 64, true);  // several clusters
     check<T>(packing, 3, 32, 2112, true);  // several groups for each warp
+    // Depths that 128 divides.
+    check<T>(packing, 7, 1104, 128, true);
+    check<T>(packing, 8, 16, 384, false);
+    check<T>(packing, 1, 48, 4352, true);
+    check<T>(packing, 9, 48, 384, true);
 }
 
 }  // namespace

@@ -19,13 +19,15 @@ struct Ways {
     int count;
 };
 
-// The first that fits is taken.
-template <class T, class W>
+// The first that fits is taken. Few: for a tile of eight rows.
+template <class T, class W, class Few = W>
 Ways ways() {
+    constexpr bool is_small =
+        std::is_same_v<Few, Int4Weights> || std::is_same_v<Few, Fp8Weights<64>>;
     // Where 64 registers are enough for a thread.
-    constexpr int resident = std::is_same_v<W, Int8Weights> || std::is_same_v<T, float> ? 1 : 2;
+    constexpr int resident = is_small && !std::is_same_v<T, float> ? 2 : 1;
     static constexpr Way all[] = {
-        {8, launch_bits<T, BitsShape<W, 1, 16, 1, resident>>},
+        {8, launch_bits<T, BitsShape<Few, 1, 16, 1, resident>>},
         {16, launch_bits<T, BitsShape<W, 2, 16, 1, 1>>},
         {32, launch_bits<T, BitsShape<W, 4, 16, 1, 1>>},
         // Of fp8 and float32, and on other GPUs than Hopper.
@@ -35,20 +37,22 @@ Ways ways() {
 }
 
 template <class T>
-Ways ways_of(Packing packing) {
+Ways ways_of(Packing packing, int64_t depth) {
     switch (packing) {
         case Packing::int8: return ways<T, Int8Weights>();
         case Packing::int4: return ways<T, Int4Weights>();
-        case Packing::fp8: return ways<T, Fp8Weights>();
+        case Packing::fp8:
+            return depth % 128 == 0 ? ways<T, Fp8Weights<64>, Fp8Weights<128>>()
+                                    : ways<T, Fp8Weights<64>>();
     }
     return {nullptr, 0};
 }
 
 Ways ways_of(const PackedLayer& layer) {
     switch (layer.dtype) {
-        case DType::float32: return ways_of<float>(layer.packing);
-        case DType::bfloat16: return ways_of<BFloat16>(layer.packing);
-        case DType::float16: return ways_of<Float16>(layer.packing);
+        case DType::float32: return ways_of<float>(layer.packing, layer.depth);
+        case DType::bfloat16: return ways_of<BFloat16>(layer.packing, layer.depth);
+        case DType::float16: return ways_of<Float16>(layer.packing, layer.depth);
         default: return {nullptr, 0};
     }
 }

@@ -127,14 +127,14 @@ private:
 
 // What a lane reads of x, group after group. Of tokens that are not there the last one's are taken:
 // nothing of them is stored.
-template <class T, unsigned across>
+template <class T, class W, unsigned across>
 class BitsTokens {
-    static constexpr unsigned step = 64 * sizeof(T);
+    static constexpr unsigned step = W::products * 16 * sizeof(T);  // of a group
 
 public:
-    __device__ __forceinline__ BitsTokens(const BitsArguments& a, uint32_t groups,
-                                          uint32_t first_group)
+    __device__ __forceinline__ BitsTokens(const BitsArguments& a, uint32_t first_group)
         : x_(a.x + uint64_t{first_group} * step) {
+        const uint32_t groups = a.row_bytes / W::bytes_of_group;
         const unsigned g = threadIdx.x % 32 / 4;
 #pragma unroll
         for (unsigned j = 0; j < across; ++j)
@@ -155,27 +155,27 @@ private:
 // own, of which no product must wait for another's.
 template <class T, class W, unsigned across>
 __device__ __forceinline__ void subtract_offset(Tile (&sums)[across],
-                                                const BitsTokens<T, across>& x) {
+                                                const BitsTokens<T, W, across>& x) {
     const unsigned t = threadIdx.x % 4;
     constexpr uint32_t less = W::template offset_of<T>() ^ 0x80008000u;
     const uint32_t factors[2][2] = {{less, less}, {less, less}};
 #pragma unroll
     for (unsigned j = 0; j < across; ++j)
 #pragma unroll
-        for (unsigned i = 0; i < 4; ++i)
+        for (unsigned i = 0; i < W::products; ++i)
             x.terms(j, W::depth_at(i / 2 * 2, t)).multiply_by(sums[j], factors, i % 2 != 0);
 }
 
 // tiles += a group of W, by the same of x.
 template <class T, class W, unsigned across>
 __device__ __forceinline__ void multiply_group(Tile (&tiles)[2][across], const BitsPart<W>& part,
-                                               const BitsTokens<T, across>& x) {
+                                               const BitsTokens<T, W, across>& x) {
     const unsigned t = threadIdx.x % 4;
     constexpr bool has_offset = W::template offset_of<T>() != 0;
     Tile sums[2][across] = {}, offsets[across] = {};
     if constexpr (has_offset) subtract_offset<T, W>(offsets, x);
 #pragma unroll
-    for (unsigned i = 0; i < 4; i += 2) {
+    for (unsigned i = 0; i < W::products; i += 2) {
         uint32_t factors[2][2][2][2];
 #pragma unroll
         for (unsigned k = 0; k < 16; ++k)
@@ -223,8 +223,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident) bits_tiles(Bi
 #pragma unroll
     for (unsigned i = 0; i < Shape::ahead; ++i) reader.start(ring[i]);
     BitsSums<T, Shape> result(a, share, rank, reinterpret_cast<float*>(shared_memory()));
-    BitsTokens<T, Shape::across> x(a, a.row_bytes / W::bytes_of_group,
-                                   share.first_group + path.group);
+    BitsTokens<T, W, Shape::across> x(a, share.first_group + path.group);
     Tile tiles[2][Shape::across] = {};
     uint32_t tile = path.tile, left = share.groups - path.group;
     for (uint32_t done = 0; done < path.count; done += Shape::ahead)
