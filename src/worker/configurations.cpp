@@ -61,21 +61,33 @@ CfgFields fields_of(const base::Json& cfg) {
     return fields_from_json(base::json_line(cfg));
 }
 
-// Each once, of all sizes that are measured, but what is done there without one.
+bool is_part_of(const CfgFields& cfg, const CfgFields& all) {
+    return std::all_of(cfg.begin(), cfg.end(), [&](const auto& field) {
+        const auto found = all.find(field.first);
+        return found != all.end() && found->second == field.second;
+    });
+}
+
+// Each once, of all sizes that are measured, first what the build says is best in one; but not what
+// its operator does where it is given none.
 std::vector<base::Json> worth_trying(const tuning::Tunable& tunable,
                                      const std::vector<tuning::Properties>& properties,
-                                     const SizedSite& sized) {
-    std::vector<base::Json> all;
+                                     const SizedSite& sized, const CfgFields& without) {
+    std::vector<base::Json> said, others, all;
     for (std::size_t i = 0; i < properties.size(); ++i) {
-        if (!sized.sizes()[i].tuned) {
-            continue;
-        }
-        const auto usual = tunable.default_for(properties[i]);
-        for (const base::Json& cfg : tunable.configurations(properties[i])) {
-            if (cfg != usual && all.size() < most &&
-                std::find(all.begin(), all.end(), cfg) == all.end()) {
-                all.push_back(cfg);
+        if (sized.sizes()[i].tuned) {
+            if (const auto best = tunable.default_for(properties[i])) {
+                said.push_back(*best);
             }
+            const auto allowed = tunable.configurations(properties[i]);
+            others.insert(others.end(), allowed.begin(), allowed.end());
+        }
+    }
+    said.insert(said.end(), others.begin(), others.end());
+    for (const base::Json& cfg : said) {
+        if (!is_part_of(fields_of(cfg), without) && all.size() < most &&
+            std::find(all.begin(), all.end(), cfg) == all.end()) {
+            all.push_back(cfg);
         }
     }
     return all;
@@ -108,7 +120,9 @@ std::vector<std::pair<Choice, std::vector<bool>>> Configurations::of(const jit::
     for (const SizedSite::Size& size : sized.sizes()) {
         properties.push_back(tuned->properties_of(size.invocation, threads));
     }
-    for (const base::Json& cfg : worth_trying(*tuned->forward, properties, sized)) {
+    const CfgFields without =
+        runtime::keyword_defaults(site.choice->kernel->op_namespace, tuned->name);
+    for (const base::Json& cfg : worth_trying(*tuned->forward, properties, sized, without)) {
         auto& [choice, allowed] = all.emplace_back(*site.choice, std::vector<bool>());
         choice.cfg = fields_of(cfg);
         for (const tuning::Properties& of_size : properties) {

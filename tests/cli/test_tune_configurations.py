@@ -33,7 +33,7 @@ rows = "power-of-two"
 mode = [0, 1, 2{more}]
 
 [[operators.tuned.forward.defaults]]
-cfg = {{ mode = 0 }}
+cfg = {{ mode = {first} }}
 """
 
 
@@ -72,7 +72,7 @@ def model_and_kernels(twinkle, libraries):  # noqa: F811
 
 
 def test_configurations_are_chosen_by_size(project):
-    project.kernel("tuned", TUNING.format(more=""))
+    project.kernel("tuned", TUNING.format(more="", first=0))
     site = project.tuned(["tuned"], "-o", "tuned.pt")
     assert parts({"by_size": [one | {"kernel": one["kernel"] and one["kernel"].split("(")[-1]} for one in site["by_size"]]}) == [
         (32, "mode=1)"), (None, "mode=2)")], site
@@ -91,6 +91,15 @@ def test_configurations_are_chosen_by_size(project):
     assert {one["candidate"]["cfg"].get("mode") for one in shown} == {None, 1, 2}
 
 
+def test_what_a_build_says_is_best_is_measured_too(project):
+    """Its operator does something else where the code gives no configuration."""
+    project.kernel("tuned", TUNING.format(more="", first=2))
+    site = project.tuned(["tuned"])
+    assert {one["kernel"] for one in site["measured"]} == {None, "tuned: Layer", "tuned: Layer (mode=1)", "tuned: Layer (mode=2)"}
+    assert parts({"by_size": [one | {"kernel": one["kernel"] and one["kernel"].split("(")[-1]} for one in site["by_size"]]}) == [
+        (32, "mode=1)"), (None, "mode=2)")], site
+
+
 def tuned_layers(project, operators):
     """Three layers that are called alike: what was done, and the sites."""
     torch.jit.script(nn.Sequential(*(Doubling() for _ in range(3)), nn.Linear(64, 64)).eval()).save(project.folder / "model.pt")
@@ -103,7 +112,7 @@ def tuned_layers(project, operators):
 
 
 def test_layers_that_are_called_alike_share_the_candidates(project):
-    project.kernel("tuned", TUNING.format(more=""))
+    project.kernel("tuned", TUNING.format(more="", first=0))
     done, sites = tuned_layers(project, ["tuned"])
     for site in sites:
         assert {one["kernel"] for one in site["measured"]} == {None, "tuned: Layer", "tuned: Layer (mode=1)", "tuned: Layer (mode=2)"}
@@ -114,7 +123,7 @@ def test_layers_that_are_called_alike_share_the_candidates(project):
 
 def test_what_crashes_while_several_are_measured_is_found(project):
     project.kernel("crash_later")
-    project.kernel("tuned", TUNING.format(more=""))
+    project.kernel("tuned", TUNING.format(more="", first=0))
     _, sites = tuned_layers(project, ["crash_later", "tuned"])
     for site in sites:
         reasons = {one["kernel"]: one["because"] or "" for one in site["candidates"]}
@@ -146,7 +155,7 @@ def test_weights_of_a_large_model_are_measured_as_they_come_from_memory(twinkle)
 
 
 def test_what_no_operator_takes_is_no_configuration(project):
-    project.kernel("tuned", TUNING.format(more="").replace("mode", "speed"))
+    project.kernel("tuned", TUNING.format(more="", first=0).replace("mode", "speed"))
     site = project.tuned(["tuned"])
     assert {one["kernel"] for one in site["measured"]} == {None, "tuned: Layer"}
     assert any("none of its operators is configured" in (one["because"] or "") for one in site["candidates"])
@@ -161,7 +170,7 @@ def test_a_damaged_declaration_is_an_error_that_names_it(project):
 def test_what_crashes_or_hangs_does_not_take_the_tuner_down(project):
     for operator in ("crash", "hang", "crash_on_more"):
         project.kernel(operator)
-    project.kernel("tuned", TUNING.format(more=""))
+    project.kernel("tuned", TUNING.format(more="", first=0))
     site = project.tuned(["crash", "hang", "crash_on_more", "tuned"])
     reasons = {one["kernel"].split(":")[0]: one["because"] or "" for one in site["candidates"] if "mode" not in one["kernel"]}
     assert "crashed" in reasons["crash"] and "hung" in reasons["hang"] and "crashed" in reasons["crash_on_more"]

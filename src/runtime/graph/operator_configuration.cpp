@@ -1,5 +1,6 @@
 #include "runtime/graph/operator_configuration.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/graph_iterator.h>
@@ -47,6 +48,30 @@ std::vector<std::string> operators_called(jit::Graph& graph, const std::string& 
         }
     });
     return names;
+}
+
+CfgFields keyword_defaults(const std::string& op_namespace, const std::string& name) {
+    CfgFields defaults;
+    const auto op = c10::Dispatcher::singleton().findSchema({op_namespace + "::" + name, ""});
+    if (!op) {
+        return defaults;
+    }
+    for (const c10::Argument& argument : op->schema().arguments()) {
+        const auto value = argument.default_value();
+        if (!argument.kwarg_only() || !value) {
+            continue;
+        }
+        if (value->isBool()) {
+            defaults[argument.name()] = value->toBool();
+        } else if (value->isInt()) {
+            defaults[argument.name()] = value->toInt();
+        } else if (value->isDouble()) {
+            defaults[argument.name()] = value->toDouble();
+        } else if (value->isString()) {
+            defaults[argument.name()] = value->toStringRef();
+        }
+    }
+    return defaults;
 }
 
 bool configure_operators(jit::Graph& graph, const std::string& op_namespace, const CfgFields& cfg) {

@@ -15,6 +15,10 @@ namespace twinkle::runtime {
 std::vector<std::string> operators_called(torch::jit::Graph& graph,
                                           const std::string& op_namespace);
 
+// The keyword arguments of an operator with what they are where a call does not give them:
+// integers, numbers, texts and truths.
+CfgFields keyword_defaults(const std::string& op_namespace, const std::string& name);
+
 // Inlines what the graph calls, and gives every operator of the namespace the values of the keyword
 // arguments that it has of these. Whether there was any.
 bool configure_operators(torch::jit::Graph& graph, const std::string& op_namespace,
