@@ -8,6 +8,7 @@
 #include <concepts>
 #include <memory>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -71,6 +72,9 @@ template <bool backward, AnOperation Op, class... Args>
 auto Executor::chosen(const Op& op, RunMode mode, const Args&... args) const ->
     typename detail::Direction<Op, backward>::Cfg {
     using Cfg = typename detail::Direction<Op, backward>::Cfg;
+    if constexpr (std::is_empty_v<Cfg>) {
+        return {};  // there is nothing to choose
+    }
     detail::CallKey key;
     key.add(static_cast<std::uint64_t>(mode));
     (detail::add_argument(key, args), ...);

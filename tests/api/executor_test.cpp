@@ -36,7 +36,17 @@ TEST_CASE("an executor runs an operation with the rule's configuration, or with 
     CHECK(default_key_builder(invocation) == invocation.key());
 }
 
-TEST_CASE("overlays and policies of a thread") {
+TEST_CASE("a policy is its thread's alone") {
+    const Executor executor(
+        ConfigSelectorChain(ConfigCache(), PersistentCache::none(), When::first_use));
+    const Scale scale;
+    const at::Tensor x = torch::ones({4, 8});
+    const policy_override override(When::never);
+    CHECK(executor.choose(scale, x, 2.0).by == ChosenBy::rule);
+    std::thread([&] { CHECK(executor.choose(scale, x, 2.0).by == ChosenBy::measurement); }).join();
+}
+
+TEST_CASE("overlays of a thread") {
     const Executor executor = in_memory();
     const Scale scale;
     const at::Tensor x = torch::ones({4, 8});
@@ -83,6 +93,18 @@ struct GpuOnly : Operation<Nothing> {
 };
 
 }  // namespace
+
+TEST_CASE("where nothing can be chosen nobody is asked") {
+    class Selector final : public ConfigSelector {
+    public:
+        Choice choose(const Question&) override { throw std::logic_error("asked"); }
+        void learn(const Question&, const Measurement&) override {}
+        std::uint64_t version() const override { return 0; }
+    };
+    const Executor executor(std::make_shared<Selector>());
+    CHECK(executor(ByPlatform(), torch::ones({2})) == "cpu");
+    CHECK_THROWS_AS(executor(Scale(), torch::ones({2}), 2.0), std::logic_error);
+}
 
 TEST_CASE("operations by platform") {
     const Executor executor = in_memory();

@@ -107,6 +107,7 @@ OPERATORS = r"""
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <stdexcept>
 #include <fcntl.h>
 #include <unistd.h>
@@ -184,6 +185,14 @@ static void tuned(Stack* stack, Stack n, Stack m) {
     if (!fast) usleep(12000);
     copy(stack, n, m);
 }
+// In the first calls of each size, as what compiles or tries something then.
+static void slow_at_first(Stack* stack, Stack n, Stack m) {
+    static std::map<std::int64_t, int> seen;
+    std::int64_t count = 0;
+    aoti_torch_get_numel(reinterpret_cast<void*>(stack[0]), &count);
+    if (++seen[count] <= 4) usleep(100000);
+    copy(stack, n, m);
+}
 static void refuse(Stack*, Stack, Stack) { throw std::runtime_error("the operator refuses"); }
 static void overrun(Stack* stack, Stack n, Stack m) {
     std::memset(data_of(stack), 0x41, std::size_t(1) << 32);
@@ -241,6 +250,8 @@ static int define() {
     CHECKED(aoti_torch_library_impl(kernels, "crash_in_turns", crash_in_turns));
     CHECKED(aoti_torch_library_def(library, "tuned(Tensor x, *, int mode=0) -> Tensor"));
     CHECKED(aoti_torch_library_impl(kernels, "tuned", tuned));
+    CHECKED(aoti_torch_library_def(library, "slow_at_first(Tensor x) -> Tensor"));
+    CHECKED(aoti_torch_library_impl(kernels, "slow_at_first", slow_at_first));
     CHECKED(aoti_torch_library_def(library, "devour(Tensor x) -> Tensor"));
     CHECKED(aoti_torch_library_impl(kernels, "devour", devour));
     return 0;

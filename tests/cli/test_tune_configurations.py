@@ -177,6 +177,15 @@ def test_what_crashes_or_hangs_does_not_take_the_tuner_down(project):
     assert [one["kernel"] for one in site["by_size"]] == ["tuned: Layer (mode=1)", "tuned: Layer (mode=2)"]
 
 
+def test_what_is_slow_at_first_wins_if_it_is_fast_then(project):
+    """Beside one that takes 12 ms in every call."""
+    project.kernel("slow_at_first")
+    project.kernel("tuned")
+    site = project.tuned(["tuned", "slow_at_first"])
+    assert {one["kernel"] for one in site["measured"]} == {None, "tuned: Layer", "slow_at_first: Layer"}
+    assert site["kernel"] == "slow_at_first: Layer" and not site["by_size"], site
+
+
 def test_the_bundled_linear_layer_is_configured(twinkle):
     twinkle.env |= {"OMP_NUM_THREADS": "2", "XDG_CACHE_HOME": twinkle.folder / "cache"}
     model = nn.Sequential(nn.Linear(256, 256), nn.LayerNorm(256)).eval()
