@@ -188,6 +188,25 @@ bool SiteTuning::change(runtime::Plan& plan) {
     return changed;
 }
 
+bool SiteTuning::offer(const Report& report, runtime::Plan& plan) const {
+    bool any = false;
+    std::set<Pair> taken;
+    for (const SiteReport& entry : report.sites) {
+        Site* site = runtime::reported_site(plan, entry.site);
+        const auto sized = sites_.find(entry.site);
+        if (!differ_ || entry.status != SiteStatus::replaced || site == nullptr ||
+            sized == sites_.end() || !may_change(*site) || decided_.contains(entry.site)) {
+            continue;
+        }
+        const Choice* wanted = next(sized->second, *site, taken);
+        if (wanted != nullptr && is_configured(*site, *wanted)) {
+            runtime::choose_candidate(plan, *site, Choice(*wanted));
+            any = true;
+        }
+    }
+    return any;
+}
+
 bool SiteTuning::decide(runtime::Plan& plan, Site& site, const SizedSite& sized) {
     Decided& decided = decided_[site.report.site];
     decided.sizes = sized.measured(*known_, site);
@@ -283,26 +302,24 @@ std::size_t SiteTuning::remaining(runtime::Plan& plan) const {
     return all.size();
 }
 
-void SiteTuning::note(const std::map<std::string, runtime::Verdict>& verdicts,
-                      runtime::Plan& plan) {
-    for (const auto& [name, verdict] : verdicts) {
-        const Site* site = runtime::reported_site(plan, name);
-        const auto sized = sites_.find(name);
-        if (site == nullptr || !site->choice || sized == sites_.end()) {
-            continue;
-        }
-        const tuning::Candidate candidate = candidate_of(*site->choice);
-        const auto& sizes = sized->second.sizes();
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
-            const bool judged = verdict.by_size.size() == sizes.size();
-            if (!judged) {  // it has ended its process
-                known_->banned(sizes[i].invocation, candidate, verdict.because, false);
-            } else if (!verdict.by_size[i].problem.empty()) {
-                known_->banned(sizes[i].invocation, candidate, verdict.by_size[i].problem, true);
-            } else if (was_measured(verdict.by_size[i])) {
-                known_->measured(sizes[i].invocation, sized->second.original(), candidate,
-                                 verdict.by_size[i].times);
-            }
+void SiteTuning::note(const std::string& site, const Choice& choice,
+                      const runtime::Verdict& verdict) {
+    const auto found = sites_.find(site);
+    if (found == sites_.end()) {
+        return;
+    }
+    const SizedSite& sized = found->second;
+    const tuning::Candidate candidate = candidate_of(choice);
+    const auto& sizes = sized.sizes();
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        const bool judged = verdict.by_size.size() == sizes.size();
+        if (!judged) {  // it has ended its process
+            known_->banned(sizes[i].invocation, candidate, verdict.because, false);
+        } else if (!verdict.by_size[i].problem.empty()) {
+            known_->banned(sizes[i].invocation, candidate, verdict.by_size[i].problem, true);
+        } else if (was_measured(verdict.by_size[i])) {
+            known_->measured(sizes[i].invocation, sized.original(), candidate,
+                             verdict.by_size[i].times);
         }
     }
 }

@@ -40,6 +40,10 @@ public:
     // one run of the model measures many. Whether the plan is another one now.
     bool change(runtime::Plan& plan);
 
+    // Gives sites that are replaced another candidate that is to be measured, after those that
+    // they have are: more of them in one run. Decides nothing. Whether there was any.
+    bool offer(const Report& report, runtime::Plan& plan) const;
+
     // Whether another run measures what some site needs; the sites stay undecided.
     bool waits(runtime::Plan& plan) const;
     // Sites that are called alike take the same candidates from now on: what one could not take may
@@ -57,8 +61,9 @@ public:
                                                           runtime::Plan& plan);
     // How often something remains to be measured, of all candidates.
     std::size_t remaining(runtime::Plan& plan) const;
-    // Notes what was found of the sites' candidates, before the plan changes.
-    void note(const std::map<std::string, runtime::Verdict>& verdicts, runtime::Plan& plan);
+    // Notes what was found of a site's candidate.
+    void note(const std::string& site, const runtime::Choice& choice,
+              const runtime::Verdict& verdict);
 
     // Says in the report what was measured of each site and what its calls get.
     void enter(Report& report, runtime::Plan& plan) const;

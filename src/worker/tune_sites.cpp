@@ -1,8 +1,10 @@
 #include "worker/tune_sites.h"
 
+#include "runtime/plan/replan.h"
 #include "runtime/tuning/site_survey.h"
 #include "twinkle/device.h"
 #include "worker/more_inputs.h"
+#include "worker/other_candidates.h"
 #include "worker/site_tuning.h"
 
 #include <algorithm>
@@ -101,6 +103,8 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
             wait_for_others(tuning, patience);
             continue;
         }
+        const OtherCandidates others(kernelizing, made, tuning);
+        others.add_to(context);
         // The time left is shared by all that remains; half of each share is for warming up.
         const double seconds = left * static_cast<double>(count_of(context.by_size)) / remaining;
         context.measuring = std::chrono::duration<double>(seconds);
@@ -108,13 +112,20 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
                                              .runs_if_lost = runs_if_lost,
                                              .budget_ms = 500 * left / remaining};
         left = std::max(left - seconds, 0.0);
-        channel.stage("tune", std::to_string(context.by_size.size()) + " sites");
+        channel.stage("tune", std::to_string(context.by_size.size()) + " candidates");
         const auto verdicts = kernelizing.judge(made, context, names_of(context.by_size));
-        tuning.note(verdicts, kernelizing.plan());
+        others.note(verdicts, tuning);
+        for (const auto& [name, verdict] : verdicts) {
+            const runtime::Site* site = runtime::reported_site(kernelizing.plan(), name);
+            if (site != nullptr && site->choice) {
+                tuning.note(name, *site->choice, verdict);
+            }
+        }
         kernelizing.drop_wrong(made, verdicts);
     }
     tuning.release();
     context.by_size.clear();
+    context.others.clear();
     context.sampling.reset();
     context.steps = false;
     kernelizing.verify_sites(made, context);

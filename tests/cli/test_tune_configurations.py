@@ -100,14 +100,14 @@ def test_what_a_build_says_is_best_is_measured_too(project):
         (32, "mode=1)"), (None, "mode=2)")], site
 
 
-def tuned_layers(project, operators):
-    """Three layers that are called alike: what was done, and the sites."""
-    torch.jit.script(nn.Sequential(*(Doubling() for _ in range(3)), nn.Linear(64, 64)).eval()).save(project.folder / "model.pt")
+def tuned_layers(project, operators, layers=3):
+    """Layers that are called alike: what was done, and the sites."""
+    torch.jit.script(nn.Sequential(*(Doubling() for _ in range(layers)), nn.Linear(64, 64)).eval()).save(project.folder / "model.pt")
     (project.folder / "twinkle.toml").write_text("presets = []\n" + "".join(
         f'[[layers.Layer]]\nrepo_path = "{operator}"\nclasses = ["{Doubling.__module__}.Doubling"]\n' for operator in operators))
     done = project("-v", "tune", "model.pt", "--inputs", "float32[128,64]", "--tune-sizes", "1,16", "--budget", "6", "--json")
     assert done.code == 0, done.err
-    assert len(done.json["sites"]) == 3
+    assert len(done.json["sites"]) == layers
     return done, done.json["sites"]
 
 
@@ -118,7 +118,18 @@ def test_layers_that_are_called_alike_share_the_candidates(project):
         assert {one["kernel"] for one in site["measured"]} == {None, "tuned: Layer", "tuned: Layer (mode=1)", "tuned: Layer (mode=2)"}
         assert site["by_size"] == sites[0]["by_size"]
     # Three candidates, each in another layer: the model is run once for all.
-    assert len(re.findall(r"tun(?:e|ing) 3 sites", done.err)) == 1 and not re.findall(r"tun(?:e|ing) [12] sites", done.err), done.err
+    assert len(re.findall(r"tun(?:e|ing) 3 candidates", done.err)) == 1 and not re.findall(r"tun(?:e|ing) [12] candidates", done.err), done.err
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_where_candidates_are_more_than_layers_they_are_measured_together(project, layers):
+    project.kernel("tuned", TUNING.format(more=", 3, 4", first=0))
+    done, sites = tuned_layers(project, ["tuned"], layers)
+    for site in sites:
+        assert {one["kernel"] for one in site["measured"]} == {
+            None, "tuned: Layer", *(f"tuned: Layer (mode={mode})" for mode in (1, 2, 3, 4))}
+        assert [one["kernel"].split("(")[-1] for one in site["by_size"]] == ["mode=1)", "mode=2)"]
+    assert re.findall(r"tun(?:e|ing) (\d+) ", done.err) == ["5"], done.err
 
 
 def test_what_crashes_while_several_are_measured_is_found(project):

@@ -93,13 +93,28 @@ std::function<void(const std::string&)> sender_of_sizes(const Send& send) {
 // A result that is as far from the reference as zero is has nothing in common with it.
 constexpr double most_of_coarser = 1;
 
+// Of names that may be those of other candidates: the sites, each once.
+std::vector<std::string> sites_of(const VerificationContext& context,
+                                  const std::vector<std::string>& names) {
+    std::vector<std::string> sites;
+    for (const std::string& name : names) {
+        const auto other = context.others.find(name);
+        const std::string& site = other == context.others.end() ? name : other->second.site;
+        if (std::find(sites.begin(), sites.end(), site) == sites.end()) {
+            sites.push_back(site);
+        }
+    }
+    return sites;
+}
+
 // Runs in the child. Sends {"fatal"}, or {"trying"} and {"sizes"} (sized_calls.h) and, for sites
 // until one breaks the GPU, {"begin"}, {"size"} and {"verdict"}; then times (side_by_side.h).
 void judge_sites(const VerificationContext& given, const torch::jit::Module& made,
-                 const std::vector<std::string>& sites, const Send& send) {
+                 const std::vector<std::string>& names, const Send& send) {
     const torch::NoGradGuard no_grad;
     limit_threads(given);
     const VerificationContext context = in_place(given);
+    const std::vector<std::string> sites = sites_of(context, names);
     const torch::jit::Module kernelized = in_place(made, context);
     const torch::jit::Module recorded_model = open_original(context, sites);
     CallRecorder recorder(recorded_model, sites, inlined_sites(kernelized, recorded_model, sites));
@@ -113,9 +128,12 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
     const InlinedSites inlined_reference = inlined_sites(kernelized, reference, sites);
     compute_in_double(reference);
     SideBySide times(context, recorder.weights(), send);
-    for (const std::string& site : sites) {
-        send(base::json_line({{"begin", site}}));
-        const auto replaced = module_at(kernelized, site);
+    for (const std::string& name : names) {
+        send(base::json_line({{"begin", name}}));
+        const auto other = context.others.find(name);
+        const bool in_model = other == context.others.end();
+        const std::string& site = in_model ? name : other->second.site;
+        const auto replaced = in_model ? module_at(kernelized, site) : other->second.module;
         // A site without a module lies in what another site has replaced.
         const auto calls = replaced ? calls_of(site, *recordings) : std::vector<SizedCalls>(1);
         const bool coarser = context.coarser.contains(site);
@@ -130,7 +148,7 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
                               coarser ? std::optional(most_of_coarser) : std::nullopt,
                               std::nullopt,
                               recorder.weights()};
-        const auto sizes = context.by_size.find(site);
+        const auto sizes = context.by_size.find(name);
         const JudgedSizes judged = sizes != context.by_size.end()
                                        ? judge_by_size(contest, calls, sizes->second)
                                        : JudgedSizes{judge(contest, calls), {}};
@@ -138,7 +156,7 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
         if (!judged.verdict.right && !still_works(context.device)) {
             return;  // the other sites are for another child
         }
-        times.add(site, contest.original, contest.kernelized, judged.timed);
+        times.add(name, contest.original, contest.kernelized, judged.timed);
     }
     times.measure(stopwatch(context.measuring));
 }

@@ -30,6 +30,12 @@ struct SizeGroups {
     std::vector<std::string> keys{};   // of groups: equal where calls of other sites are the same
 };
 
+// Another candidate of a site than the one in the model that is judged, made in a copy of it.
+struct OtherCandidate {
+    std::string site;
+    torch::jit::Module module;
+};
+
 struct VerificationContext {
     std::filesystem::path original;
     std::string original_name{};  // in an archive of several models
@@ -53,6 +59,8 @@ struct VerificationContext {
     // Sites whose sizes are judged apart. All of them together are measured for so long, about: the
     // first of them always.
     std::map<std::string, SizeGroups> by_size = {};
+    // Judged beside the model's sites, by a name that is given in the place of theirs.
+    std::map<std::string, OtherCandidate> others = {};
     std::set<std::string> apart = {};  // of these, each is measured alone, not beside its likes
     std::optional<std::chrono::duration<double>> measuring = std::nullopt;
     bool steps = false;  // measures training steps (forward and backward), not only forward
