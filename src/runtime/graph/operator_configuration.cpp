@@ -57,7 +57,7 @@ CfgFields keyword_defaults(const std::string& op_namespace, const std::string& n
         return defaults;
     }
     for (const c10::Argument& argument : op->schema().arguments()) {
-        const auto value = argument.default_value();
+        const auto& value = argument.default_value();
         if (!argument.kwarg_only() || !value) {
             continue;
         }
