@@ -28,7 +28,8 @@ struct ExecutorOptions {
 // A handle; copies share their selector. Thread-safe where the selector and the operation are.
 //
 // A hit (a choice that this thread has had before, for arguments in the same buckets) takes about
-// 100 ns and no lock. Inside of overlay_cache or policy_override every call asks the selector.
+// 100 ns and no lock. Inside of overlay_cache or policy_override every call asks the selector. An
+// operation whose configuration has no members never does: there is nothing to choose.
 class TWINKLE_API Executor {
 public:
     // In memory and the user's store, measuring nothing by itself.

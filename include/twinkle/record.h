@@ -19,8 +19,8 @@ namespace twinkle {
 
 class Executor;
 
-// While one lives, executors of all threads note the first call of every kind. Later ones cost
-// nothing.
+// While one lives, executors of all threads note the first call of every kind, of operations that
+// have something to choose. Later ones cost nothing.
 class TWINKLE_API recording {
 public:
     recording();

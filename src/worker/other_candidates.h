@@ -8,24 +8,29 @@
 #include "worker/site_tuning.h"
 
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace twinkle::worker {
 
 class OtherCandidates {
 public:
-    // Makes the model again for as long as its sites have others to measure. The plan is then as
-    // it was, and `made` still what it makes.
+    // Makes the model again for as long as its sites have others to measure, up to eight times. The
+    // plan is then as it was, but for what could not be made, and `made` still what it makes.
     OtherCandidates(Kernelizing& kernelizing, const Kernelized& made, SiteTuning& tuning);
 
-    // To the context's own.
+    // To what is judged and measured.
     void add_to(runtime::VerificationContext& context) const;
-    // Of all verdicts, those of these candidates.
-    void note(const std::map<std::string, runtime::Verdict>& verdicts, SiteTuning& tuning) const;
+    // Of all verdicts, notes those of these candidates; one that is not right is refused.
+    void note(const std::map<std::string, runtime::Verdict>& verdicts, const Report& report,
+              runtime::Plan& plan, SiteTuning& tuning) const;
 
 private:
     struct Candidate {
         runtime::OtherCandidate made;
+        // What its code calls lies in that of the model that it was made in.
+        std::shared_ptr<torch::jit::CompilationUnit> code;
         runtime::Choice choice;
         runtime::SizeGroups sizes;
     };

@@ -40,8 +40,8 @@ public:
     // one run of the model measures many. Whether the plan is another one now.
     bool change(runtime::Plan& plan);
 
-    // Gives sites that are replaced another candidate that is to be measured, after those that
-    // they have are: more of them in one run. Decides nothing. Whether there was any.
+    // Gives sites that are replaced a further candidate that is to be measured, for another copy of
+    // the model. Decides nothing. Whether there was any.
     bool offer(const Report& report, runtime::Plan& plan) const;
 
     // Whether another run measures what some site needs; the sites stay undecided.

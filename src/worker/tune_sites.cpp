@@ -61,6 +61,46 @@ void wait_for_others(SiteTuning& tuning, std::chrono::steady_clock::time_point p
     tuning.look_again();
 }
 
+// Notes what was found of the sites as they are, and of other candidates; what is not right gives
+// way.
+void note(const std::map<std::string, runtime::Verdict>& verdicts, const OtherCandidates& others,
+          Kernelizing& kernelizing, Kernelized& made, SiteTuning& tuning) {
+    others.note(verdicts, made.report, kernelizing.plan(), tuning);
+    for (const auto& [name, verdict] : verdicts) {
+        const runtime::Site* site = runtime::reported_site(kernelizing.plan(), name);
+        if (site != nullptr && site->choice) {
+            tuning.note(name, *site->choice, verdict);
+        }
+    }
+    kernelizing.drop_wrong(made, verdicts);
+}
+
+// Runs the model once, and measures what its sites have now, and other candidates beside them.
+// Whether there was any. `left`: seconds of the budget.
+bool measure(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationContext& context,
+             SiteTuning& tuning, const Channel& channel, double& left) {
+    const auto remaining = static_cast<double>(tuning.remaining(kernelizing.plan()));
+    context.by_size = tuning.to_measure(made.report, kernelizing.plan());
+    if (context.by_size.empty()) {
+        return false;
+    }
+    const OtherCandidates others(kernelizing, made, tuning);
+    others.add_to(context);
+    // The time left is shared by all that remains; half of each share is for warming up.
+    const double seconds = left * static_cast<double>(count_of(context.by_size)) / remaining;
+    context.measuring = std::chrono::duration<double>(seconds);
+    context.sampling = runtime::Sampling{.least_runs = least_runs,
+                                         .runs_if_lost = runs_if_lost,
+                                         .budget_ms = 500 * left / remaining};
+    left = std::max(left - seconds, 0.0);
+    channel.stage("tune", std::to_string(context.by_size.size()) + " candidates");
+    const auto verdicts = kernelizing.judge(made, context, names_of(context.by_size));
+    context.by_size.clear();
+    context.others.clear();
+    note(verdicts, others, kernelizing, made, tuning);
+    return true;
+}
+
 }  // namespace
 
 void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationContext& context,
@@ -88,44 +128,21 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
             kernelizing.make_again(made);
             continue;
         }
-        const auto remaining = static_cast<double>(tuning.remaining(kernelizing.plan()));
-        context.by_size = tuning.to_measure(made.report, kernelizing.plan());
-        if (context.by_size.empty()) {
-            if (tuning.try_alike()) {
-                continue;
-            }
-            if (!tuning.waits(kernelizing.plan())) {
-                break;
-            }
-            if (!std::exchange(waited, true)) {
-                channel.stage("wait", "for another run, which measures the same");
-            }
-            wait_for_others(tuning, patience);
+        if (measure(kernelizing, made, context, tuning, channel, left)) {
             continue;
         }
-        const OtherCandidates others(kernelizing, made, tuning);
-        others.add_to(context);
-        // The time left is shared by all that remains; half of each share is for warming up.
-        const double seconds = left * static_cast<double>(count_of(context.by_size)) / remaining;
-        context.measuring = std::chrono::duration<double>(seconds);
-        context.sampling = runtime::Sampling{.least_runs = least_runs,
-                                             .runs_if_lost = runs_if_lost,
-                                             .budget_ms = 500 * left / remaining};
-        left = std::max(left - seconds, 0.0);
-        channel.stage("tune", std::to_string(context.by_size.size()) + " candidates");
-        const auto verdicts = kernelizing.judge(made, context, names_of(context.by_size));
-        others.note(verdicts, tuning);
-        for (const auto& [name, verdict] : verdicts) {
-            const runtime::Site* site = runtime::reported_site(kernelizing.plan(), name);
-            if (site != nullptr && site->choice) {
-                tuning.note(name, *site->choice, verdict);
-            }
+        if (tuning.try_alike()) {
+            continue;
         }
-        kernelizing.drop_wrong(made, verdicts);
+        if (!tuning.waits(kernelizing.plan())) {
+            break;
+        }
+        if (!std::exchange(waited, true)) {
+            channel.stage("wait", "for another run, which measures the same");
+        }
+        wait_for_others(tuning, patience);
     }
     tuning.release();
-    context.by_size.clear();
-    context.others.clear();
     context.sampling.reset();
     context.steps = false;
     kernelizing.verify_sites(made, context);

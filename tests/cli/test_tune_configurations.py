@@ -143,6 +143,17 @@ def test_what_crashes_while_several_are_measured_is_found(project):
         assert all(one["kernel"] and one["kernel"].startswith("tuned") for one in site["by_size"]), site["by_size"]
 
 
+@pytest.mark.parametrize("operator", ["crash", "hang"])
+def test_what_crashes_costs_no_other_its_times(project, operator):
+    """Compared after the other, which is measured once all are compared."""
+    project.kernel(operator)
+    project.kernel("tuned", TUNING.format(more="", first=0))
+    site = project.tuned(["tuned", operator])
+    assert {one["kernel"] for one in site["measured"] if not one["problem"]} == {
+        None, "tuned: Layer", "tuned: Layer (mode=1)", "tuned: Layer (mode=2)"}
+    assert [one["kernel"] for one in site["by_size"]] == ["tuned: Layer (mode=1)", "tuned: Layer (mode=2)"]
+
+
 class Biased(nn.Module):
     """With so many rows of weights, of which one is used."""
 

@@ -227,6 +227,19 @@ def test_nothing_is_chosen_where_one_candidate_wins_everywhere(project):
 
 
 @pytest.mark.parametrize("model", MODELS)
+def test_there_may_be_more_candidates_than_sites(project, model):
+    """They are made in copies of the model, of which the second is made when nothing else holds the first."""
+    packages = ["slow", "odd", "large", "small", "best"]
+    report = project.kernelized(packages, model=model)
+    for site in report["sites"]:
+        assert [one["kernel"].split(":")[0].removesuffix(".py") for one in site["candidates"] if one["because"] is None] == ["best"], site
+        measured = {(one["kernel"] or "original").split(":")[0].removesuffix(".py") for one in site["measured"] if not one["problem"]}
+        assert measured == {*packages, "original"}
+    x = torch.randn(16, 64)
+    torch.testing.assert_close(torch.jit.load(project.folder / "tuned.pt")(x), torch.jit.load(project.folder / model)(x))
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_what_is_wrong_in_one_size_is_banned_there_alone(project, model):
     report = project.kernelized(["odd"], model=model)
     for site in report["sites"]:

@@ -16,7 +16,7 @@ std::vector<std::string> operators_called(torch::jit::Graph& graph,
                                           const std::string& op_namespace);
 
 // The keyword arguments of an operator with what they are where a call does not give them:
-// integers, numbers, texts and truths.
+// integers, numbers, texts and truths. Of one that is not registered, or has no such: nothing.
 CfgFields keyword_defaults(const std::string& op_namespace, const std::string& name);
 
 // Inlines what the graph calls, and gives every operator of the namespace the values of the keyword

@@ -24,9 +24,9 @@ bool come_from_memory(const ModelWeights& weights, const VerificationContext& co
 
 // Samples of the original and then of each candidate, by the context's sampling; its budget is for
 // each candidate beside the original. `weights` are those of the model in which the site lies.
-// Candidates get the
-// original's parameters: a single one those that are alike, several all that fit, as they are of
-// other layers. `alive` is called between samples. Throws what a contestant throws.
+// Candidates get the original's parameters: a single one those that are alike, several all that
+// fit, as they are of other layers. `alive` is called between samples. Throws what a contestant
+// throws.
 Samples contest_times(const TimedContest& contest, const VerificationContext& context,
                       const ModelWeights& weights, const std::function<void()>& alive);
 

@@ -120,9 +120,6 @@ VerificationContext in_place(const VerificationContext& context) {
                 size.own = std::make_shared<const Inputs>(std::move(own));
             }
         }
-        for (auto& [name, other] : here.others) {
-            other.module = moved_to(other.module, *context.device);
-        }
         if (here.sampling) {
             here.sampling->wait = [device = *context.device] { wait_for(device); };
         }

@@ -93,13 +93,17 @@ std::function<void(const std::string&)> sender_of_sizes(const Send& send) {
 // A result that is as far from the reference as zero is has nothing in common with it.
 constexpr double most_of_coarser = 1;
 
-// Of names that may be those of other candidates: the sites, each once.
+const std::string& site_called(const VerificationContext& context, const std::string& name) {
+    const auto other = context.others.find(name);
+    return other == context.others.end() ? name : other->second.site;
+}
+
+// Of what is judged: the sites, each once.
 std::vector<std::string> sites_of(const VerificationContext& context,
                                   const std::vector<std::string>& names) {
     std::vector<std::string> sites;
     for (const std::string& name : names) {
-        const auto other = context.others.find(name);
-        const std::string& site = other == context.others.end() ? name : other->second.site;
+        const std::string& site = site_called(context, name);
         if (std::find(sites.begin(), sites.end(), site) == sites.end()) {
             sites.push_back(site);
         }
@@ -131,9 +135,10 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
     for (const std::string& name : names) {
         send(base::json_line({{"begin", name}}));
         const auto other = context.others.find(name);
-        const bool in_model = other == context.others.end();
-        const std::string& site = in_model ? name : other->second.site;
-        const auto replaced = in_model ? module_at(kernelized, site) : other->second.module;
+        const std::string& site = site_called(context, name);
+        const auto replaced = other == context.others.end()
+                                  ? module_at(kernelized, site)
+                                  : std::optional(in_place(other->second.module, context));
         // A site without a module lies in what another site has replaced.
         const auto calls = replaced ? calls_of(site, *recordings) : std::vector<SizedCalls>(1);
         const bool coarser = context.coarser.contains(site);
@@ -253,17 +258,29 @@ struct Collector {
     }
 };
 
+// Those that were right, and were to be measured, but were not, as the child has ended before: they
+// are judged again.
+void drop_unmeasured(Collector& collector, const VerificationContext& context) {
+    std::erase_if(collector.verdicts, [&](const auto& one) {
+        return one.second.right && context.by_size.contains(one.first) &&
+               !collector.timed.contains(one.first);
+    });
+}
+
+bool has_wrong(const Collector& collector) {
+    return std::any_of(collector.verdicts.begin(), collector.verdicts.end(),
+                       [](const auto& one) { return !one.second.right; });
+}
+
 // A child has died. Of a site that was being run that is the verdict. Of several that were being
 // measured together one is to blame: each is tried again, alone. Whether any is.
 bool blame(Collector& collector, VerificationContext& context, const std::string& why) {
+    drop_unmeasured(collector, context);
     if (collector.current) {
         collector.verdicts[*collector.current] = {};
         collector.verdicts[*collector.current].because = at_size(collector.size) + why;
         return false;
     }
-    std::erase_if(collector.verdicts, [&](const auto& one) {
-        return context.by_size.contains(one.first) && !collector.timed.contains(one.first);
-    });
     if (collector.timing.size() == 1) {
         collector.verdicts[collector.timing.front()].because = why;
         return false;
@@ -328,6 +345,12 @@ SitesVerified verify_sites(const VerificationContext& given, const torch::jit::M
             inputs_do_not_fit(context, collector.fatal.value_or(outcome.why));
         }
         const bool again = !outcome.finished && blame(collector, context, outcome.why);
+        const bool cut_short = std::any_of(pending.begin(), pending.end(), [&](const auto& name) {
+            return !collector.verdicts.contains(name);
+        });
+        if (outcome.finished && cut_short && has_wrong(collector)) {  // that broke the GPU
+            drop_unmeasured(collector, context);
+        }
         context.sizes = sizes_chosen(context.sizes, collector.accepted);
         std::erase_if(
             collector.verdicts, [&](const auto& one) {  // drops sites that were not pending

@@ -56,8 +56,8 @@ struct VerificationContext {
     SandboxLimits limits;
     bool gradients = false;  // compare them too: the model is to be trained
     std::optional<Sampling> sampling = std::nullopt;  // none: nothing is measured
-    // Sites whose sizes are judged apart. All of them together are measured for so long, about: the
-    // first of them always.
+    // Sites, by the names that they are judged by, whose sizes are judged apart. All of them
+    // together are measured for so long, about: the first of them always.
     std::map<std::string, SizeGroups> by_size = {};
     // Judged beside the model's sites, by a name that is given in the place of theirs.
     std::map<std::string, OtherCandidate> others = {};

@@ -38,8 +38,8 @@ struct BitsArguments {
     }
 };
 
-// Tiles of 32 outputs by `across` times 8 tokens; of each, groups of 64 along the depth, of which a
-// warp reads `ahead` ahead. A multiprocessor holds `resident` blocks at once.
+// Tiles of 32 outputs by `across` times 8 tokens; of each, groups along the depth (bits_weights.h),
+// of which a warp reads `ahead` ahead. A multiprocessor holds `resident` blocks at once.
 template <class W, int across_, int warps_, int ahead_, int resident_>
 struct BitsShape {
     using Weights = W;

@@ -12,9 +12,8 @@
 // - step: from a group to the next, in bytes
 // - bytes_of_group: of one output
 // - products: of a group
-// - depth_at(i, t): where the four terms of product i begin, in the group; those of i + 1 follow,
-// if
-//   i is even
+// - depth_at(i, t): where the four terms of product i begin, in the group; those of i + 1 follow
+//   if i is even
 // - output_at(m, half, g): which of the 32 outputs is in row g + 8 half of tile m
 // - pair_of<T>(words, i, m, half, odd): terms 0 and 2, or 1 and 3, of product i, in the dtype that
 //   an x of T is multiplied in, plus offset_of<T>()
