@@ -7,7 +7,8 @@
 From transformers' configurations with random weights, traced. Each contestant is a process; they take turns, sample by
 sample, and all are loaded --loads times, of whose medians the mean counts. TorchScript and twinkle run in C++
 (model_runner), the others in Python (peers.py), with PYTHON, an environment with what they need; without it, torch.compile
-alone is there. One that fails is left out, and the page says why. Errors are relative to the model in double precision. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
+alone is there. One that fails is left out, and the page says why. Errors are relative to the model in double
+precision. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
 """
 
 import argparse
