@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How far two tunings of one model agree, each with a store of its own, on a quiet machine.
 
-    tuning_agreement.py BUILD_FOLDER [--device cuda] [--model bert]… [--sizes 1,16] [--dtype bfloat16] [--budget 15] [-o OUT.md]
+    tuning_agreement.py BUILD_FOLDER [--device cuda] [--model bert]… [--sizes 1,16] [--dtype bfloat16] [--budget 15]
+                         [--graphs] [-o OUT.md]
 
 Each model (models.py) is traced and tuned twice (twinkle kernelize --tune). What serves each site's calls of each size that
 was measured is compared; what differs is listed with its times in both.
@@ -47,7 +48,7 @@ def tune(options, name: str, folder: pathlib.Path) -> list[dict]:
         os.environ["XDG_CACHE_HOME"] = str(folder / f"store-{run}")
         reports.append(kernelize(options.build, folder, run, manifest, "--device", options.device, "--no-measure", "--inputs",
                                  f"int64[1,{max(sizes)}]:1..999", "--tune", "--tune-sizes", ",".join(map(str, sizes)),
-                                 "--budget", str(options.budget)))
+                                 "--budget", str(options.budget), *(["--graphs"] if options.graphs else [])))
     return reports
 
 
@@ -60,6 +61,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
     parser.add_argument("--sizes", type=lambda text: [int(one) for one in text.split(",")], default=[1, 16])
     parser.add_argument("--budget", type=float, default=15)
+    parser.add_argument("--graphs", action="store_true", help="as CUDA graphs")
     parser.add_argument("--folder", help="for the models")
     options = parser.parse_args()
     rows, others = [], []

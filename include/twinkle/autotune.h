@@ -55,6 +55,7 @@ namespace detail {
 // its by more than the order of sums makes, or that throws, is banned.
 struct Trial {
     std::string build{};
+    bool captured = false;  // on a GPU: measured as CUDA graphs
     std::vector<std::string> cfgs{};
     std::function<std::vector<at::Tensor>(std::size_t candidate)> run{};
     // What the call reads, and perhaps writes: put back to what it was before every run.

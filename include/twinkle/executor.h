@@ -19,9 +19,10 @@
 namespace twinkle {
 
 struct ExecutorOptions {
-    bool captured = false;     // its calls are captured into CUDA graphs; nothing is measured then
-    std::string sharding{};    // sharding_fingerprint() of its calls
-    KeyBuilder key_builder{};  // default_key_builder
+    // Its calls are captured into CUDA graphs: they measure nothing. autotune() does, as graphs.
+    bool captured = false;
+    std::string sharding{};      // sharding_fingerprint() of its calls
+    KeyBuilder key_builder{};    // default_key_builder
     AutotuneOptions autotune{};  // of measurements that its calls cause
 };
 

@@ -64,7 +64,7 @@ auto candidates(const Op& op, const Invocation& invocation) {
 template <class Op, bool backward, class... Args>
 Trial trial_of(const Op& op, const Invocation& invocation, const Args&... args) {
     using Way = Direction<Op, backward>;
-    Trial trial{.build = op.build()};
+    Trial trial{.build = op.build(), .captured = invocation.captured};
     auto distinct = candidates<Op, backward>(op, invocation);
     for (const auto& cfg : distinct) {
         trial.cfgs.push_back(to_json(cfg));

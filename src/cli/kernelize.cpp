@@ -105,7 +105,7 @@ void add_choices(protocol::Request& request, const Arguments& arguments) {
     add_precision(request, arguments);
     request.dry_run = arguments.flag("dry-run");
     request.strip_debug = arguments.flag("strip-debug");
-    request.graphs = arguments.flag("graphs");
+    add_form(request, arguments);
     add_choice_of_sites(request, arguments);
     if (const auto dtype = arguments.text("dtype")) {
         request.dtype = checked_dtype(*dtype);
@@ -283,10 +283,8 @@ Command kernelize_command() {
               .value = "",
               .help = "Leave out where the model's code came from: the Python stacks of a trace, "
                       "with their paths, and the source of scripted functions"},
-             {.names = "--graphs",
-              .value = "",
-              .help = "Mark the model: on a GPU, programs that load it replay its runs as CUDA "
-                      "graphs, for each shape of inputs where that is faster"},
+             graphs_option(),
+             freeze_option(),
              {.names = "--dry-run", .value = "", .help = "Report, but write no model"},
              {.names = "--report",
               .value = "FILE",

@@ -1,5 +1,7 @@
 #include "cli/kernelize_options.h"
 
+#include "twinkle/error.h"
+
 #include "cli/request_choices.h"
 #include "project/modes.h"
 
@@ -91,6 +93,35 @@ Option allow_io_option() {
                 "Let the model's own code read and write files, speak to other processes and use "
                 "the network (aten::save and the like); without it such a model is refused before "
                 "anything of it runs"};
+}
+
+Option graphs_option() {
+    return {.names = "--graphs",
+            .value = "",
+            .help =
+                "Mark the model: on a GPU, programs that load it replay its runs as CUDA "
+                "graphs, for each shape of inputs where that is faster"};
+}
+
+Option freeze_option() {
+    return {.names = "--freeze",
+            .value = "",
+            .help =
+                "Write the model frozen, as torch::jit::freeze makes it; where kernels are "
+                "measured, only if that is faster. Its weights are constants then: it cannot "
+                "be trained or given others"};
+}
+
+void add_form(protocol::Request& request, const Arguments& arguments) {
+    request.graphs = arguments.flag("graphs");
+    request.freeze = arguments.flag("freeze");
+    if (request.graphs && request.freeze) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "--graphs and --freeze contradict each other",
+                     .where = {},
+                     .why = "a model whose runs are replayed is frozen when it is loaded",
+                     .hint = "leave out --freeze"});
+    }
 }
 
 }  // namespace twinkle::cli

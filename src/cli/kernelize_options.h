@@ -2,6 +2,7 @@
 // Options that commands on models share.
 
 #include "cli/command.h"
+#include "protocol/request.h"
 
 namespace twinkle::cli {
 
@@ -15,5 +16,10 @@ Option only_option();
 Option exclude_option();
 Option allow_io_option();
 Option model_name_option();
+Option graphs_option();
+Option freeze_option();
+
+// As what the model is written: marked for graphs, or frozen. Throws Error(malformed) for both.
+void add_form(protocol::Request& request, const Arguments& arguments);
 
 }  // namespace twinkle::cli

@@ -34,6 +34,23 @@ std::string whole_model(const Json& report) {
     return parts.empty() ? "" : "whole model: " + base::join(parts, "; ") + "\n";
 }
 
+// "frozen: it is faster: 1.08x (given), 1.10x (length 1)"
+std::string frozen_model(const Json& report) {
+    const Json& frozen = object_of(report, "frozen");
+    if (frozen.empty()) {
+        return {};
+    }
+    std::vector<std::string> sizes;
+    for (const auto& size : list_of(frozen, "sizes")) {
+        if (const auto ratio = number_of(object_of(size, "speedup"), "median")) {
+            sizes.push_back(fmt::format("{:.2f}x ({})", *ratio, shown_text(size, "size")));
+        }
+    }
+    const bool written = frozen.value("written", Json()) == Json(true);
+    return std::string(written ? "frozen: " : "not frozen: ") + shown_text(frozen, "because") +
+           (sizes.empty() ? "" : ": " + base::join(sizes, ", ")) + "\n";
+}
+
 std::string places(std::size_t number) {
     return fmt::format("{} {}", number, number == 1 ? "place" : "places");
 }
@@ -135,7 +152,7 @@ std::string portability(const Json& report, std::size_t columns) {
 
 std::string kernelize_table(const Json& report, bool each, std::size_t columns, bool color) {
     return sites_text(report, each, columns, color) + portability(report, columns) +
-           whole_model(report);
+           whole_model(report) + frozen_model(report);
 }
 
 }  // namespace twinkle::cli

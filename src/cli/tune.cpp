@@ -130,9 +130,9 @@ int clear(const Store& store, Console& console) {
 
 const std::vector<std::string> actions = {"show", "export", "import", "merge", "clear"};
 // Options of tuning a model that no action takes.
-constexpr const char* of_models[] = {"inputs",  "map",   "budget",   "tune-sizes", "only",
-                                     "exclude", "mode",  "device",   "model",      "allow-io",
-                                     "from",    "shard", "recorded", "devices"};
+constexpr const char* of_models[] = {
+    "inputs", "map",      "budget", "tune-sizes", "only",     "exclude", "mode",   "device",
+    "model",  "allow-io", "from",   "shard",      "recorded", "devices", "graphs", "freeze"};
 
 // How many files an action takes, and whether it writes where -o says.
 void check_usage(const Arguments& arguments) {
@@ -255,6 +255,8 @@ Command tune_command() {
                     tune_sizes_option(),
                     mode_option(),
                     device_option(),
+                    graphs_option(),
+                    freeze_option(),
                     only_option(),
                     exclude_option(),
                     model_name_option(),

@@ -30,8 +30,10 @@ std::vector<std::string> command_line(const Arguments& arguments, std::uint64_t 
             line.push_back(std::string("--") + option + "=" + value);
         }
     }
-    if (arguments.flag("allow-io")) {
-        line.emplace_back("--allow-io");
+    for (const char* flag : {"allow-io", "graphs"}) {
+        if (arguments.flag(flag)) {
+            line.push_back(std::string("--") + flag);
+        }
     }
     line.emplace_back("--device=cuda");
     line.push_back("--devices=" + std::to_string(gpu));

@@ -73,6 +73,7 @@ int run_tune_model(const Arguments& arguments, Console& console) {
     request.tune = true;
     add_tuning_limits(request, arguments);
     add_choice_of_sites(request, arguments);
+    add_form(request, arguments);
     add_share(request, arguments);
     const auto gpus = chosen_gpus(arguments);
     if (gpus.size() > 1) {

@@ -59,6 +59,7 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("dry_run", request.dry_run);
     visit("strip_debug", request.strip_debug);
     visit("graphs", request.graphs);
+    visit("freeze", request.freeze);
     visit("allow_io", request.allow_io);
 }
 

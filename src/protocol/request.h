@@ -59,6 +59,7 @@ struct Request {
     bool dry_run = false;
     bool strip_debug = false;
     bool graphs = false;    // kernelize: the model is marked to be replayed as CUDA graphs
+    bool freeze = false;    // kernelize: it is frozen; with tune, where that is faster
     bool allow_io = false;  // code of the model may reach files, processes and the network
 
     base::Json to_json() const;

@@ -10,6 +10,7 @@
 #include "worker/commands.h"
 #include "worker/decide_graphs.h"
 #include "worker/fit_precision.h"
+#include "worker/freezing.h"
 #include "worker/kernelizing.h"
 #include "worker/modules_json.h"
 #include "worker/site_labels.h"
@@ -44,7 +45,7 @@ Json weights_dtype(const torch::jit::Module& model) {
 
 // Writes the model's file, if one is asked for.
 Json save(const Request& request, const Channel& channel, Kernelized& made, runtime::Plan& plan,
-          const std::optional<DecidedGraphs>& graphs) {
+          const std::optional<DecidedGraphs>& graphs, const Freezing& freezing) {
     if (!request.output || request.dry_run) {
         return {};
     }
@@ -56,7 +57,8 @@ Json save(const Request& request, const Channel& channel, Kernelized& made, runt
     if (graphs) {
         runtime::mark_for_graphs(made.model, runtime::marked_models(graphs->text));
     }
-    runtime::save_model(made.model, *request.output);
+    freezing.wanted ? save_frozen(made.model, request)
+                    : runtime::save_model(made.model, *request.output);
     return written(*request.output);
 }
 
@@ -85,6 +87,16 @@ void refuse_unchanged(const Request& request, const Report& report) {
     }
 }
 
+void refuse_to_freeze_marked(const Request& request, const Kernelizing& kernelizing) {
+    if (request.freeze && kernelizing.was_marked_for_graphs()) {
+        throw Error(ErrorCode::refused,
+                    {.what = "the kernelized model cannot be frozen",
+                     .where = base::display_path(request.model),
+                     .why = "it is marked for CUDA graphs, and frozen when it is loaded",
+                     .hint = "leave out --freeze"});
+    }
+}
+
 // Says now what every server would find out: why a marked model is never replayed.
 void warn_of_graphs(Kernelized& made) {
     const auto forward = made.model.find_method("forward");
@@ -108,6 +120,7 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     Kernelizing kernelizing(request, channel);
     Kernelized made = kernelizing.kernelize();
     refuse_unchanged(request, made.report);
+    refuse_to_freeze_marked(request, kernelizing);
     const bool graphs = request.graphs || kernelizing.was_marked_for_graphs();
     if (graphs) {
         warn_of_graphs(made);
@@ -115,6 +128,7 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     Json verified = {{"shapes", Json::array()}, {"tolerance", 1.0}};
     Json speed = Json::object();
     Json precision = Json::object();
+    Freezing freezing = request.freeze ? unverified_freezing() : Freezing();
     std::optional<DecidedGraphs> marked;
     if (graphs) {
         marked.emplace();
@@ -137,6 +151,9 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
                 made.report.warnings.push_back("servers will measure replays: " + marked->problem);
             }
         }
+        if (request.freeze) {
+            freezing = decide_freezing(kernelizing, made, context, request, channel);
+        }
         if (request.measure) {
             speed = whole_speed(request, channel, kernelizing, made, context, load_before);
         }
@@ -149,8 +166,11 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     if (marked && !marked->shapes.empty()) {
         result["graphs_by_shape"] = marked->shapes;
     }
+    if (!freezing.said.is_null()) {
+        result["frozen"] = freezing.said;
+    }
     result["weights_dtype"] = weights_dtype(made.model);
-    const Json file = save(request, channel, made, kernelizing.plan(), marked);
+    const Json file = save(request, channel, made, kernelizing.plan(), marked, freezing);
     write_report(request, result);
     if (!file.is_null()) {
         result["written"] = file;

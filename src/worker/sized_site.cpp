@@ -49,7 +49,8 @@ SizedSite::SizedSite(const runtime::Site& site, const runtime::SurveyedSite& sur
         size.invocation = {.operation = site.report.kind + " " + site.report.of,
                            .inputs = call.inputs,
                            .device = facts.platform,
-                           .mode = facts.mode};
+                           .mode = facts.mode,
+                           .captured = facts.captured};
         size.invocation.extras["original"] = surveyed.content;
         if (facts.cold) {
             size.invocation.extras["weights"] = "memory";

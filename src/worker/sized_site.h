@@ -19,6 +19,7 @@ struct CallFacts {
     double tolerance = 1;
     tuning::Shard shard{};  // of what is measured
     bool cold = false;      // weights come from memory (Survey::cold)
+    bool captured = false;  // measured as CUDA graphs
 };
 
 class SizedSite {

@@ -1,6 +1,7 @@
 #include "worker/tune_sites.h"
 
 #include "runtime/plan/replan.h"
+#include "runtime/replay/captured_work.h"
 #include "runtime/tuning/site_survey.h"
 #include "twinkle/device.h"
 #include "worker/more_inputs.h"
@@ -19,10 +20,20 @@ constexpr std::size_t least_runs = 12;  // with fewer, quartiles say little
 constexpr std::size_t runs_if_lost = 5;
 
 CallFacts facts_of(const Request& request, const runtime::VerificationContext& context) {
-    return {get_device_platform(context.device.value_or(at::kCPU)),
-            context.gradients ? RunMode::forward : RunMode::inference,
-            request.tolerance,
-            {static_cast<std::size_t>(request.shard), static_cast<std::size_t>(request.shards)}};
+    CallFacts facts{get_device_platform(context.device.value_or(at::kCPU)),
+                    context.gradients ? RunMode::forward : RunMode::inference, request.tolerance};
+    facts.shard = {static_cast<std::size_t>(request.shard),
+                   static_cast<std::size_t>(request.shards)};
+    facts.captured = context.capture != nullptr;
+    return facts;
+}
+
+// A model that is to be replayed as CUDA graphs: its sites are measured as parts of one.
+void capture_sites(bool graphs, runtime::VerificationContext& context) {
+    if (graphs && context.device && !context.gradients) {
+        context.capture = runtime::work_capturer(runtime::cuda_graph_backend, *context.device);
+        context.limits.confinement.readable.push_back(runtime::cuda_graphs_file());
+    }
 }
 
 void add_sizes(const Request& request, runtime::VerificationContext& context) {
@@ -106,6 +117,7 @@ bool measure(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationCo
 void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationContext& context,
                 const Request& request, const Channel& channel) {
     double left = request.duration.value_or(usual_tuning_seconds);
+    capture_sites(request.graphs || kernelizing.was_marked_for_graphs(), context);
     // Twice the time for measuring, as values are compared, too.
     SiteTuning tuning(facts_of(request, context),
                       std::chrono::seconds(60 + static_cast<long>(2 * left)));
@@ -144,6 +156,7 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
     }
     tuning.release();
     context.sampling.reset();
+    context.capture = {};
     context.steps = false;
     kernelizing.verify_sites(made, context);
     tuning.enter(made.report, kernelizing.plan());

@@ -138,6 +138,24 @@ def test_bench_measures_there(twinkle):
     print(json.dumps({"models": said["models"], "speedups": said["speedups"]}))
 
 
+def test_tuning_as_graphs_is_kept_apart(twinkle, monkeypatch):
+    """Sites of a model that is to be replayed are measured as parts of graphs, and remembered as such."""
+    store = twinkle.folder / "store"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(store))
+    keys = {}
+    for name, more in (("plain", []), ("graphs", ["--graphs"])):
+        report = twinkle("kernelize", "traced", "-o", f"{name}.pt", "--tune", "--tune-sizes", "3,12", "--no-measure", *more)
+        assert not report["warnings"], report["warnings"]
+        measured = [time for site in report["sites"] for time in site["measured"] or []]
+        assert measured and all(time["us"] > 0 for time in measured if not time.get("problem")), measured
+        before = set().union(*keys.values())
+        entries = [json.loads(file.read_text()) for file in store.rglob("*.json")]
+        keys[name] = {json.dumps(entry["invocation"], sort_keys=True) for entry in entries} - before
+        assert {json.loads(key).get("captured", False) for key in keys[name]} == {name == "graphs"}, keys
+        assert twinkle("run", f"{name}.pt", "-o", "out.pt")["outputs"]
+    assert len(keys["plain"]) == len(keys["graphs"])
+
+
 def test_a_gpu_that_is_not_there(twinkle, models):
     device = f"cuda:{torch.cuda.device_count()}"
     done = subprocess.run([os.environ["TWINKLE_BIN"], "run", models / "traced.pt", "--inputs", models / "in.pt", "-o", "out.pt",

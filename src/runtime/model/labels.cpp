@@ -1,5 +1,9 @@
 #include "runtime/model/labels.h"
 
+#include <torch/csrc/jit/api/module.h>
+
+#include <vector>
+
 namespace twinkle::runtime {
 
 namespace {
@@ -26,6 +30,12 @@ std::optional<std::string> labels_of(const torch::jit::Module& root) {
     }
     const c10::IValue value = root.attr(attribute);
     return value.isString() ? std::optional(value.toStringRef()) : std::nullopt;
+}
+
+torch::jit::Module frozen_with_labels(const torch::jit::Module& root) {
+    const bool labelled = root.hasattr(attribute);
+    return torch::jit::freeze(
+        root, labelled ? std::vector<std::string>{attribute} : std::vector<std::string>());
 }
 
 }  // namespace twinkle::runtime

@@ -1,4 +1,5 @@
 #include "child/child_process.h"
+#include "runtime/replay/captured_work.h"
 #include "runtime/replay/same_results.h"
 #include "runtime/verify/run_error.h"
 #include "runtime/verify/timing.h"
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <string>
 
 namespace twinkle {
@@ -154,6 +156,43 @@ void compare(const Trial& trial, Inputs& inputs, Measurement& measurement) {
     }
 }
 
+// What is timed of each candidate: a call, or a graph that holds several.
+struct Timed {
+    std::map<std::size_t, std::function<void()>> runs;
+    std::size_t calls = 1;
+};
+
+Timed timed_calls(const Trial& trial, const std::vector<std::size_t>& right) {
+    Timed timed;
+    for (const std::size_t i : right) {
+        timed.runs[i] = [&trial, i] { trial.run(i); };
+    }
+    return timed;
+}
+
+// A candidate that cannot be captured is banned. Where the first cannot, no call is.
+Timed timed_graphs(const Trial& trial, const std::vector<std::size_t>& right,
+                   Measurement& measurement) {
+    Timed timed = timed_calls(trial, right);
+    const auto capture =
+        runtime::work_capturer(runtime::cuda_graph_backend, device_of(trial.tensors));
+    try {
+        const auto first = capture(timed.runs.at(0), 0);
+        timed = {{{0, first.run}}, first.times};
+    } catch (const std::exception&) {
+        return timed;
+    }
+    for (auto i = right.begin() + 1; i != right.end(); ++i) {
+        try {
+            timed.runs[*i] = capture([&trial, i = *i] { trial.run(i); }, timed.calls).run;
+        } catch (const std::exception& error) {
+            measurement.candidates[*i].problem =
+                "it cannot be captured: " + runtime::run_error(error.what());
+        }
+    }
+    return timed;
+}
+
 void append(Samples& all, const std::vector<std::size_t>& places, const Samples& more) {
     for (std::size_t i = 0; i < places.size(); ++i) {
         auto& own = all[places[i]];
@@ -173,7 +212,7 @@ void leave_out_losers(std::vector<std::size_t>& left, const Samples& samples) {
     });
 }
 
-Samples time_candidates(const Trial& trial, const Inputs& inputs, std::vector<std::size_t> left,
+Samples time_candidates(const Trial& trial, const Timed& timed, const Inputs& inputs,
                         const AutotuneOptions& options) {
     const auto start = std::chrono::steady_clock::now();
     const auto exhausted = [&] {
@@ -184,13 +223,17 @@ Samples time_candidates(const Trial& trial, const Inputs& inputs, std::vector<st
     const auto wait = waiting_for(device_of(trial.tensors));
     const auto between = [&] { inputs.restore(); };
     const auto all_turns = static_cast<std::size_t>(std::max(options.num_iters, 1));
+    std::vector<std::size_t> left;
+    for (const auto& [i, run] : timed.runs) {
+        left.push_back(i);
+    }
     Samples samples(trial.cfgs.size());
     std::size_t warm_up = static_cast<std::size_t>(std::max(options.num_warmup, 0));
     for (std::size_t turns = 0; turns < all_turns && !exhausted();) {
         const std::size_t some = std::min(first_turns, all_turns - turns);
         std::vector<std::function<void()>> contestants;
         for (const std::size_t i : left) {
-            contestants.emplace_back([&trial, i] { trial.run(i); });
+            contestants.push_back(timed.runs.at(i));
         }
         append(samples, left,
                runtime::time_in_turns(contestants, {.warm_up = warm_up, .runs = some, .wait = wait},
@@ -224,15 +267,19 @@ Measurement detail::measure(const Trial& trial, const AutotuneOptions& options) 
             right.push_back(i);
         }
     }
-    const Samples samples = time_candidates(trial, inputs, right, options);
+    const bool graphs = trial.captured && !device_of(trial.tensors).is_cpu();
+    const Timed timed =
+        graphs ? timed_graphs(trial, right, measurement) : timed_calls(trial, right);
+    const Samples samples = time_candidates(trial, timed, inputs, options);
     inputs.restore();
     for (const std::size_t i : right) {
         if (!samples[i].empty()) {
             MeasuredCfg& candidate = measurement.candidates[i];
             const runtime::Spread spread = runtime::spread_of(samples[i]);
-            candidate.lower_us = spread.lower;
-            candidate.median_us = spread.median;
-            candidate.upper_us = spread.upper;
+            const auto calls = static_cast<double>(timed.calls);
+            candidate.lower_us = spread.lower / calls;
+            candidate.median_us = spread.median / calls;
+            candidate.upper_us = spread.upper / calls;
             candidate.runs = samples[i].size();
         }
     }

@@ -21,6 +21,24 @@ std::vector<at::Tensor> all_weights(const TimedContest& contest, const ModelWeig
     return all;
 }
 
+// Turns them into graphs where the first one, the original, can be captured: a model with it is
+// replayed then, and with a candidate that cannot be captured it is not. How often each holds its
+// work.
+std::size_t capture_all(std::vector<std::function<void()>>& works, const CaptureWork& capture) {
+    std::size_t times = 0;
+    try {
+        const RepeatedWork first = capture(works.front(), 0);
+        works.front() = first.run;
+        times = first.times;
+    } catch (const std::exception&) {
+        return 1;
+    }
+    for (auto work = works.begin() + 1; work != works.end(); ++work) {
+        *work = capture(*work, times).run;
+    }
+    return times;
+}
+
 }  // namespace
 
 bool come_from_memory(const ModelWeights& weights, const VerificationContext& context) {
@@ -41,10 +59,18 @@ Samples contest_times(const TimedContest& contest, const VerificationContext& co
                                              : std::vector<at::Tensor>();
     Sampling sampling = *context.sampling;
     sampling.budget_ms *= static_cast<double>(contest.candidates.size());
-    return time_in_turns(contestants, sampling, [&] {
+    const bool captured = context.capture && !context.steps;
+    const std::size_t times = captured ? capture_all(contestants, context.capture) : 1;
+    Samples samples = time_in_turns(contestants, sampling, [&] {
         alive();
         std::for_each(cold.begin(), cold.end(), evict_from_caches);
     });
+    for (std::vector<double>& own : samples) {
+        for (double& us : own) {
+            us /= static_cast<double>(times);
+        }
+    }
+    return samples;
 }
 
 }  // namespace twinkle::runtime

@@ -7,6 +7,7 @@
 
 #include <torch/script.h>
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <utility>
@@ -15,6 +16,16 @@
 namespace twinkle::runtime {
 
 using Calls = std::vector<std::pair<std::string, Inputs>>;  // method, inputs
+
+// One run of which does the same work several times.
+struct RepeatedWork {
+    std::function<void()> run;
+    std::size_t times = 1;
+};
+// Makes a graph of the device of it (replay/captured_work.h), which holds the work so often; 0: as
+// often as it takes to be longer than the graph's launch by far. Throws where that cannot be.
+using CaptureWork =
+    std::function<RepeatedWork(const std::function<void()>& work, std::size_t times)>;
 
 // Seeds every run alike, so that dropout is the same in all modules that are compared.
 c10::IValue run_seeded(const torch::jit::Module& module, const std::string& method,

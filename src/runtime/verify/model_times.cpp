@@ -27,9 +27,13 @@ constexpr const char* original_name = "original";
 constexpr const char* kernelized_name = "kernelized";
 
 std::vector<std::string> names_of(Contest contest) {
-    return contest == Contest::all ? std::vector<std::string>{original_name, "frozen original",
-                                                              kernelized_name, "frozen kernelized"}
-                                   : std::vector<std::string>{original_name, kernelized_name};
+    switch (contest) {
+        case Contest::all:
+            return {original_name, "frozen original", kernelized_name, "frozen kernelized"};
+        case Contest::as_they_are: return {original_name, kernelized_name};
+        case Contest::frozen: return {kernelized_name, "frozen kernelized"};
+    }
+    return {};
 }
 
 std::string first_line(const std::exception& error) {
@@ -57,7 +61,7 @@ Entry frozen(const Entry& from, bool training) {
     return entry;
 }
 
-// The original is the first.
+// The original, if it takes part, is the first.
 std::vector<Entry> enter_models(const VerificationContext& context,
                                 const torch::jit::Module& kernelized, Contest contest,
                                 const Send& send) {
@@ -65,14 +69,16 @@ std::vector<Entry> enter_models(const VerificationContext& context,
     const auto enter = [&](const char* name, const torch::jit::Module& model) {
         send(base::json_line({{"doing", name}}));
         entries.push_back({{name, {}, {}, {}}, model});
-        if (contest == Contest::all) {
+        if (contest != Contest::as_they_are) {
             send(base::json_line({{"doing", std::string("frozen ") + name}}));
             entries.push_back(frozen(entries.back(), context.steps));
         }
     };
-    const torch::jit::Module original = open_original(context);
-    share_parameters(original, kernelized);
-    enter(original_name, original);
+    if (contest != Contest::frozen) {
+        const torch::jit::Module original = open_original(context);
+        share_parameters(original, kernelized);
+        enter(original_name, original);
+    }
     enter(kernelized_name, kernelized);
     return entries;
 }

@@ -29,8 +29,9 @@ struct ModelTimes {
 };
 
 enum class Contest {
-    all,         // these four, their results compared with a double-precision run of the original
-    as_they_are  // the original and the kernelized model, which have been verified
+    all,          // these four, their results compared with a double-precision run of the original
+    as_they_are,  // the original and the kernelized model, which have been verified
+    frozen        // the kernelized model as it is, and frozen
 };
 
 // With context.steps a run is a step of training, and nothing is frozen. The observer gets each

@@ -18,6 +18,7 @@
 #include "twinkle/error.h"
 
 #include <ATen/Parallel.h>
+#include <torch/csrc/jit/api/module.h>
 
 #include <algorithm>
 #include <chrono>
@@ -171,7 +172,8 @@ void judge_whole(const VerificationContext& given, const torch::jit::Module& mad
     const torch::NoGradGuard no_grad;
     limit_threads(given);
     const VerificationContext context = in_place(given);
-    const torch::jit::Module kernelized = in_place(made, context);
+    const torch::jit::Module placed = in_place(made, context);
+    const torch::jit::Module kernelized = context.frozen ? torch::jit::freeze(placed) : placed;
     const torch::jit::Module original = open_original(context);
     const torch::jit::Module reference = open_exact(context);
     const auto measure = context.dtype ? std::optional(open_rounded(context)) : std::nullopt;

@@ -3,6 +3,7 @@
 
 #include "runtime/model/inputs.h"
 #include "runtime/trial/sandbox.h"
+#include "runtime/verify/contestant.h"
 #include "runtime/verify/size_variants.h"
 #include "runtime/verify/timing.h"
 
@@ -54,6 +55,7 @@ struct VerificationContext {
     // Where everything runs; none: on the CPU.
     std::optional<at::Device> device = std::nullopt;
     SandboxLimits limits;
+    bool frozen = false;     // the whole model is judged as torch::jit::freeze makes it
     bool gradients = false;  // compare them too: the model is to be trained
     std::optional<Sampling> sampling = std::nullopt;  // none: nothing is measured
     // Sites, by the names that they are judged by, whose sizes are judged apart. All of them
@@ -63,7 +65,8 @@ struct VerificationContext {
     std::map<std::string, OtherCandidate> others = {};
     std::set<std::string> apart = {};  // of these, each is measured alone, not beside its likes
     std::optional<std::chrono::duration<double>> measuring = std::nullopt;
-    bool steps = false;  // measures training steps (forward and backward), not only forward
+    CaptureWork capture = {};  // of sites that are measured; empty: each run is launched
+    bool steps = false;        // measures training steps (forward and backward), not only forward
     std::optional<int> threads = std::nullopt;  // LibTorch's, in the child; none: its own choice
     // Turns what these sites compute into calls, in a copy of the original that has no calls there
     // yet; empty: nothing to do.

@@ -1,0 +1,149 @@
+#include "worker/freezing.h"
+
+#include "base/file.h"
+#include "runtime/graph/format.h"
+#include "runtime/model/labels.h"
+#include "runtime/verify/model_times.h"
+#include "runtime/verify/run_error.h"
+#include "twinkle/error.h"
+#include "worker/save_from_child.h"
+#include "worker/times_json.h"
+
+namespace twinkle::worker {
+
+using base::Json;
+using runtime::Speedup;
+using runtime::Verdict;
+using runtime::VerificationContext;
+
+namespace {
+
+constexpr std::size_t least_turns = 12;
+constexpr std::size_t most_runs = 200;
+constexpr double budget_ms = 1500;  // of each size
+
+// Why it must not be frozen: it cannot be, or its values are others. "": nothing.
+std::string objection(const torch::jit::Module& model, VerificationContext context) {
+    if (context.gradients) {
+        return "a model in training cannot be frozen";
+    }
+    context.frozen = true;
+    try {
+        const Verdict verdict = runtime::verify_whole(context, model);
+        return verdict.right ? "" : verdict.because;
+    } catch (const Error& error) {
+        return error.details().why;
+    }
+}
+
+// By size, in the order of the sizes: the given inputs and those that are tuned.
+std::vector<std::pair<std::string, runtime::Inputs>> measured_sizes(
+    const VerificationContext& context) {
+    std::vector<std::pair<std::string, runtime::Inputs>> all = {{"given", context.inputs}};
+    for (const runtime::SizeVariant& size : context.sizes) {
+        if (size.tuned) {
+            all.emplace_back(size.name(), size.of(context.inputs));
+        }
+    }
+    return all;
+}
+
+struct Measured {
+    Json sizes = Json::array();
+    bool faster = false;  // in some size
+    std::string slower;   // in which
+};
+
+Measured measure(const torch::jit::Module& model, VerificationContext context) {
+    Measured measured;
+    context.sampling = runtime::Sampling{
+        .least_runs = least_turns, .most_runs = most_runs, .budget_ms = budget_ms};
+    for (auto& [size, inputs] : measured_sizes(context)) {
+        context.inputs = std::move(inputs);
+        const auto times = runtime::measure_models(context, model, runtime::Contest::frozen,
+                                                   [](const std::string&) {});
+        const auto& plain = times.named("kernelized").us;
+        const auto& frozen = times.named("frozen kernelized").us;
+        const Speedup speedup = runtime::speedup_of(frozen, plain);
+        measured.faster = measured.faster || speedup.verdict == Speedup::Verdict::faster;
+        if (speedup.verdict == Speedup::Verdict::slower && measured.slower.empty()) {
+            measured.slower = size;
+        }
+        measured.sizes.push_back({{"size", size},
+                                  {"kernelized_us", times_json(plain)},
+                                  {"frozen_us", times_json(frozen)},
+                                  {"speedup", speedup_json(frozen, plain)}});
+    }
+    return measured;
+}
+
+Freezing decided(bool wanted, const std::string& because, Json sizes = Json::array()) {
+    return {wanted, {{"written", wanted}, {"because", because}, {"sizes", std::move(sizes)}}};
+}
+
+Freezing by_speed(const torch::jit::Module& model, const VerificationContext& context) {
+    const Measured measured = measure(model, context);
+    if (!measured.slower.empty()) {
+        return decided(false, "frozen it is slower in the size " + measured.slower, measured.sizes);
+    }
+    return measured.faster ? decided(true, "frozen it is faster", measured.sizes)
+                           : decided(false, "frozen it is no faster", measured.sizes);
+}
+
+Error not_frozen(const Request& request, const std::string& why) {
+    return Error(ErrorCode::refused, {.what = "the kernelized model cannot be frozen",
+                                      .where = base::display_path(request.model),
+                                      .why = why,
+                                      .hint = "nothing was written; leave out --freeze"});
+}
+
+}  // namespace
+
+Freezing decide_freezing(const Kernelizing& kernelizing, const Kernelized& made,
+                         const VerificationContext& context, const Request& request,
+                         const Channel& channel) {
+    channel.stage("freeze", "the whole model");
+    const std::string why_not = objection(made.model, context);
+    if (!why_not.empty()) {
+        if (!request.tune) {
+            throw not_frozen(request, why_not);
+        }
+        return decided(false, why_not);
+    }
+    if (!request.tune) {
+        return decided(true, "asked for");
+    }
+    if (made.report.device != "cpu" && !kernelizing.gpu()) {
+        return decided(false, "this machine cannot use the device " + made.report.device);
+    }
+    try {
+        return by_speed(made.model, context);
+    } catch (const Error& error) {
+        return decided(false, error.details().what + ": " + error.details().why);
+    }
+}
+
+Freezing unverified_freezing() {
+    return decided(true, "asked for");
+}
+
+void save_frozen(const torch::jit::Module& model, const Request& request) {
+    auto limits = runtime::SandboxLimits::for_bytes(std::filesystem::file_size(request.model));
+    limits.total = 2 * limits.silence;
+    limits.opens_kernels = false;
+    limits.confinement.readable = {request.model};
+    limits.confinement.none = request.allow_io;
+    const auto failed = [&](const std::string& why) { return not_frozen(request, why); };
+    save_from_child(
+        *request.output, std::move(limits),
+        [&] {
+            try {
+                return runtime::frozen_with_labels(model);
+            } catch (const std::exception& error) {
+                throw failed(runtime::run_error(error.what()));
+            }
+        },
+        failed);
+}
+
+}  // namespace twinkle::worker

@@ -1,0 +1,34 @@
+#pragma once
+// kernelize --freeze: the kernelized model as torch::jit::freeze makes it, if it is right and, with
+// --tune, if that is faster.
+
+#include "base/json.h"
+#include "worker/channel.h"
+#include "worker/kernelizing.h"
+
+#include <torch/script.h>
+
+namespace twinkle::worker {
+
+// Whether the model is to be frozen, and for a report: {"written", "because", "sizes": [{"size",
+// "kernelized_us", "frozen_us", "speedup"}]}.
+struct Freezing {
+    bool wanted = false;
+    base::Json said;
+};
+
+// Compares the frozen model's values and, with request.tune, its times in every size that is tuned.
+// Nothing is frozen where it is slower in one, or faster in none. Throws Error(refused) where it
+// cannot be frozen, or its values are not right; with request.tune that is only said.
+Freezing decide_freezing(const Kernelizing& kernelizing, const Kernelized& made,
+                         const runtime::VerificationContext& context, const Request& request,
+                         const Channel& channel);
+
+// Without inputs: as it was asked for.
+Freezing unverified_freezing();
+
+// Writes it frozen, with its labels: in a child, as freezing computes what the model's code does
+// with constants. Throws Error(refused).
+void save_frozen(const torch::jit::Module& model, const Request& request);
+
+}  // namespace twinkle::worker

@@ -1,0 +1,110 @@
+"""kernelize --freeze: the model as torch::jit::freeze makes it."""
+
+import pytest
+import torch
+from kernels_for_tests import EXAMPLES, needs_runtime
+
+pytestmark = needs_runtime
+TRACED, INPUTS = EXAMPLES / "traced.pt", EXAMPLES / "inputs.pt"
+
+
+def kernelize(twinkle, *more, model=TRACED, output="frozen.pt", code=0):
+    done = twinkle("kernelize", model, "-o", output, "--no-measure", "--json", *more)
+    assert done.code == code, done.err
+    return done.json
+
+
+def outputs(twinkle, model):
+    assert twinkle("run", model, "--inputs", INPUTS, "-o", "out.pt").code == 0
+    return (twinkle.folder / "out.pt").read_bytes()
+
+
+def test_asked_for(twinkle):
+    report = kernelize(twinkle, "--inputs", INPUTS, "--freeze")
+    assert report["frozen"] == {"written": True, "because": "asked for", "sizes": []}
+    assert report["replaced"] > 0
+    said = twinkle("inspect", "frozen.pt", "--json").json
+    assert said["kind"] == "frozen"
+    assert {label["site"] for label in said["labels"]} == {site["site"] for site in report["sites"] if site["status"] == "replaced"}
+    assert [kernel["name"] for kernel in said["kernels"]], "what it needs is known"
+    kernelize(twinkle, "--inputs", INPUTS, output="plain.pt")
+    assert outputs(twinkle, "frozen.pt") == outputs(twinkle, "plain.pt")
+    assert "frozen: asked for" in twinkle("kernelize", TRACED, "-o", "f.pt", "--no-measure", "--inputs", INPUTS, "--freeze").out
+
+
+def test_without_inputs(twinkle):
+    assert kernelize(twinkle, "--freeze")["frozen"]["written"] is True
+    assert twinkle("inspect", "frozen.pt", "--json").json["kind"] == "frozen"
+
+
+def test_where_it_was_not_asked_for(twinkle):
+    assert "frozen" not in kernelize(twinkle, "--inputs", INPUTS)
+    assert twinkle("inspect", "frozen.pt", "--json").json["kind"] != "frozen"
+
+
+@pytest.mark.parametrize("command", ["kernelize", "tune"])
+def test_measured(twinkle, command):
+    """What is written is what the report says of the times."""
+    done = twinkle(command, TRACED, "--inputs", INPUTS, "-o", "tuned.pt", *(["--tune", "--no-measure"] if command == "kernelize" else []),
+                   "--tune-sizes", "3", "--budget", "2", "--freeze", "--json")
+    assert done.code == 0, done.err
+    frozen = done.json["frozen"]
+    assert [size["size"] for size in frozen["sizes"]] == ["given", "length 3"]
+    differences = [size["speedup"]["difference"] for size in frozen["sizes"]]
+    assert frozen["written"] == ("faster" in differences and "slower" not in differences), frozen
+    assert frozen["because"]
+    assert (twinkle("inspect", "tuned.pt", "--json").json["kind"] == "frozen") == frozen["written"]
+
+
+def test_a_model_in_training(twinkle):
+    model = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.1)))
+    model.save(str(twinkle.folder / "training.pt"))
+    done = twinkle("kernelize", "training.pt", "-o", "out.pt", "--freeze")
+    assert done.code == 6 and "cannot be frozen" in done.err and "training" in done.err, done.err
+    assert not (twinkle.folder / "out.pt").exists()
+    done = twinkle("kernelize", "training.pt", "-o", "out.pt", "--freeze", "--tune", "--inputs", "float32[2,4]", "--budget", "1", "--json")
+    assert done.code == 0, done.err
+    assert done.json["frozen"]["written"] is False and "training" in done.json["frozen"]["because"]
+
+
+def test_a_model_that_cannot_be_frozen(twinkle):
+    """Nothing is written, and what was there stays."""
+
+    class Counts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.child = torch.nn.Linear(2, 2)
+            self.seen = 0
+
+        def forward(self, x):
+            return self.child(x)
+
+    model = torch.jit.script(Counts().train())
+    model.save(str(twinkle.folder / "counts.pt"))
+    (twinkle.folder / "out.pt").write_bytes(b"before")
+    done = twinkle("kernelize", "counts.pt", "-o", "out.pt", "--freeze", "--json")
+    assert done.code == 6, done.err
+    assert (twinkle.folder / "out.pt").read_bytes() == b"before"
+
+
+def test_not_with_graphs(twinkle):
+    done = twinkle("kernelize", TRACED, "-o", "out.pt", "--freeze", "--graphs")
+    assert done.code == 2 and "contradict" in done.err
+    (twinkle.folder / "twinkle.toml").write_text("")
+    kernelize(twinkle, "--graphs", output="marked.pt")
+    done = twinkle("kernelize", "marked.pt", "-o", "out.pt", "--freeze")
+    assert done.code == 6 and "marked for CUDA graphs" in done.err, done.err
+
+
+def test_constants_are_computed_in_a_child(twinkle):
+    """What freezing computes of a model's constants cannot take this process's memory, or its files."""
+
+    class Large(torch.nn.Module):
+        def forward(self, x):
+            return x + torch.ones(1 << 40).sum()
+
+    torch.jit.script(Large().eval()).save(str(twinkle.folder / "large.pt"))
+    done = twinkle("kernelize", "large.pt", "-o", "out.pt", "--freeze")
+    assert done.code in (0, 6), done.err
+    assert "Traceback" not in done.err and "std::" not in done.err
+    assert (done.code == 0) == (twinkle.folder / "out.pt").exists()
