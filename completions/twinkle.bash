@@ -172,7 +172,7 @@ _twinkle() {
             ;;
         kernelize)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --precision --max-error --agree --tune --budget --no-measure --tune-sizes --only --exclude --fallback --strict --model --allow-io --strip-debug --graphs --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --precision --max-error --agree --tune --budget --no-measure --tune-sizes --only --exclude --fallback --strict --model --allow-io --strip-debug --graphs --freeze --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi
@@ -249,7 +249,7 @@ _twinkle() {
             ;;
         tune)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --inputs --from --recorded --shard --devices --map --budget --tune-sizes --mode --device --only --exclude --model --allow-io -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --inputs --from --recorded --shard --devices --map --budget --tune-sizes --mode --device --graphs --freeze --only --exclude --model --allow-io -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi

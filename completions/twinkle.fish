@@ -100,6 +100,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l model -r -x -d
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l allow-io -d 'Let the model\'s own code read and write files, speak to other processes and use the network (aten::save and the like); without it such a model is refused before anything of it runs'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l strip-debug -d 'Leave out where the model\'s code came from: the Python stacks of a trace, with their paths, and the source of scripted functions'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l graphs -d 'Mark the model: on a GPU, programs that load it replay its runs as CUDA graphs, for each shape of inputs where that is faster'
+complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l freeze -d 'Write the model frozen, as torch::jit::freeze makes it; where kernels are measured, only if that is faster. Its weights are constants then: it cannot be trained or given others'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l dry-run -d 'Report, but write no model'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l report -r -F -d 'Also write the report: as a page for a browser, if it is called so (.html), else as JSON'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -F
@@ -175,6 +176,8 @@ complete -c twinkle -n '__fish_seen_subcommand_from tune' -l budget -r -x -d 'Ho
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l tune-sizes -r -x -d 'Beside the given inputs, measure with these lengths, or batches where the model takes no other length (default: powers of four below the given one): 1,16,512'
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l mode -r -x -a 'inference training inference+compile training+compile' -d 'inference, training, inference+compile or training+compile (default: what the model\'s own training says)'
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l device -r -x -a 'cpu cuda' -d 'The device that the model is for (default: that of its weights)'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l graphs -d 'Mark the model: on a GPU, programs that load it replay its runs as CUDA graphs, for each shape of inputs where that is faster'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -l freeze -d 'Write the model frozen, as torch::jit::freeze makes it; where kernels are measured, only if that is faster. Its weights are constants then: it cannot be trained or given others'
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l only -r -x -d 'Only the sites whose whole names match (* and ?; -v lists the names); may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l exclude -r -x -d 'Not the sites whose whole names match (* and ?; -v lists the names): \'model.layers.0.*\'; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l model -r -x -d 'Which model of an archive of torch.export that holds several'

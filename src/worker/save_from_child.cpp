@@ -1,6 +1,6 @@
 #include "worker/save_from_child.h"
 
-#include "base/atomic_file.h"
+#include "base/file.h"
 #include "base/io_error.h"
 #include "base/json.h"
 #include "base/unique_fd.h"

@@ -33,7 +33,7 @@ std::size_t times_in_graph(const Work& work, GraphLane& lane) {
 Recipe recipe_of(const Work& work, std::size_t times) {
     Recipe recipe;
     recipe.prepare = [] {};
-    recipe.run = [&work, times] {
+    recipe.run = [work, times] {
         for (std::size_t i = 0; i < times; ++i) {
             work();
         }
