@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 
 namespace twinkle::detail {
@@ -43,6 +44,8 @@ inline constexpr bool is_view = !std::same_as<T, std::string> && !std::same_as<T
                                      list.equals(list);
                                      list.vec();
                                  });
+template <class... Parts>
+inline constexpr bool is_view<std::tuple<Parts...>> = (is_view<Parts> || ...);
 
 template <class T>
 T copied(const T& argument) {
@@ -56,6 +59,8 @@ T copied(const T& argument) {
             tensor = copied(tensor);
         }
         return copies;
+    } else if constexpr (Tuple<T>) {
+        return std::apply([](const auto&... parts) { return T{copied(parts)...}; }, argument);
     } else {
         return argument;
     }

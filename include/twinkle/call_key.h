@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -30,7 +31,7 @@ namespace detail {
 // What of a call decides, in few words, equal for calls with equal invocations.
 class CallKey {
 public:
-    static constexpr std::size_t most = 32;
+    static constexpr std::size_t most = 48;  // a convolution with all that follows it
 
     void add(std::uint64_t word) {
         if (count_ < most) {
@@ -67,13 +68,17 @@ template <class T>
 concept Integers = !Texts<T> && requires(const T& list) {
     requires std::integral<std::remove_cvref_t<decltype(*std::begin(list))>>;
 };
+// Not arrays, which are lists.
+template <class T>
+concept Tuple =
+    requires { std::tuple_size<T>::value; } && !requires(const T& list) { std::begin(list); };
 template <class T>
 concept Optional = requires(const T& value) {
     value.has_value();
     *value;
 };
 
-// Calls `each` with every tensor among the arguments that is defined.
+// Calls `each` with every tensor among the arguments that is defined, also in lists and tuples.
 template <class Each, class T>
 void for_each_tensor(Each&& each, const T& argument) {
     if constexpr (std::same_as<T, at::Tensor>) {
@@ -88,6 +93,8 @@ void for_each_tensor(Each&& each, const T& argument) {
         for (const at::Tensor& tensor : argument) {
             for_each_tensor(each, tensor);
         }
+    } else if constexpr (Tuple<T>) {
+        std::apply([&](const auto&... parts) { (for_each_tensor(each, parts), ...); }, argument);
     }
 }
 
@@ -124,10 +131,14 @@ void add_argument(CallKey& key, const T& argument) {
             key.add(static_cast<std::uint64_t>(integer));
         }
         key.add(7);
+    } else if constexpr (Tuple<T>) {
+        key.add(10);
+        std::apply([&](const auto&... parts) { (add_argument(key, parts), ...); }, argument);
+        key.add(7);
     } else {
         static_assert(sizeof(T) == 0,
                       "an operation takes tensors, numbers, truth values, texts, "
-                      "lists of tensors or integers, and optional ones");
+                      "lists of tensors or integers, and optional ones and tuples of these");
     }
 }
 
@@ -152,9 +163,15 @@ void add_input(std::vector<AbstractInput>& inputs, const T& argument) {
     } else if constexpr (Texts<T>) {
         inputs.push_back({.dtype = "str", .value = std::string(std::string_view(argument))});
     } else if constexpr (Tensors<T>) {
+        const std::size_t place = inputs.size();
+        inputs.push_back({.dtype = "list"});
         for (const at::Tensor& tensor : argument) {
             inputs.push_back(abstract_input(tensor));
         }
+        inputs[place].value = std::to_string(inputs.size() - place - 1);
+    } else if constexpr (Tuple<T>) {
+        inputs.push_back({.dtype = "tuple", .value = std::to_string(std::tuple_size_v<T>)});
+        std::apply([&](const auto&... parts) { (add_input(inputs, parts), ...); }, argument);
     } else {
         inputs.push_back(abstract_list({std::begin(argument), std::end(argument)}));
     }

@@ -108,12 +108,8 @@ auto Executor::run_with(const Op& op, const typename Op::Config& cfg, const Args
                 *this, op, cfg, std::tuple<Args...>(args...));
             const std::vector<at::Tensor> results =
                 detail::VjpFunction<Op, Args...>::apply(call, args...);
-            if constexpr (detail::is_tuple<Result>::value) {
-                return detail::result_of<Result>(
-                    results, std::make_index_sequence<std::tuple_size_v<Result>>());
-            } else {
-                return Result(results.at(0));
-            }
+            std::size_t next = 0;
+            return detail::result_of<Result>(results, next);
         } else {
             return detail::run_operation(op, detail::platform_of(detail::first_tensor(args...)),
                                          cfg, args...);

@@ -15,11 +15,6 @@
 
 namespace twinkle::detail {
 
-template <class T>
-struct is_tuple : std::false_type {};
-template <class... T>
-struct is_tuple<std::tuple<T...>> : std::true_type {};
-
 // One call of an operation with a vjp: what its backward pass needs.
 template <class Op, class... Args>
 struct VjpCall : torch::CustomClassHolder {
@@ -112,9 +107,20 @@ struct VjpFunction : torch::autograd::Function<VjpFunction<Op, Args...>> {
     }
 };
 
-template <class Result, std::size_t... I>
-Result result_of(const std::vector<at::Tensor>& tensors, std::index_sequence<I...>) {
-    return Result{tensors.at(I)...};
+// A result again, of the tensors that it consists of. A list has all that are left.
+template <class Result>
+Result result_of(const std::vector<at::Tensor>& tensors, std::size_t& next) {
+    if constexpr (std::same_as<Result, at::Tensor>) {
+        return tensors.at(next++);
+    } else if constexpr (Tuple<Result>) {
+        return [&]<std::size_t... at>(std::index_sequence<at...>) {
+            return Result{result_of<std::tuple_element_t<at, Result>>(tensors, next)...};
+        }(std::make_index_sequence<std::tuple_size_v<Result>>());
+    } else {
+        const auto first = tensors.begin() + static_cast<std::ptrdiff_t>(next);
+        next = tensors.size();
+        return Result(first, tensors.end());
+    }
 }
 
 }  // namespace twinkle::detail

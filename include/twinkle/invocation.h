@@ -21,16 +21,18 @@ enum class RunMode {
 // "inference", "forward", "backward".
 TWINKLE_API std::string_view run_mode_name(RunMode mode);
 
-// One argument.
+// One argument. What is in a list of tensors or in a tuple follows it.
 struct TWINKLE_API AbstractInput {
-    std::string dtype{};  // of a tensor: "float32", …; else "bool", "int", "float", "str", "none"
+    // Of a tensor: "float32", …; else "bool", "int", "ints", "float", "str", "none", "list",
+    // "tuple".
+    std::string dtype{};
     std::vector<std::int64_t> sizes{};  // of a tensor, in buckets
     // How a tensor lies in memory: "dense"; "rows", where only the last dimension is dense;
-    // "strided". Empty: no tensor.
+    // "channels_last", of images; "strided". Empty: no tensor.
     std::string layout{};
     std::int64_t alignment = 0;  // of a tensor's address in bytes: 1, 2, 4, … 16; 0: not known
-    // Of a truth value, an integer or a text. Floating-point numbers choose no kernel, and have
-    // none.
+    // Of a truth value, integers or a text; of a list or a tuple, how many are in it.
+    // Floating-point numbers choose no kernel, and have none.
     std::string value{};
 
     bool operator==(const AbstractInput&) const = default;

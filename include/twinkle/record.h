@@ -1,5 +1,6 @@
 #pragma once
-// Which calls a running program makes, to tune them later: shapes, no data. Kept in the process, at
+// Which calls a running program makes, to tune them later: shapes, no data. Arguments and results
+// may be tuples and lists of tensors. Kept in the process, at
 // most 10,000; what comes after is counted only. Thread-safe.
 //
 // TWINKLE_RECORD=FILE in the environment of any program that loads models by twinkle::load or the

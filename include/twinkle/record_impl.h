@@ -17,6 +17,9 @@ auto without_data(const T& argument) {
             shapes.push_back(shape_of(tensor));
         }
         return shapes;
+    } else if constexpr (Tuple<T>) {
+        return std::apply(
+            [](const auto&... parts) { return std::make_tuple(without_data(parts)...); }, argument);
     } else {
         return argument;
     }
@@ -34,6 +37,10 @@ T with_random_data(const Noted& noted) {
             tensors.push_back(random_like(shape));
         }
         return tensors;
+    } else if constexpr (Tuple<T>) {
+        return [&]<std::size_t... at>(std::index_sequence<at...>) {
+            return T{with_random_data<std::tuple_element_t<at, T>>(std::get<at>(noted))...};
+        }(std::make_index_sequence<std::tuple_size_v<T>>());
     } else {
         return noted;
     }
@@ -47,7 +54,7 @@ void record_call(const Executor&, const Op& op, const Invocation& invocation, co
     if constexpr ((is_view<Args> || ...) || !std::copy_constructible<Op>) {
         record_invocation(invocation);
     } else {
-        record_replay(invocation, [op, noted = std::tuple(without_data(args)...)](
+        record_replay(invocation, [op, noted = std::make_tuple(without_data(args)...)](
                                       const Executor& executor, const AutotuneOptions& options) {
             const auto made = std::apply(
                 [](const auto&... own) {

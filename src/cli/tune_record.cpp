@@ -61,21 +61,29 @@ std::vector<RecordedRun> runs_of(const Record& record, const Arguments& argument
     return runs;
 }
 
-// "int64[1,8]:0..32000;float32[2]" → {":0..32000", ""}
+// Where the shape of a tensor of a description ends.
+std::size_t after_shape(const std::string& part) {
+    return std::min(part.find(']'), part.size() - 1) + 1;
+}
+
+// "int64[1,8]:0..32000;(float32[2];int64[2]:0..7)" → {":0..32000", "", ":0..7"}
 std::vector<std::string> ranges_of(const std::string& description) {
     std::vector<std::string> ranges;
     for (const std::string& part : base::split(description, ';')) {
-        const auto close = part.find(']');
-        ranges.push_back(close != std::string::npos ? part.substr(close + 1) : "");
+        const std::string behind = part.empty() ? "" : part.substr(after_shape(part));
+        ranges.push_back(behind.substr(0, behind.find_first_of(")]")));
     }
     return ranges;
 }
 
+// Tensors are counted through tuples and lists.
 std::string with_ranges(const std::string& inputs, const std::vector<std::string>& ranges) {
     std::vector<std::string> parts = base::split(inputs, ';');
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        const bool integers = parts[i].find("int") < parts[i].find('[');
-        parts[i] += i < ranges.size() && integers ? ranges[i] : "";
+        const bool integers = parts[i].find("int") < parts[i].find(']');
+        if (i < ranges.size() && integers) {
+            parts[i].insert(after_shape(parts[i]), ranges[i]);
+        }
     }
     return base::join(parts, ";");
 }

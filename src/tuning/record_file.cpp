@@ -28,9 +28,10 @@ constexpr std::int64_t version = 1;
 bool is_description(const std::string& inputs) {
     const auto known = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '[' || c == ']' ||
-               c == ',' || c == ';' || c == '_';
+               c == '(' || c == ')' || c == ',' || c == ';' || c == '_';
     };
-    return std::ranges::all_of(inputs, known) && (inputs.empty() || inputs.back() == ']');
+    return std::ranges::all_of(inputs, known) &&
+           (inputs.empty() || inputs.back() == ']' || inputs.back() == ')');
 }
 
 void read_line(std::string_view line, std::set<RecordedRun>& runs,

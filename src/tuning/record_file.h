@@ -21,7 +21,7 @@ namespace twinkle::tuning {
 // A run of a model. Inputs are as --inputs has them.
 struct RecordedRun {
     std::string model;   // the name of its class
-    std::string inputs;  // "" where they are not tensors alone
+    std::string inputs;  // "" where they are not tensors, tuples and lists of tensors alone
     std::string unfit;   // why then
 
     auto operator<=>(const RecordedRun&) const = default;

@@ -17,6 +17,38 @@ using tests::in_memory;
 using tests::Scale;
 using tests::When;
 
+namespace {
+
+using Two = std::tuple<at::Tensor, at::Tensor>;
+
+// Takes a tuple and a list, and gives a tuple with a list in it.
+struct Sums : Operation<tests::Cfg> {
+    using Result = std::tuple<at::Tensor, std::vector<at::Tensor>>;
+    std::string name() const override { return "tests::sums"; }
+    std::vector<tests::Cfg> config_space(const Invocation&) const override {
+        return {{.work = 1}, {.work = 2}, {.work = 1, .wrong = true}};
+    }
+    Result run(const Two& two, const std::vector<at::Tensor>& list, const tests::Cfg& cfg) const {
+        at::Tensor sum = std::get<0>(two) + std::get<1>(two);
+        std::vector<at::Tensor> each;
+        for (const at::Tensor& one : list) {
+            each.push_back(one + (cfg.wrong ? 1 : 0));
+            sum = sum + one;
+        }
+        return {sum, each};
+    }
+};
+
+// One tuple alone.
+struct Both : Operation<tests::Cfg> {
+    std::string name() const override { return "tests::both"; }
+    Two run(const Two& two, const tests::Cfg&) const {
+        return {std::get<1>(two), std::get<0>(two)};
+    }
+};
+
+}  // namespace
+
 TEST_CASE("calls are recorded without their data, and tuned later") {
     clear_invocations();
     const Executor executor = in_memory();
@@ -51,6 +83,38 @@ TEST_CASE("calls are recorded without their data, and tuned later") {
     clear_invocations();
 }
 
+TEST_CASE("calls with tuples and lists are recorded and tuned") {
+    clear_invocations();
+    const Executor executor = in_memory();
+    const at::Tensor x = torch::randn({4, 8});
+    const std::vector<at::Tensor> list{x, x};
+    {
+        const recording scope;
+        const auto [sum, each] = executor(Sums(), Two(x, x), list);
+        CHECK(at::allclose(sum, x * 4));
+        CHECK(each.size() == 2);
+        executor(Sums(), Two(x, x), std::vector{x, x, x});
+        executor(Both(), Two(x, torch::randn({2, 8})));
+    }
+    CHECK(get_invocations().size() == 3);
+    const Invocation call = executor.invocation(Sums(), Two(x, x), list);
+    REQUIRE(call.inputs.size() == 6);
+    CHECK(call.inputs[0] == AbstractInput{.dtype = "tuple", .value = "2"});
+    CHECK(call.inputs[3] == AbstractInput{.dtype = "list", .value = "2"});
+    CHECK(Invocation::from_key(call.key()) == call);
+    const auto tuned = autotune_recorded(executor);
+    REQUIRE(tuned.size() == 3);
+    for (const RecordedTuning& one : tuned) {
+        INFO(one.invocation.key());
+        CHECK(one.problem == "");
+    }
+    REQUIRE(tuned[0].measurement.candidates.size() == 3);
+    CHECK(tuned[0].measurement.candidates[1].problem == "");
+    CHECK(tuned[0].measurement.candidates[2].problem == "wrong values");
+    CHECK(executor.choose(Sums(), Two(x, x), list).by == ChosenBy::memory);
+    clear_invocations();
+}
+
 TEST_CASE("calls are recorded in a file, of executors and of kernelized models alone") {
     const tests::Folder folder;
     const auto file = folder.path() / "calls.jsonl";
@@ -58,6 +122,11 @@ TEST_CASE("calls are recorded in a file, of executors and of kernelized models a
     plain.define("def forward(self, x):\n    return x + 1\n");
     kernelized.register_attribute("twinkle_labels", c10::StringType::get(), "{}");
     kernelized.define("def forward(self, x, y: Optional[Tensor] = None):\n    return x * 2\n");
+    torch::jit::Module parts("Parts");
+    parts.register_attribute("twinkle_labels", c10::StringType::get(), "{}");
+    parts.define(
+        "def forward(self, x: Tuple[Tensor, Tensor], y: List[Tensor]):\n"
+        "    return x[0] + x[1] + y[0]\n");
     const Executor executor = in_memory();
     const Scale scale;
     {
@@ -71,6 +140,9 @@ TEST_CASE("calls are recorded in a file, of executors and of kernelized models a
             kernelized.forward({torch::ones({61, 3})});  // the same power of two
             kernelized.forward({torch::ones({7}, torch::kLong)});
             executor(scale, torch::randn({64, 64}), 2.0);
+            const at::Tensor one = torch::ones({2, 3});
+            parts.forward({std::make_tuple(one, one), std::vector<at::Tensor>{one}});
+            parts.forward({std::make_tuple(one, one), std::vector<at::Tensor>{one, one}});
         }
         std::thread([&] { kernelized.forward({torch::ones({2, 3})}); }).join();
     }
@@ -80,12 +152,13 @@ TEST_CASE("calls are recorded in a file, of executors and of kernelized models a
                ContainsSubstring(R"({"inputs":"float32[2,3]","model":"Kernelized","record":1})"));
     CHECK_THAT(text, ContainsSubstring(R"("float32[60,3]")"));
     CHECK_THAT(text, ContainsSubstring(R"("int64[7]")"));
+    CHECK_THAT(text, ContainsSubstring(R"("(float32[2,3];float32[2,3]);[float32[2,3]]")"));
     CHECK_THAT(text, ContainsSubstring("tests::scale"));
     std::size_t runs = 0;
     for (auto at = text.find("\"inputs\":\""); at != std::string::npos; ++runs) {
         at = text.find("\"inputs\":\"", at + 1);
     }
-    CHECK(runs == 3);
+    CHECK(runs == 5);
     CHECK_FALSE(std::filesystem::exists(folder.path() / "other.jsonl"));
     CHECK(code_of([&] { const recording nowhere(folder.path() / "no/calls.jsonl"); }) ==
           ErrorCode::failed);

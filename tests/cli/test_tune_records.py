@@ -185,6 +185,29 @@ def test_recorded_integers_get_the_ranges_of_the_given_inputs(twinkle):
         shape["inputs"] for shape in done.json["shapes"]}
 
 
+def test_recorded_tuples_and_lists_are_repeated(twinkle):
+    class Parts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.norm = torch.nn.Embedding(50, 64), torch.nn.LayerNorm(64)
+
+        def forward(self, pair: tuple[torch.Tensor, torch.Tensor], more: list[torch.Tensor]) -> torch.Tensor:
+            return self.norm(self.table(pair[0]) + more[0]) * pair[1].unsqueeze(-1)
+
+    twinkle.env["XDG_CACHE_HOME"] = twinkle.folder / "cache"
+    torch.jit.script(Parts().eval()).save(twinkle.folder / "model.pt")
+    (twinkle.folder / "calls.jsonl").write_text("".join(
+        json.dumps({"record": 1, "model": "Parts", "inputs": f"(int64[1,{n}];float32[1,{n}]);[float32[1,{n},64]]"}) + "\n"
+        for n in (3, 40)))
+    given = "(int64[1,8]:40..50;float32[1,8]);[float32[1,8,64]]"
+    done = twinkle("tune", "model.pt", "--from", "calls.jsonl", "--inputs", given, "--budget", "2", "--json", "-o", "tuned.pt")
+    assert done.code == 0, done.err
+    assert any(site["measured"] for site in done.json["sites"])
+    assert twinkle("run", "tuned.pt", "--inputs", given).code == 0
+    wrong = twinkle("run", "tuned.pt", "--inputs", "(int64[1,8];float32[1,8]")
+    assert wrong.code == 2 and "these are no inputs" in wrong.err
+
+
 RECORDED = r"""
 #include <twinkle/tuning.h>
 #include <torch/types.h>

@@ -15,7 +15,7 @@ using tests::code_of;
 TEST_CASE("what is appended to a record is read, each once") {
     const test::TempFolder folder;
     const RecordFile file(folder / "calls.jsonl");
-    const RecordedRun run{"Llama", "int64[1,128];float32[1,128,64]", ""};
+    const RecordedRun run{"Llama", "int64[1,128];([float32[1,128,64];float32[1]])", ""};
     for (int i = 0; i < 2; ++i) {
         CHECK(file.append(record_line(run)).empty());
         CHECK(file.append(record_line(test::an_invocation())).empty());
@@ -51,6 +51,7 @@ TEST_CASE("a record from outside is read with care") {
           R"({"record":1,"model":"A","inputs":"/etc/passwd"})",
           R"({"record":1,"model":"A","inputs":"int64[1]:0..5"})",
           R"({"record":1,"model":"A","inputs":"int64[1]","more":1})",
+          R"({"record":1,"model":"A","inputs":"(int64[1];"})",
           R"({"record":1,"model":1,"inputs":"int64[1]"})", R"({"record":1,"invocation":{}})",
           R"([1])", "{", "\x01\x02"}) {
         folder.write("calls.jsonl", good + "\n" + bad + "\n");

@@ -3,11 +3,9 @@
 #include "runtime/model/valid_archive.h"
 
 #include "base/file.h"
-#include "base/number.h"
 #include "base/text.h"
 #include "twinkle/error.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 
 #include <filesystem>
@@ -20,91 +18,6 @@ namespace twinkle::runtime {
 using namespace archive;
 
 namespace {
-
-constexpr std::uint64_t seed = 20240229;
-constexpr std::uint64_t max_input_bytes = 4ull << 30;
-
-[[noreturn]] void malformed(const std::string& where, const std::string& why) {
-    throw Error(
-        ErrorCode::malformed,
-        {.what = "these are no inputs",
-         .where = where,
-         .why = why,
-         .hint = "give a file of torch.save, or \"int64[1,128]:0..32000;float32[1,128,512]\""});
-}
-
-const std::map<std::string, at::ScalarType>& dtypes() {
-    static const auto& names = *new std::map<std::string, at::ScalarType>{
-        {"float64", at::kDouble},    {"float32", at::kFloat}, {"float16", at::kHalf},
-        {"bfloat16", at::kBFloat16}, {"int64", at::kLong},    {"int32", at::kInt},
-        {"int16", at::kShort},       {"int8", at::kChar},     {"uint8", at::kByte},
-        {"bool", at::kBool}};
-    return names;
-}
-
-at::ScalarType dtype_named(const std::string& text, const std::string& name) {
-    const auto found = dtypes().find(name);
-    if (found == dtypes().end()) {
-        malformed(text, "unknown dtype " + base::printable(name));
-    }
-    return found->second;
-}
-
-template <typename Number>
-Number number(const std::string& text, const std::string& digits) {
-    const auto value = base::parse_number<Number>(digits);
-    if (!value) {
-        malformed(text, base::printable(digits) + " is no number");
-    }
-    return *value;
-}
-
-std::vector<std::int64_t> shape_of(const std::string& text, const std::string& list) {
-    std::vector<std::int64_t> shape;
-    std::uint64_t elements = 1;
-    for (const std::string& size : base::split(list, ',')) {
-        if (list.empty()) {
-            break;
-        }
-        shape.push_back(number<std::int64_t>(text, size));
-        if (shape.back() < 0 || (shape.back() > 0 && elements > max_input_bytes / shape.back())) {
-            malformed(text, "the shape [" + list + "] is negative or too large");
-        }
-        elements *= static_cast<std::uint64_t>(shape.back());
-    }
-    return shape;
-}
-
-// Makes one of "int64[1,128]:0..32000".
-at::Tensor make_tensor(const std::string& text, const std::string& part, at::Generator& generator) {
-    const auto open = part.find('[');
-    const auto close = part.find(']');
-    if (open == std::string::npos || close == std::string::npos || close < open) {
-        malformed(text, base::printable(part) + " is not dtype[shape]");
-    }
-    const at::ScalarType dtype = dtype_named(text, part.substr(0, open));
-    const auto shape = shape_of(text, part.substr(open + 1, close - open - 1));
-    const std::string range = part.substr(close + 1);
-    if (range.empty()) {
-        return at::isFloatingType(dtype) ? at::randn(shape, generator, at::kDouble).to(dtype)
-                                         : at::randint(0, 2, shape, generator, at::kLong).to(dtype);
-    }
-    const auto dots = range.find("..");
-    if (range[0] != ':' || dots == std::string::npos) {
-        malformed(text, base::printable(range) + " is not :low..high");
-    }
-    const double low = number<double>(text, range.substr(1, dots - 1));
-    const double high = number<double>(text, range.substr(dots + 2));
-    if (!(low < high)) {
-        malformed(text, "the range " + base::printable(range) + " is empty");
-    }
-    if (at::isFloatingType(dtype)) {
-        return (at::rand(shape, generator, at::kDouble) * (high - low) + low).to(dtype);
-    }
-    return at::randint(static_cast<std::int64_t>(low), static_cast<std::int64_t>(high), shape,
-                       generator, at::kLong)
-        .to(dtype);
-}
 
 Inputs from_value(const c10::IValue& value, const std::string& where) {
     Inputs inputs;
@@ -119,12 +32,12 @@ Inputs from_value(const c10::IValue& value, const std::string& where) {
     } else if (value.isGenericDict()) {
         for (const auto& entry : value.toGenericDict()) {
             if (!entry.key().isString()) {
-                malformed(where, "the keys of the dict are not names of inputs");
+                not_inputs(where, "the keys of the dict are not names of inputs");
             }
             inputs.named.emplace(entry.key().toStringRef(), entry.value());
         }
     } else {
-        malformed(where, "it holds a " + value.tagKind() + ", not tensors");
+        not_inputs(where, "it holds a " + value.tagKind() + ", not tensors");
     }
     return inputs;
 }
@@ -143,19 +56,19 @@ void require_valid(const std::string& path, std::uint64_t bytes) {
         problem = "it is not what torch.save writes for tensors, tuples, lists and dicts";
     }
     if (problem) {
-        malformed(base::display_path(path), *problem);
+        not_inputs(base::display_path(path), *problem);
     }
 }
 
 Inputs from_file(const std::string& path) {
-    const std::string bytes = base::read_file(path, "inputs", max_input_bytes);
+    const std::string bytes = base::read_file(path, "inputs", most_input_bytes);
     require_valid(path, bytes.size());
     try {
         return from_value(torch::jit::pickle_load({bytes.begin(), bytes.end()}), path);
     } catch (const Error&) {
         throw;
     } catch (const std::exception&) {
-        malformed(path, "it is not what torch.save writes for tensors, tuples, lists and dicts");
+        not_inputs(path, "it is not what torch.save writes for tensors, tuples, lists and dicts");
     }
 }
 
@@ -167,21 +80,7 @@ Inputs read_inputs(const std::string& text) {
     if (bracket == std::string::npos || std::filesystem::exists(text, ignored)) {
         return from_file(text);
     }
-    at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-    Inputs inputs;
-    for (const std::string& part : base::split(text, ';')) {
-        inputs.positional.emplace_back(make_tensor(text, part, generator));
-    }
-    return inputs;
-}
-
-std::string dtype_name(at::ScalarType dtype) {
-    for (const auto& [name, value] : dtypes()) {
-        if (value == dtype) {
-            return name;
-        }
-    }
-    return c10::toString(dtype);
+    return {described_inputs(text), {}};
 }
 
 Inputs mapped(const Inputs& inputs, const std::function<at::Tensor(const at::Tensor&)>& change) {

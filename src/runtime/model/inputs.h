@@ -1,6 +1,8 @@
 #pragma once
 // The inputs of a run: a file that torch.save wrote, or a description of tensors to make.
 
+#include "runtime/model/input_description.h"
+
 #include <torch/script.h>
 
 #include <functional>
@@ -14,14 +16,9 @@ struct Inputs {
     std::unordered_map<std::string, c10::IValue> named;
 };
 
-// `text` is a path, or "int64[1,128]:0..32000;float16[1,128,512]": dtype, shape and (optionally) a
-// half-open range; floating point without a range is drawn from the standard normal distribution.
-// The seed is fixed. A file holds a tensor, a tuple or list of positional inputs, or a dict of
-// named ones. Throws Error(not_found) or Error(malformed).
+// `text` is a path, or a description (input_description.h). A file holds a tensor, a tuple or list
+// of positional inputs, or a dict of named ones. Throws Error(not_found) or Error(malformed).
 Inputs read_inputs(const std::string& text);
-
-// "float32", "int64", …; LibTorch's own name for types that inputs cannot have.
-std::string dtype_name(at::ScalarType dtype);
 
 // Applies a function to every tensor, also in tuples; named inputs in the order of their names.
 Inputs mapped(const Inputs& inputs, const std::function<at::Tensor(const at::Tensor&)>& change);

@@ -11,7 +11,7 @@ namespace twinkle {
 
 namespace {
 
-enum class Lies { dense, rows, strided, other };
+enum class Lies { dense, rows, channels_last, strided, other };
 
 constexpr std::int64_t widest_alignment = 16;  // bytes that one instruction reads
 
@@ -22,6 +22,9 @@ Lies how_it_lies(const at::Tensor& tensor) {
     if (tensor.is_contiguous()) {
         return Lies::dense;
     }
+    if (tensor.dim() == 4 && tensor.is_contiguous(at::MemoryFormat::ChannelsLast)) {
+        return Lies::channels_last;
+    }
     return tensor.dim() > 0 && tensor.strides().back() == 1 ? Lies::rows : Lies::strided;
 }
 
@@ -29,6 +32,7 @@ const char* layout_name(Lies lies) {
     switch (lies) {
         case Lies::dense: return "dense";
         case Lies::rows: return "rows";
+        case Lies::channels_last: return "channels_last";
         case Lies::strided: return "strided";
         case Lies::other: return "other";
     }

@@ -102,18 +102,30 @@ std::int64_t told_apart(const at::Tensor& tensor, std::int64_t dim) {
 
 using Arguments = c10::ArrayRef<const c10::IValue>;
 
-std::uint64_t hash_of(const void* type, Arguments arguments) {
-    std::uint64_t hash = reinterpret_cast<std::uintptr_t>(type);
-    for (const c10::IValue& value : arguments) {
-        if (!value.isTensor() || !value.toTensor().defined()) {
-            mix(hash, value.isNone() ? 1 : 2);
-            continue;
+void mix_value(std::uint64_t& hash, const c10::IValue& value) {
+    if (value.isTuple() || value.isTensorList()) {
+        const auto parts =
+            value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
+        mix(hash, value.isTuple() ? 3 : 4);
+        for (const c10::IValue& part : parts) {
+            mix_value(hash, part);
         }
+        mix(hash, 5);
+    } else if (!value.isTensor() || !value.toTensor().defined()) {
+        mix(hash, value.isNone() ? 1 : 2);
+    } else {
         const at::Tensor& tensor = value.toTensor();
         mix(hash, 16 + static_cast<std::uint64_t>(tensor.scalar_type()));
         for (std::int64_t dim = 0; dim < tensor.dim(); ++dim) {
             mix(hash, static_cast<std::uint64_t>(told_apart(tensor, dim)));
         }
+    }
+}
+
+std::uint64_t hash_of(const void* type, Arguments arguments) {
+    std::uint64_t hash = reinterpret_cast<std::uintptr_t>(type);
+    for (const c10::IValue& value : arguments) {
+        mix_value(hash, value);
     }
     return hash;
 }
@@ -124,15 +136,14 @@ tuning::RecordedRun described(const c10::ivalue::Object& model, Arguments argume
     }
     tuning::RecordedRun run{unmangled(model.name()), "", ""};
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-        const c10::IValue& value = arguments[i];
-        if (!value.isTensor() || !value.toTensor().defined()) {
+        const auto text = description_of(arguments[i]);
+        if (!text) {
             run.inputs.clear();
-            run.unfit = fmt::format("input {} is {}, not a tensor", i + 1, value.tagKind());
+            run.unfit = fmt::format("input {} is {}, not a tensor, nor a tuple or list of tensors",
+                                    i + 1, arguments[i].tagKind());
             return run;
         }
-        const at::Tensor& tensor = value.toTensor();
-        run.inputs += fmt::format("{}{}[{}]", i == 0 ? "" : ";", dtype_name(tensor.scalar_type()),
-                                  fmt::join(tensor.sizes(), ","));
+        run.inputs += (i == 0 ? "" : ";") + *text;
     }
     if (run.inputs.empty()) {
         run.unfit = "it has no inputs";
