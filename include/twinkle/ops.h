@@ -3,9 +3,10 @@
 // kernel and LibTorch's own operators, for every shape. Nothing is measured unless selector() says
 // so.
 //
-// They have gradients, once: those of apply_rotary are of x alone. Thread-safe. What the bundled
-// kernels have no code for (a dtype, a device) LibTorch computes. Throw what LibTorch throws for
-// arguments that do not fit, and Error(failed).
+// Tensors are float32, float64, bfloat16 or float16, all of a call on one device and of one dtype
+// unless it is said. What the bundled kernels have no code for (a dtype, a device, a layout)
+// LibTorch computes. They have gradients, once: those of apply_rotary are of x alone. Thread-safe.
+// Throw what LibTorch throws for arguments that do not fit, and Error(failed).
 
 #include "twinkle/api.h"
 #include "twinkle/autotune.h"
@@ -13,6 +14,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <tuple>
 
@@ -27,9 +30,14 @@ TWINKLE_API ConfigSelectorChain& selector();
 TWINKLE_API Measurement tune_recorded(const Invocation& invocation,
                                       const AutotuneOptions& options = {});
 
+// Of every element, whatever the shape.
 TWINKLE_API at::Tensor silu(const at::Tensor& x);
 TWINKLE_API at::Tensor gelu(const at::Tensor& x);
 TWINKLE_API at::Tensor gelu_tanh(const at::Tensor& x);
+// The same as transformers' NewGELUActivation and FastGELUActivation write it.
+TWINKLE_API at::Tensor gelu_new(const at::Tensor& x);
+TWINKLE_API at::Tensor gelu_fast(const at::Tensor& x);
+TWINKLE_API at::Tensor gelu_quick(const at::Tensor& x);  // x * sigmoid(1.702 * x)
 TWINKLE_API at::Tensor relu(const at::Tensor& x);
 
 // The activation of gate, times up.
@@ -64,5 +72,81 @@ TWINKLE_API std::tuple<at::Tensor, at::Tensor> add_layer_norm(
 // (-second, first) of the halves, or of neighbours where interleaved.
 TWINKLE_API at::Tensor apply_rotary(const at::Tensor& x, const at::Tensor& cos,
                                     const at::Tensor& sin, bool interleaved = false);
+
+// x weight^T + bias: x is [..., depth], a weight [columns, depth], a bias [columns]; the result
+// [..., columns]. Summed in float32 and rounded once, behind the activation.
+TWINKLE_API at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
+                              const std::optional<at::Tensor>& bias = std::nullopt);
+TWINKLE_API at::Tensor linear_silu(const at::Tensor& x, const at::Tensor& weight,
+                                   const std::optional<at::Tensor>& bias = std::nullopt);
+TWINKLE_API at::Tensor linear_gelu(const at::Tensor& x, const at::Tensor& weight,
+                                   const std::optional<at::Tensor>& bias = std::nullopt);
+TWINKLE_API at::Tensor linear_gelu_tanh(const at::Tensor& x, const at::Tensor& weight,
+                                        const std::optional<at::Tensor>& bias = std::nullopt);
+TWINKLE_API at::Tensor linear_relu(const at::Tensor& x, const at::Tensor& weight,
+                                   const std::optional<at::Tensor>& bias = std::nullopt);
+// The activation of one layer of x, times another one with as many columns.
+TWINKLE_API at::Tensor linear_silu_mul(const at::Tensor& x, const at::Tensor& gate_weight,
+                                       const std::optional<at::Tensor>& gate_bias,
+                                       const at::Tensor& up_weight,
+                                       const std::optional<at::Tensor>& up_bias);
+TWINKLE_API at::Tensor linear_gelu_mul(const at::Tensor& x, const at::Tensor& gate_weight,
+                                       const std::optional<at::Tensor>& gate_bias,
+                                       const at::Tensor& up_weight,
+                                       const std::optional<at::Tensor>& up_bias);
+TWINKLE_API at::Tensor linear_gelu_tanh_mul(const at::Tensor& x, const at::Tensor& gate_weight,
+                                            const std::optional<at::Tensor>& gate_bias,
+                                            const at::Tensor& up_weight,
+                                            const std::optional<at::Tensor>& up_bias);
+// Two or three layers of one x, as q, k and v of attention; their columns may differ.
+TWINKLE_API std::tuple<at::Tensor, at::Tensor> linear2(const at::Tensor& x,
+                                                       const at::Tensor& weight1,
+                                                       const std::optional<at::Tensor>& bias1,
+                                                       const at::Tensor& weight2,
+                                                       const std::optional<at::Tensor>& bias2);
+TWINKLE_API std::tuple<at::Tensor, at::Tensor, at::Tensor> linear3(
+    const at::Tensor& x, const at::Tensor& weight1, const std::optional<at::Tensor>& bias1,
+    const at::Tensor& weight2, const std::optional<at::Tensor>& bias2, const at::Tensor& weight3,
+    const std::optional<at::Tensor>& bias3);
+
+using Size2d = std::array<std::int64_t, 2>;  // height, width
+
+enum class ImageActivation : std::int64_t { none, relu, relu6, silu, gelu, hardswish };
+
+// A convolution, and what follows it.
+struct Conv2dOptions {
+    Size2d stride{1, 1};
+    Size2d padding{0, 0};
+    Size2d dilation{1, 1};
+    std::int64_t groups = 1;
+    // Batch normalization with these statistics, if both are there; gain and offset are its weight
+    // and bias. [channels of the result], of x's dtype or float32. Statistics have no gradients.
+    std::optional<at::Tensor> mean{};
+    std::optional<at::Tensor> variance{};
+    std::optional<at::Tensor> gain{};
+    std::optional<at::Tensor> offset{};
+    double eps = 1e-5;
+    // Added before the activation, or after it. As the result is.
+    std::optional<at::Tensor> residual{};
+    bool residual_last = false;
+    ImageActivation activation = ImageActivation::none;
+    bool channels_last = false;  // the result's layout; else that of LibTorch's
+};
+// Of images [count, channels, height, width] and a weight [channels of the result, channels /
+// groups, height, width]; a bias [channels of the result]. By the bundled kernels on a CPU, plain
+// or, of float32, channels last.
+TWINKLE_API at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight,
+                              const std::optional<at::Tensor>& bias = std::nullopt,
+                              const Conv2dOptions& how = {});
+
+struct MaxPool2dOptions {
+    std::optional<Size2d> stride{};  // none: the kernel's size
+    Size2d padding{0, 0};
+    Size2d dilation{1, 1};
+    bool ceil_mode = false;
+};
+// The largest of each window of images, as above.
+TWINKLE_API at::Tensor max_pool2d(const at::Tensor& x, const Size2d& kernel,
+                                  const MaxPool2dOptions& how = {});
 
 }  // namespace twinkle::ops

@@ -1,5 +1,6 @@
 #include "runtime/tuning/recorded_arguments.h"
 
+#include "base/number.h"
 #include "base/text.h"
 #include "runtime/model/inputs.h"
 #include "twinkle/error.h"
@@ -70,15 +71,19 @@ at::Tensor RecordedArguments::tensor() {
     const auto options = at::TensorOptions().dtype(known).device(device);
     std::vector<std::int64_t> sizes = input.sizes;
     const bool rows = input.layout == "rows" && !sizes.empty();
+    const bool channels_last = input.layout == "channels_last" && sizes.size() == 4;
     if (rows) {
         sizes.back() += 8;
-    } else if (input.layout != "dense") {
+    } else if (input.layout != "dense" && !channels_last) {
         does_not_fit(invocation_, "its argument " + std::to_string(next_) +
                                       " is a tensor with strides, which a record does not have");
     }
     at::Tensor made = at::isFloatingType(*dtype) ? at::randn(sizes, options.dtype(at::kFloat))
                                                  : at::zeros(sizes, options);
     made = made.to(*dtype);
+    if (channels_last) {
+        return made.contiguous(at::MemoryFormat::ChannelsLast);
+    }
     return rows ? made.narrow(-1, 0, input.sizes.back()) : made;
 }
 
@@ -97,10 +102,40 @@ double RecordedArguments::number() {
     return small;
 }
 
+void RecordedArguments::read_integers(std::span<std::int64_t> integers) {
+    const AbstractInput& input = take();
+    const auto texts = base::split(input.value, ',');
+    if (input.dtype != "ints" || texts.size() != integers.size()) {
+        does_not_fit(invocation_,
+                     "its argument " + std::to_string(next_) + " is no list of as many integers");
+    }
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        const auto known = base::parse_number<std::int64_t>(texts[i]);
+        if (!known || *known < 0 || *known > most_elements) {
+            does_not_fit(invocation_, base::printable(texts[i]) + " is none of its integers");
+        }
+        integers[i] = *known;
+    }
+}
+
 void RecordedArguments::finish() const {
     if (next_ != invocation_.inputs.size()) {
         does_not_fit(invocation_, "it has too many arguments");
     }
+}
+
+at::Tensor narrowed(const at::Tensor& tensor, std::int64_t dim, std::int64_t size) {
+    const std::int64_t from_first = dim < 0 ? dim + tensor.dim() : dim;
+    if (from_first < 0 || from_first >= tensor.dim() || size < 0 ||
+        size > tensor.size(from_first)) {
+        throw Error(ErrorCode::malformed, {.what = "a recorded call cannot be repeated",
+                                           .where = "",
+                                           .why = "its sizes do not fit each other",
+                                           .hint = ""});
+    }
+    const auto format = tensor.suggest_memory_format();
+    const at::Tensor part = tensor.narrow(from_first, 0, size);
+    return tensor.is_contiguous(format) ? part.contiguous(format) : part;
 }
 
 }  // namespace twinkle::runtime
