@@ -1,43 +1,45 @@
 // The operators of the bundled pack through their executor: what tuning chooses, beside the
 // original (LibTorch's operators) and beside an exhaustive search over the same configurations.
 //
-//   tuning_bench [--device cuda] [--threads N] [--seconds S] [--op NAME]
+//   tuning_bench [--device cuda] [--threads N] [--seconds S] [--call-seconds S] [--op NAME]
+//                [--tokens 1,16] [--width 1024] [--dtype float32] [--pass forward|training]
 //
-// A JSON object a case, on standard output. On a CPU times are CPU time, contestants take turns.
-// Measurements are kept below the folder that XDG_CACHE_HOME names: give an empty one.
+// A JSON object a case, on standard output; what is left out, on standard error. On a CPU times are
+// CPU time, contestants take turns. A pass of training is forward and backward, and each has a
+// configuration of its own. The user's store is neither read nor written.
+#include "tuning_cases.h"
+
 #include <twinkle/tuning.h>
 
 #include <ATen/Parallel.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <functional>
-#include <iostream>
+#include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
 namespace {
 
 using at::Tensor;
-using twinkle::AbstractInput;
-using twinkle::Invocation;
+using bench::Case;
+using bench::NamedCase;
+using bench::Size;
+using twinkle::ChosenBy;
+using twinkle::Measurement;
+using twinkle::RunMode;
 
-constexpr int search_turns = 100;  // of the exhaustive search, for every candidate
+constexpr int most_turns = 100;  // of the exhaustive search, for every candidate
+constexpr int least_turns = 9;   // where calls are slow
+constexpr double search_seconds = 3;
 constexpr double shortest_sample_us = 100;
-
-struct Case {
-    std::string op;
-    std::vector<AbstractInput> inputs;
-    std::function<void()> call;
-};
-
-struct Spread {
-    double lower, median, upper;
-};
 
 double cpu_seconds() {
     timespec time{};
@@ -50,6 +52,14 @@ double wall_seconds() {
         .count();
 }
 
+double seconds_on(const c10::Device& device) {
+    return device.is_cpu() ? cpu_seconds() : wall_seconds();
+}
+
+struct Spread {
+    double lower, median, upper;
+};
+
 Spread spread_of(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     const auto at = [&](double share) {
@@ -58,84 +68,87 @@ Spread spread_of(std::vector<double> values) {
     return {at(0.25), at(0.5), at(0.75)};
 }
 
-template <class... A>
-Case one(const std::string& op, const std::function<void()>& call, const A&... arguments) {
-    return {op, twinkle::abstract_inputs(arguments...), call};
+// What every call is given: by direction, as an operation without gradients has one alone.
+using Cfgs = std::map<RunMode, std::string>;
+
+void give(const Cfgs& cfgs) {
+    twinkle::ops::selector().set_part(ChosenBy::argument, [=](const twinkle::Question& question) {
+        const auto known = cfgs.find(question.invocation.mode);
+        return known != cfgs.end()
+                   ? std::optional(twinkle::Choice{known->second, ChosenBy::argument})
+                   : std::nullopt;
+    });
 }
 
-std::vector<Case> cases(std::int64_t tokens, std::int64_t width, at::ScalarType dtype,
-                        const c10::Device& device) {
-    namespace ops = twinkle::ops;
-    const auto options = at::TensorOptions().dtype(dtype).device(device);
-    const auto random = [&](std::int64_t columns) {
-        return torch::randn({tokens, columns}, options.dtype(torch::kFloat)).to(dtype);
-    };
-    const Tensor x = random(width), y = random(width), wide = random(2 * width);
-    const std::optional<Tensor> weight = torch::ones({width}, options),
-                                bias = torch::zeros({width}, options);
-    const Tensor heads =
-        torch::randn({tokens, width / 128, 128}, options.dtype(torch::kFloat)).to(dtype);
-    const Tensor angles = torch::randn({tokens, 1, 128}, options.dtype(torch::kFloat)).to(dtype);
-    return {
-        one(
-            "silu", [=] { ops::silu(x); }, x),
-        one(
-            "gelu", [=] { ops::gelu(x); }, x),
-        one(
-            "gelu_tanh", [=] { ops::gelu_tanh(x); }, x),
-        one(
-            "relu", [=] { ops::relu(x); }, x),
-        one(
-            "silu_mul", [=] { ops::silu_mul(x, y); }, x, y),
-        one(
-            "gelu_mul", [=] { ops::gelu_mul(x, y); }, x, y),
-        one(
-            "gelu_tanh_mul", [=] { ops::gelu_tanh_mul(x, y); }, x, y),
-        one(
-            "silu_and_mul", [=] { ops::silu_and_mul(wide); }, wide),
-        one(
-            "gelu_and_mul", [=] { ops::gelu_and_mul(wide); }, wide),
-        one(
-            "gelu_tanh_and_mul", [=] { ops::gelu_tanh_and_mul(wide); }, wide),
-        one(
-            "mul_and_silu", [=] { ops::mul_and_silu(wide); }, wide),
-        one(
-            "rms_norm", [=] { ops::rms_norm(x, weight); }, x, weight, 1e-6, 0.0, false),
-        one(
-            "layer_norm", [=] { ops::layer_norm(x, weight, bias); }, x, weight, bias, 1e-5),
-        one(
-            "add_rms_norm", [=] { ops::add_rms_norm(x, y, weight); }, x, y, weight, 1e-6, 0.0,
-            false),
-        one(
-            "add_layer_norm", [=] { ops::add_layer_norm(x, y, weight, bias); }, x, y, weight, bias,
-            1e-5),
-        one(
-            "apply_rotary", [=] { ops::apply_rotary(heads, angles, angles); }, heads, angles,
-            angles, false),
-    };
+// As a program's first call does: each direction is measured where it asks.
+std::map<RunMode, Measurement> tuned(const std::function<void()>& call) {
+    std::map<RunMode, Measurement> found;
+    auto& selector = twinkle::ops::selector();
+    give({});
+    selector.set_part(ChosenBy::measurement, [&](const twinkle::Question& question) {
+        Measurement& own = found[question.invocation.mode];
+        own = question.measure(0);
+        return std::optional(
+            twinkle::Choice{own.candidates.at(own.best).cfg, ChosenBy::measurement});
+    });
+    call();
+    selector.set_part(ChosenBy::measurement, [](const twinkle::Question&) { return std::nullopt; });
+    return found;
 }
 
-// Microseconds a call of each configuration, in turns.
-std::vector<Spread> search(const Case& one, const std::vector<std::string>& cfgs,
-                           const c10::Device& device) {
-    const std::string name = "twinkle-pack::" + one.op;
-    std::vector<std::vector<double>> times(cfgs.size());
-    int repeats = 1;
-    for (int turn = -2; turn < search_turns; ++turn) {
-        for (std::size_t i = 0; i < cfgs.size(); ++i) {
-            twinkle::ops::selector().set_cfg(name, cfgs[i]);
-            one.call();  // finds its configuration
-            double us = 0;
-            if (device.is_cpu()) {
-                const double begin = cpu_seconds();
-                for (int k = 0; k < repeats; ++k) {
-                    one.call();
+struct Candidate {
+    Cfgs cfgs;
+    bool is_chosen = true;  // in all directions
+};
+
+// All that are right, of all directions together.
+std::vector<Candidate> candidates_of(const std::map<RunMode, Measurement>& found) {
+    std::vector<Candidate> all = {{}};
+    for (const auto& [mode, measurement] : found) {
+        std::vector<Candidate> longer;
+        for (const Candidate& begun : all) {
+            for (std::size_t i = 0; i < measurement.candidates.size(); ++i) {
+                if (measurement.candidates[i].problem.empty()) {
+                    longer.push_back(begun);
+                    longer.back().cfgs[mode] = measurement.candidates[i].cfg;
+                    longer.back().is_chosen &= i == measurement.best;
                 }
-                us = (cpu_seconds() - begin) * 1e6 / repeats;
-            } else {
-                us = twinkle::benchmark(one.call, {.num_iters = 1, .num_warmup = 0}, device)
-                         .median_us;
             }
+        }
+        all = std::move(longer);
+    }
+    return all;
+}
+
+double microseconds(const std::function<void()>& call, int repeats, const c10::Device& device) {
+    if (!device.is_cpu()) {
+        return twinkle::benchmark(call, {.num_iters = 1, .num_warmup = 0}, device).median_us;
+    }
+    const double begin = cpu_seconds();
+    for (int k = 0; k < repeats; ++k) {
+        call();
+    }
+    return (cpu_seconds() - begin) * 1e6 / repeats;
+}
+
+struct Searched {
+    std::vector<Spread> us;  // a call of each
+    int turns = most_turns;
+};
+
+// In turns: as many as there is time for, and two before that.
+Searched search(const std::function<void()>& call, const std::vector<Candidate>& candidates,
+                const c10::Device& device) {
+    Searched searched;
+    std::vector<std::vector<double>> times(candidates.size());
+    int repeats = 1;
+    for (int turn = -2; turn < searched.turns; ++turn) {
+        double all_us = 0;
+        for (std::size_t i = 0; i < candidates.size(); ++i) {
+            give(candidates[i].cfgs);
+            call();  // finds its configurations
+            const double us = microseconds(call, repeats, device);
+            all_us += us * (repeats + 1);
             if (turn >= 0) {
                 times[i].push_back(us);
             } else {
@@ -143,13 +156,15 @@ std::vector<Spread> search(const Case& one, const std::vector<std::string>& cfgs
                     std::max(repeats, static_cast<int>(shortest_sample_us / std::max(us, 0.1)));
             }
         }
+        if (turn == -1) {
+            searched.turns = std::clamp(static_cast<int>(search_seconds * 1e6 / all_us),
+                                        least_turns, most_turns);
+        }
     }
-    twinkle::ops::selector().set_cfg(name, std::nullopt);
-    std::vector<Spread> all;
     for (auto& own : times) {
-        all.push_back(spread_of(std::move(own)));
+        searched.us.push_back(spread_of(std::move(own)));
     }
-    return all;
+    return searched;
 }
 
 std::string text_of(const Spread& spread) {
@@ -158,46 +173,97 @@ std::string text_of(const Spread& spread) {
     return text;
 }
 
-void run(const Case& one, std::int64_t tokens, std::int64_t width, const std::string& dtype,
-         const c10::Device& device) {
-    const auto seconds = device.is_cpu() ? cpu_seconds : wall_seconds;
-    const Invocation invocation{.operation = "twinkle-pack::" + one.op,
-                                .inputs = one.inputs,
-                                .device = device.is_cpu() ? "cpu" : "cuda"};
-    double begin = seconds();
-    {
-        const twinkle::policy_override measuring(
-            {twinkle::TuningPolicy::When::first_use, std::chrono::minutes(60)});
-        one.call();  // measures, and runs
+// {"cfg": …, "us": …}, in training with the "backward" configuration.
+std::string text_of(const Candidate& candidate, const Spread& us) {
+    std::string text = "{";
+    for (const auto& [mode, cfg] : candidate.cfgs) {
+        text += std::string(mode == RunMode::backward ? "\"backward\":" : "\"cfg\":") + cfg + ",";
     }
-    const double tuning = seconds() - begin;
-    const auto taken = twinkle::ops::selector().cache().get(invocation.key());
-    if (!taken) {
-        std::fprintf(stderr, "%s was not tuned\n", one.op.c_str());
-        std::exit(1);
+    return text + "\"us\":" + text_of(us) + "}";
+}
+
+std::function<void()> pass_of(const Case& one, bool training) {
+    if (!training) {
+        return [call = one.call] {
+            const torch::NoGradGuard no_grad;
+            call();
+        };
     }
-    std::vector<std::string> cfgs;
-    std::size_t chosen = 0;
-    for (const auto& candidate :
-         twinkle::ops::tune_recorded(invocation, {.num_iters = 1}).candidates) {
-        if (candidate.problem.empty()) {
-            chosen = candidate.cfg == *taken ? cfgs.size() : chosen;
-            cfgs.push_back(candidate.cfg);
-        }
+    std::vector<Tensor> grads;
+    for (const Tensor& result : one.call()) {
+        grads.push_back(at::ones_like(result));
     }
-    begin = seconds();
-    const auto found = search(one, cfgs, device);
-    const double searching = seconds() - begin;
+    return [one, grads] { torch::autograd::grad(one.call(), one.leaves, grads); };
+}
+
+struct Options {
+    std::string device = "cpu", only, pass;
+    double seconds = 300, call_seconds = 1;
+    int threads = 1, gpus = 0;
+    std::vector<std::string> tokens{"1", "16", "256", "4096", "65536"}, widths{"1024", "4096"},
+        dtypes{"float32", "bfloat16", "float16"};
+};
+
+void run(const NamedCase& named, const Size& size, const std::string& dtype, bool training,
+         const Options& options) {
+    const Case one = named.make(size);
+    give({});
+    const auto call = pass_of(one, training);
+    call();
+    const double call_begin = seconds_on(size.device);
+    call();
+    const double usual = seconds_on(size.device) - call_begin;
+    if (usual > options.call_seconds) {
+        std::fprintf(stderr, "left out: a call of %s, %ld tokens of %ld %s, takes %.1f s\n",
+                     named.op.c_str(), size.tokens, size.width, dtype.c_str(), usual);
+        return;
+    }
+    double begin = seconds_on(size.device);
+    const auto found = tuned(call);
+    const double tuning = seconds_on(size.device) - begin;
+    const auto candidates = candidates_of(found);
+    begin = seconds_on(size.device);
+    const Searched searched = search(call, candidates, size.device);
+    const double searching = seconds_on(size.device) - begin;
     std::string all;
-    for (std::size_t i = 0; i < cfgs.size(); ++i) {
-        all += (i == 0 ? "" : ",") + std::string("{\"cfg\":") + cfgs[i] +
-               ",\"us\":" + text_of(found[i]) + "}";
+    std::size_t chosen = 0;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        all += (i == 0 ? "" : ",") + text_of(candidates[i], searched.us[i]);
+        chosen = candidates[i].is_chosen ? i : chosen;
     }
     std::printf(
-        "{\"op\":\"%s\",\"tokens\":%ld,\"width\":%ld,\"dtype\":\"%s\",\"chosen\":%zu,"
-        "\"tuning_s\":%.5f,\"search_s\":%.5f,\"candidates\":[%s]}\n",
-        one.op.c_str(), tokens, width, dtype.c_str(), chosen, tuning, searching, all.c_str());
+        "{\"op\":\"%s\",\"pass\":\"%s\",\"tokens\":%ld,\"width\":%ld,\"dtype\":\"%s\","
+        "\"chosen\":%zu,\"turns\":%d,\"tuning_s\":%.5f,\"search_s\":%.5f,\"candidates\":[%s]}\n",
+        named.op.c_str(), training ? "training" : "forward", size.tokens, size.width, dtype.c_str(),
+        chosen, searched.turns, tuning, searching, all.c_str());
     std::fflush(stdout);
+}
+
+// What a call takes at most, about: inputs, results, and what LibTorch's own way has between them,
+// in float32; with gradients.
+double bytes_of(const Size& size, bool training) {
+    return 4.0 * static_cast<double>(size.tokens) * static_cast<double>(size.width) *
+           (training ? 24 : 12);
+}
+
+double free_bytes() {
+    std::ifstream file("/proc/meminfo");
+    for (std::string name, line; file >> name && std::getline(file, line);) {
+        if (name == "MemAvailable:") return std::stod(line) * 1024;
+    }
+    return 0;
+}
+
+bool fits(const Size& size, bool training) {
+    constexpr std::int64_t most_on_gpu = std::int64_t{1} << 28;
+    constexpr double share = 0.8;
+    const bool fitting = size.device.is_cpu() ? bytes_of(size, training) < share * free_bytes()
+                                              : size.tokens * size.width <= most_on_gpu;
+    if (!fitting) {
+        std::fprintf(stderr, "left out: %ld tokens of %ld%s do not fit into memory\n", size.tokens,
+                     size.width, training ? ", in training," : "");
+    }
+    return fitting;
 }
 
 // One part a device, one choice for all: the results of one device alone.
@@ -216,37 +282,65 @@ void check_devices(int count) {
                 at::equal(y, at::silu(x)) ? "true" : "false");
 }
 
-}  // namespace
+std::vector<std::string> listed(const std::string& text) {
+    std::vector<std::string> parts;
+    std::istringstream stream(text);
+    for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+    return parts;
+}
 
-int main(int argc, char** argv) {
-    std::string device_name = "cpu", only;
-    double limit = 300;
-    int threads = 1, devices = 0;
+Options read_options(int argc, char** argv) {
+    Options options;
     for (int i = 1; i + 1 < argc; i += 2) {
         const std::string option = argv[i], value = argv[i + 1];
-        if (option == "--device") device_name = value;
-        if (option == "--op") only = value;
-        if (option == "--seconds") limit = std::stod(value);
-        if (option == "--threads") threads = std::stoi(value);
-        if (option == "--gpus") devices = std::stoi(value);
+        if (option == "--device") options.device = value;
+        if (option == "--op") options.only = value;
+        if (option == "--pass") options.pass = value;
+        if (option == "--seconds") options.seconds = std::stod(value);
+        if (option == "--call-seconds") options.call_seconds = std::stod(value);
+        if (option == "--threads") options.threads = std::stoi(value);
+        if (option == "--gpus") options.gpus = std::stoi(value);
+        if (option == "--tokens") options.tokens = listed(value);
+        if (option == "--width") options.widths = listed(value);
+        if (option == "--dtype") options.dtypes = listed(value);
     }
-    at::set_num_threads(threads);
-    const torch::NoGradGuard no_grad;
-    const c10::Device device(device_name);
-    if (devices > 1) check_devices(devices);
-    const double begin = wall_seconds();
-    const std::vector<std::pair<std::string, at::ScalarType>> dtypes = {
+    return options;
+}
+
+// Few tokens first: where the time ends, the largest are left out.
+void run_all(const Options& options) {
+    const std::map<std::string, at::ScalarType> dtypes = {
         {"float32", at::kFloat}, {"bfloat16", at::kBFloat16}, {"float16", at::kHalf}};
-    // Few tokens first: where the time ends, the largest are left out.
-    for (const std::int64_t tokens : {1, 16, 256, 4096, 65536}) {
-        for (const std::int64_t width : {1024, 4096}) {
-            for (const auto& [name, dtype] : dtypes) {
-                if (tokens * width > (std::int64_t{1} << (device.is_cpu() ? 22 : 28))) continue;
-                for (const Case& one : cases(tokens, width, dtype, device)) {
-                    if (wall_seconds() - begin > limit) return 0;
-                    if (only.empty() || only == one.op) run(one, tokens, width, name, device);
+    const double begin = wall_seconds();
+    for (const std::string& tokens : options.tokens) {
+        for (const std::string& width : options.widths) {
+            for (const std::string& dtype : options.dtypes) {
+                const Size size{std::stol(tokens), std::stol(width), dtypes.at(dtype),
+                                c10::Device(options.device)};
+                for (const bool training : {false, true}) {
+                    const std::string pass = training ? "training" : "forward";
+                    if (!options.pass.empty() && options.pass != pass) continue;
+                    if (!fits(size, training)) continue;
+                    for (const NamedCase& one : bench::all_cases()) {
+                        if (wall_seconds() - begin > options.seconds) return;
+                        const std::string op = one.op.substr(0, one.op.find(' '));
+                        if (options.only.empty() || options.only == op)
+                            run(one, size, dtype, training, options);
+                    }
                 }
             }
         }
     }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const Options options = read_options(argc, argv);
+    at::set_num_threads(options.threads);
+    twinkle::ops::selector().set_order({ChosenBy::argument, ChosenBy::measurement, ChosenBy::rule});
+    twinkle::ops::selector().set_part(ChosenBy::measurement,
+                                      [](const twinkle::Question&) { return std::nullopt; });
+    if (options.gpus > 1) check_devices(options.gpus);
+    run_all(options);
 }
