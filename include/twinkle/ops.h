@@ -3,10 +3,11 @@
 // kernel and LibTorch's own operators, for every shape. Nothing is measured unless selector() says
 // so.
 //
-// Tensors are float32, float64, bfloat16 or float16, all of a call on one device and of one dtype
-// unless it is said. What the bundled kernels have no code for (a dtype, a device, a layout)
-// LibTorch computes. They have gradients, once: those of apply_rotary are of x alone. Thread-safe.
-// Throw what LibTorch throws for arguments that do not fit, and Error(failed).
+// The bundled kernels take float32, float64, bfloat16 and float16, all tensors of a call on one
+// device and, unless it is said, of one dtype. What they have no code for (a dtype, a device, a
+// layout) LibTorch computes. The functions have gradients, once: those of apply_rotary are of x
+// alone. Thread-safe. They throw what LibTorch throws for arguments that do not fit, and
+// Error(failed).
 
 #include "twinkle/api.h"
 #include "twinkle/autotune.h"
@@ -53,7 +54,8 @@ TWINKLE_API at::Tensor gelu_tanh_and_mul(const at::Tensor& x);
 TWINKLE_API at::Tensor mul_and_silu(const at::Tensor& x);
 
 // x / sqrt(mean(x²) + eps) over the last dimension in float32, times offset + weight; rounded to
-// x's dtype before that product, or after it.
+// x's dtype before that product, or after it. Of all norms weight and bias have as many elements as
+// that dimension, of x's dtype or float32.
 TWINKLE_API at::Tensor rms_norm(const at::Tensor& x, const std::optional<at::Tensor>& weight,
                                 double eps = 1e-6, double offset = 0, bool round_last = false);
 TWINKLE_API at::Tensor layer_norm(const at::Tensor& x, const std::optional<at::Tensor>& weight,

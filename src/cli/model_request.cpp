@@ -1,5 +1,6 @@
 #include "cli/model_request.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -12,11 +13,12 @@ namespace twinkle::cli {
 namespace fs = std::filesystem;
 namespace {
 
-// "float16[…", "int64[…": no file is named like that.
+// "float16[…", "(int64[…", "[int64[…", of a tensor, a tuple and a list: no file is named like that.
 bool looks_like_specification(const std::string& text) {
-    const auto bracket = text.find('[');
-    return bracket != std::string::npos && bracket > 0 &&
-           text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == bracket;
+    const auto begin = std::min(text.find_first_not_of("(["), text.size());
+    const auto bracket = text.find('[', begin);
+    return bracket != std::string::npos && bracket > begin &&
+           text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_", begin) == bracket;
 }
 
 // Suggests the name that was meant, or how to make such a file.
