@@ -367,5 +367,15 @@ TEST_CASE("calls of the typed functions are recorded and tuned, with the sizes t
     CHECK(code_of([&] { ops::tune_recorded(changed); }) == ErrorCode::malformed);
     changed.inputs.back().value = "6,9,10,-3";
     CHECK(code_of([&] { ops::tune_recorded(changed); }) == ErrorCode::malformed);
+    // A result larger than any argument may be.
+    changed = calls.at(4);
+    REQUIRE(changed.inputs.at(10).dtype == "ints");
+    changed.inputs[10].value = "1,1,1000000,1000000,1,1,2,0";
+    CHECK(code_of([&] { ops::tune_recorded(changed); }) == ErrorCode::malformed);
+    changed = calls.at(0);
+    changed.inputs.at(0).sizes = {1 << 20, 24};
+    changed.inputs.at(1).sizes = {1 << 20, 24};
+    changed.inputs.back().value = std::to_string(1 << 20);
+    CHECK(code_of([&] { ops::tune_recorded(changed); }) == ErrorCode::malformed);
     clear_invocations();
 }

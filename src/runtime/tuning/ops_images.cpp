@@ -72,9 +72,12 @@ const MaxPool& max_pool2d_operation() {
     return operation;
 }
 
-std::int64_t height_of_result(const ConvNumbers& numbers, const ConvSizes& sizes) {
-    const std::int64_t stride = std::max<std::int64_t>(numbers[0], 1);
-    return (sizes[1] + 2 * numbers[2] - numbers[4] * (sizes[3] - 1) - 1) / stride + 1;
+// Of the result; `at` 0 is the height's, 1 the width's.
+std::int64_t side_of_result(const ConvNumbers& numbers, std::size_t at, std::int64_t side,
+                            std::int64_t kernel) {
+    const std::int64_t stride = std::max<std::int64_t>(numbers[at], 1);
+    const std::int64_t covered = numbers[4 + at] * (kernel - 1) + 1;
+    return std::max<std::int64_t>((side + 2 * numbers[2 + at] - covered) / stride + 1, 0);
 }
 
 // All as large as they were.
@@ -86,9 +89,12 @@ void fit_convolution(Convolution::Arguments& arguments) {
     weight = runtime::narrowed(weight, 0, sizes[2]);
     weight = runtime::narrowed(weight, 1, sizes[0] / groups);
     weight = runtime::narrowed(weight, 2, sizes[3]);
+    const std::int64_t out_height = side_of_result(numbers, 0, sizes[1], sizes[3]);
+    runtime::require_possible({x.dim() == 4 ? x.size(0) : 1, sizes[2], out_height,
+                               side_of_result(numbers, 1, x.size(last), weight.size(last))});
     if (residual) {
         residual = runtime::narrowed(*residual, -3, sizes[2]);
-        residual = runtime::narrowed(*residual, -2, height_of_result(numbers, sizes));
+        residual = runtime::narrowed(*residual, -2, out_height);
     }
     if (variance) {
         variance = variance->abs() + 1;

@@ -135,26 +135,31 @@ Tensor linear_gated(const Tensor& x, const Tensor& gate_weight, const Maybe& gat
                       Columns{gate_weight.size(0)});
 }
 
-// Weights as large as they were.
+// A weight as large as it was.
+void fit_weight(const Tensor& x, Tensor& weight, std::int64_t columns) {
+    const std::int64_t depth = x.size(last);
+    runtime::require_possible({depth == 0 ? 0 : x.numel() / depth, columns});
+    weight = runtime::narrowed(weight, 0, columns);
+}
 void fit_one(OneLayer::Arguments& arguments) {
     auto& [x, weight, bias, columns] = arguments;
-    weight = runtime::narrowed(weight, 0, columns[0]);
+    fit_weight(x, weight, columns[0]);
 }
 void fit_gate(TwoInOne::Arguments& arguments) {
     auto& [x, gate_weight, gate_bias, up_weight, up_bias, columns] = arguments;
-    gate_weight = runtime::narrowed(gate_weight, 0, columns[0]);
-    up_weight = runtime::narrowed(up_weight, 0, columns[0]);
+    fit_weight(x, gate_weight, columns[0]);
+    fit_weight(x, up_weight, columns[0]);
 }
 void fit_two(TwoLayers::Arguments& arguments) {
     auto& [x, weight1, bias1, weight2, bias2, columns] = arguments;
-    weight1 = runtime::narrowed(weight1, 0, columns[0]);
-    weight2 = runtime::narrowed(weight2, 0, columns[1]);
+    fit_weight(x, weight1, columns[0]);
+    fit_weight(x, weight2, columns[1]);
 }
 void fit_three(ThreeLayers::Arguments& arguments) {
     auto& [x, weight1, bias1, weight2, bias2, weight3, bias3, columns] = arguments;
-    weight1 = runtime::narrowed(weight1, 0, columns[0]);
-    weight2 = runtime::narrowed(weight2, 0, columns[1]);
-    weight3 = runtime::narrowed(weight3, 0, columns[2]);
+    fit_weight(x, weight1, columns[0]);
+    fit_weight(x, weight2, columns[1]);
+    fit_weight(x, weight3, columns[2]);
 }
 
 }  // namespace

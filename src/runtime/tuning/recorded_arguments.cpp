@@ -24,6 +24,12 @@ constexpr double small = 1e-6;  // an epsilon, most likely
                                        .hint = ""});
 }
 
+[[noreturn]] void sizes_do_not_fit(const std::string& why) {
+    throw Error(
+        ErrorCode::malformed,
+        {.what = "a recorded call cannot be repeated", .where = "", .why = why, .hint = ""});
+}
+
 std::optional<at::ScalarType> dtype_of(const std::string& name) {
     constexpr std::array known = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,
                                   at::kLong,  at::kInt,    at::kBool};
@@ -124,14 +130,17 @@ void RecordedArguments::finish() const {
     }
 }
 
+void require_possible(const std::vector<std::int64_t>& sizes) {
+    if (elements_of(sizes) > most_elements) {
+        sizes_do_not_fit("its result is too large");
+    }
+}
+
 at::Tensor narrowed(const at::Tensor& tensor, std::int64_t dim, std::int64_t size) {
     const std::int64_t from_first = dim < 0 ? dim + tensor.dim() : dim;
     if (from_first < 0 || from_first >= tensor.dim() || size < 0 ||
         size > tensor.size(from_first)) {
-        throw Error(ErrorCode::malformed, {.what = "a recorded call cannot be repeated",
-                                           .where = "",
-                                           .why = "its sizes do not fit each other",
-                                           .hint = ""});
+        sizes_do_not_fit("its sizes do not fit each other");
     }
     const auto format = tensor.suggest_memory_format();
     const at::Tensor part = tensor.narrow(from_first, 0, size);

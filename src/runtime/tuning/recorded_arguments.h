@@ -12,6 +12,7 @@
 #include <span>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 namespace twinkle::runtime {
 
@@ -66,5 +67,8 @@ private:
 // The first so many along a dimension, in memory as the tensor is. Throws Error(malformed) where it
 // has no such, or is smaller.
 at::Tensor narrowed(const at::Tensor& tensor, std::int64_t dim, std::int64_t size);
+
+// Throws Error(malformed) where a result of these sizes is larger than an argument may be.
+void require_possible(const std::vector<std::int64_t>& sizes);
 
 }  // namespace twinkle::runtime
