@@ -42,6 +42,9 @@ public:
     void drop_wrong(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
     // Whether the model was made to be replayed as CUDA graphs; it is worked on without that mark.
     bool was_marked_for_graphs() const { return was_marked_; }
+    // Error, with the exit status that says whether it gave values.
+    [[noreturn]] void throw_failed(const std::string& site, const runtime::Verdict& verdict) const;
+    bool is_strict() const { return request_.strict; }
     // Warns if nothing is replaced any more of what was.
     void say_if_nothing_is_left(Report& report) const;
     // The plan that the model was made by; what is changed of it counts when it is made again.
@@ -61,7 +64,6 @@ private:
     std::string candidate_of(const SiteReport& entry) const;
     std::vector<std::string> unverified(const Report& report) const;
     bool refuse_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
-    [[noreturn]] void throw_failed(const std::string& site, const runtime::Verdict& verdict) const;
 
     const Request& request_;
     const Channel& channel_;

@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/passes/inliner.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace twinkle::worker {
 
@@ -83,6 +84,7 @@ bool OtherCandidates::add(const Kernelized& made, SiteTuning& tuning, runtime::P
         if (!module) {
             continue;
         }
+        tuning.hand_over(site, choice, sizes.timed);
         take_calls_in(*module, site);
         std::string name = site + " as " + choice.describe();
         while (all_.contains(name)) {  // candidates that differ in what is not told

@@ -2,6 +2,7 @@
 
 #include "runtime/graph/format.h"
 #include "runtime/plan/replan.h"
+#include "runtime/verify/run_error.h"
 #include "worker/tuning_report.h"
 
 #include <algorithm>
@@ -17,6 +18,13 @@ namespace {
 // The times come from a child process that has run foreign code.
 bool was_measured(const runtime::SizeVerdict& verdict) {
     return verdict.times.size() == 2 && !verdict.times[0].empty() && !verdict.times[1].empty();
+}
+
+// Empty: it is right in calls of this size. What is wrong as a whole (gradients, or it has ended
+// its process) is so in every size.
+std::string problem_of(const runtime::Verdict& verdict, std::size_t size) {
+    const bool apart = size < verdict.by_size.size() && !verdict.by_size[size].problem.empty();
+    return apart ? verdict.by_size[size].problem : verdict.right ? "" : verdict.because;
 }
 
 bool serves(const Site& site, const Choice& choice) {
@@ -137,11 +145,17 @@ bool SiteTuning::configure(const torch::jit::Module& model, const Report& report
     return any;
 }
 
-bool SiteTuning::waits(runtime::Plan& plan) const {
+const SizedSite* SiteTuning::undecided(const Site& site) const {
+    const auto sized = sites_.find(site.report.site);
+    const bool open =
+        sized != sites_.end() && may_change(site) && !decided_.contains(site.report.site);
+    return open ? &sized->second : nullptr;
+}
+
+bool SiteTuning::waits(const runtime::Plan& plan) const {
     return waiting_ && std::any_of(plan.sites.begin(), plan.sites.end(), [&](const Site& site) {
-               const auto sized = sites_.find(site.report.site);
-               return sized != sites_.end() && may_change(site) &&
-                      !decided_.contains(site.report.site) && is_open(sized->second, site);
+               const SizedSite* sized = undecided(site);
+               return sized != nullptr && is_open(*sized, site);
            });
 }
 
@@ -167,19 +181,19 @@ bool SiteTuning::change(runtime::Plan& plan) {
     bool changed = false;
     std::set<Pair> taken;
     for (Site& site : plan.sites) {
-        const auto sized = sites_.find(site.report.site);
-        if (sized == sites_.end() || !may_change(site) || decided_.contains(site.report.site)) {
+        const SizedSite* sized = undecided(site);
+        if (sized == nullptr) {
             continue;
         }
         if (!differ_) {
             taken.clear();
         }
-        const Choice* wanted = next(sized->second, site, taken);
-        if (wanted == nullptr && (differ_ || waiting_) && is_open(sized->second, site)) {
+        const Choice* wanted = next(*sized, site, taken);
+        if (wanted == nullptr && (differ_ || waiting_) && is_open(*sized, site)) {
             continue;
         }
         if (wanted == nullptr) {
-            changed = decide(plan, site, sized->second) || changed;
+            changed = decide(plan, site, *sized) || changed;
         } else if (site.choice != *wanted) {
             runtime::choose_candidate(plan, site, Choice(*wanted));
             changed = true;
@@ -193,18 +207,60 @@ bool SiteTuning::offer(const Report& report, runtime::Plan& plan) const {
     std::set<Pair> taken;
     for (const SiteReport& entry : report.sites) {
         Site* site = runtime::reported_site(plan, entry.site);
-        const auto sized = sites_.find(entry.site);
-        if (!differ_ || entry.status != SiteStatus::replaced || site == nullptr ||
-            sized == sites_.end() || !may_change(*site) || decided_.contains(entry.site)) {
+        const SizedSite* sized = site != nullptr ? undecided(*site) : nullptr;
+        if (!differ_ || entry.status != SiteStatus::replaced || sized == nullptr) {
             continue;
         }
-        const Choice* wanted = next(sized->second, *site, taken);
+        const Choice* wanted = next(*sized, *site, taken);
         if (wanted != nullptr && is_configured(*site, *wanted)) {
             runtime::choose_candidate(plan, *site, Choice(*wanted));
             any = true;
         }
     }
     return any;
+}
+
+std::optional<runtime::Verdict> SiteTuning::wrong_in_all(const SizedSite& sized,
+                                                         const Choice& choice) const {
+    std::optional<runtime::Verdict> verdict;
+    for (std::size_t i = 0; i < sized.sizes().size(); ++i) {
+        const SizedSite::Size& size = sized.sizes()[i];
+        const auto* entry = known_->find(size.invocation, candidate_of(choice));
+        if (entry == nullptr || entry->problem.empty()) {
+            if (size.tuned && sized.is_allowed(choice, i)) {
+                return std::nullopt;
+            }
+        } else if (!verdict) {
+            verdict.emplace().because = entry->problem;
+            verdict->ran = !runtime::says_cannot_be_run(entry->problem) &&
+                           !died_.contains(pair_of(sized, i, choice));
+        }
+    }
+    return verdict;
+}
+
+std::optional<runtime::Verdict> SiteTuning::all_wrong(const Site& site,
+                                                      const SizedSite& sized) const {
+    std::optional<runtime::Verdict> first;
+    for (const Choice& choice : sized.candidates()) {
+        const auto verdict = wrong_in_all(sized, choice);
+        if (!verdict && serves(site, choice)) {
+            return std::nullopt;
+        }
+        first = first ? first : verdict;
+    }
+    return first;
+}
+
+std::optional<std::pair<std::string, runtime::Verdict>> SiteTuning::all_wrong(
+    const runtime::Plan& plan) const {
+    for (const Site& site : plan.sites) {
+        const SizedSite* sized = undecided(site);
+        if (const auto verdict = sized != nullptr ? all_wrong(site, *sized) : std::nullopt) {
+            return std::pair(site.report.site, *verdict);
+        }
+    }
+    return std::nullopt;
 }
 
 bool SiteTuning::decide(runtime::Plan& plan, Site& site, const SizedSite& sized) {
@@ -258,44 +314,50 @@ std::map<std::string, runtime::SizeGroups> SiteTuning::to_measure(const Report& 
                                                                   runtime::Plan& plan) {
     std::map<std::string, runtime::SizeGroups> groups;
     std::string first;  // kind of calls: of one, all candidates are measured at least once
+    std::set<Pair> taken;
     for (const SiteReport& entry : report.sites) {
-        const auto sized = sites_.find(entry.site);
         const Site* site = runtime::reported_site(plan, entry.site);
-        if (entry.status != SiteStatus::replaced || sized == sites_.end() || site == nullptr ||
-            decided_.contains(entry.site) || !site->choice) {
+        const SizedSite* sized = site != nullptr ? undecided(*site) : nullptr;
+        if (entry.status != SiteStatus::replaced || sized == nullptr || !site->choice) {
             continue;
         }
         std::set<std::size_t> timed;
-        for (const std::size_t size : untried(sized->second, *site->choice)) {
-            const Invocation& invocation = sized->second.sizes()[size].invocation;
+        for (const std::size_t size : untried(*sized, *site->choice)) {
+            const Invocation& invocation = sized->sizes()[size].invocation;
             if (!known_->take(invocation, longest_)) {
                 held_.insert(invocation.hash());
-            } else if (sized->second.missing(*known_, *site->choice).contains(size)) {
-                tried_.emplace(invocation.hash(), candidate_of(*site->choice).id());
+            } else if (sized->missing(*known_, *site->choice).contains(size) &&
+                       taken.insert(pair_of(*sized, size, *site->choice)).second) {
                 timed.insert(size);
             }
         }
         if (!timed.empty()) {
-            const std::string kind = sized->second.sizes().front().invocation.hash();
+            const std::string kind = sized->sizes().front().invocation.hash();
             first = first.empty() ? kind : first;
-            auto& added = groups[entry.site] = sized->second.groups(std::move(timed));
+            auto& added = groups[entry.site] = sized->groups(std::move(timed));
             added.always = kind == first;
         }
     }
     return groups;
 }
 
-std::size_t SiteTuning::remaining(runtime::Plan& plan) const {
-    std::set<std::pair<std::string, std::string>> all;
+void SiteTuning::hand_over(const std::string& site, const Choice& choice,
+                           const std::set<std::size_t>& timed) {
+    for (const std::size_t size : timed) {
+        tried_.insert(pair_of(sites_.at(site), size, choice));
+    }
+}
+
+std::size_t SiteTuning::remaining(const runtime::Plan& plan) const {
+    std::set<Pair> all;
     for (const Site& site : plan.sites) {
-        const auto sized = sites_.find(site.report.site);
-        if (sized == sites_.end() || !may_change(site) || decided_.contains(site.report.site)) {
+        const SizedSite* sized = undecided(site);
+        if (sized == nullptr) {
             continue;
         }
-        for (const Choice& choice : sized->second.candidates()) {
-            for (const std::size_t size : untried(sized->second, choice)) {
-                all.emplace(sized->second.sizes()[size].invocation.hash(),
-                            candidate_of(choice).id());
+        for (const Choice& choice : sized->candidates()) {
+            for (const std::size_t size : untried(*sized, choice)) {
+                all.insert(pair_of(*sized, size, choice));
             }
         }
     }
@@ -311,13 +373,14 @@ void SiteTuning::note(const std::string& site, const Choice& choice,
     const SizedSite& sized = found->second;
     const tuning::Candidate candidate = candidate_of(choice);
     const auto& sizes = sized.sizes();
+    const bool judged = verdict.by_size.size() == sizes.size();  // else it has ended its process
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-        const bool judged = verdict.by_size.size() == sizes.size();
-        if (!judged) {  // it has ended its process
-            known_->banned(sizes[i].invocation, candidate, verdict.because, false);
-        } else if (!verdict.by_size[i].problem.empty()) {
-            known_->banned(sizes[i].invocation, candidate, verdict.by_size[i].problem, true);
-        } else if (was_measured(verdict.by_size[i])) {
+        if (!judged) {
+            died_.insert(pair_of(sized, i, choice));
+        }
+        if (const std::string problem = problem_of(verdict, i); !problem.empty()) {
+            known_->banned(sizes[i].invocation, candidate, problem, judged);
+        } else if (judged && was_measured(verdict.by_size[i])) {
             known_->measured(sizes[i].invocation, sized.original(), candidate,
                              verdict.by_size[i].times);
         }

@@ -45,7 +45,7 @@ public:
     bool offer(const Report& report, runtime::Plan& plan) const;
 
     // Whether another run measures what some site needs; the sites stay undecided.
-    bool waits(runtime::Plan& plan) const;
+    bool waits(const runtime::Plan& plan) const;
     // Sites that are called alike take the same candidates from now on: what one could not take may
     // fit another. Whether that was not so before.
     bool try_alike();
@@ -59,11 +59,19 @@ public:
     // What is to be measured of the sites as they are, each kind of call once.
     std::map<std::string, runtime::SizeGroups> to_measure(const Report& report,
                                                           runtime::Plan& plan);
+    // That is now being measured of a site's candidate: not again, whatever comes of it.
+    void hand_over(const std::string& site, const runtime::Choice& choice,
+                   const std::set<std::size_t>& timed);
     // How often something remains to be measured, of all candidates.
-    std::size_t remaining(runtime::Plan& plan) const;
+    std::size_t remaining(const runtime::Plan& plan) const;
     // Notes what was found of a site's candidate.
     void note(const std::string& site, const runtime::Choice& choice,
               const runtime::Verdict& verdict);
+
+    // A site none of whose candidates is right in any size, by what this run has found or the store
+    // knows, and the verdict on the first of these.
+    std::optional<std::pair<std::string, runtime::Verdict>> all_wrong(
+        const runtime::Plan& plan) const;
 
     // Says in the report what was measured of each site and what its calls get.
     void enter(Report& report, runtime::Plan& plan) const;
@@ -77,6 +85,8 @@ private:
     // Of an invocation and a candidate.
     using Pair = std::pair<std::string, std::string>;
 
+    // Null: it is decided or may not change, or its calls are not known.
+    const SizedSite* undecided(const runtime::Site& site) const;
     static Pair pair_of(const SizedSite& sized, std::size_t size, const runtime::Choice& choice);
     // Sizes in which a candidate is still to be measured by somebody.
     std::set<std::size_t> untried(const SizedSite& sized, const runtime::Choice& choice) const;
@@ -90,13 +100,19 @@ private:
     bool decide(runtime::Plan& plan, runtime::Site& site, const SizedSite& sized);
     std::string why_not(const SizedSite& sized, const Decided& decided,
                         std::size_t candidate) const;
+    // None: it is right in a size, or that is not known.
+    std::optional<runtime::Verdict> wrong_in_all(const SizedSite& sized,
+                                                 const runtime::Choice& choice) const;
+    // The verdict on the first of its candidates where each is wrong in all sizes.
+    std::optional<runtime::Verdict> all_wrong(const runtime::Site& site,
+                                              const SizedSite& sized) const;
 
     CallFacts facts_;
     std::chrono::seconds longest_;  // that this run may take to measure
     std::optional<Measurements> known_;
     std::map<std::string, SizedSite> sites_;
     std::set<std::string> unreached_;
-    std::set<Pair> tried_;  // once they were to be measured: not again, whatever came of it
+    std::set<Pair> tried_;  // that were handed over
     std::set<std::pair<std::string, const void*>>
         configured_;  // sites, and candidates (Choice::id)
     Configurations configurations_;
@@ -104,6 +120,7 @@ private:
     bool waiting_ = true;
     bool differ_ = true;  // sites that are called alike try different candidates
     std::map<std::string, Decided> decided_;
+    std::set<Pair> died_;  // in a child that they have ended
 };
 
 }  // namespace twinkle::worker

@@ -40,6 +40,8 @@ public:
     void add(const runtime::Choice& choice, std::vector<bool> allowed);
     const tuning::Candidate& original() const { return original_; }
     bool is_reached() const;
+    // Whether it may serve calls of a size.
+    bool is_allowed(const runtime::Choice& choice, std::size_t size) const;
 
     void look_up(Measurements& known) const;
     // Sizes to be measured of which nothing is known for a candidate.
@@ -59,11 +61,8 @@ private:
     std::int64_t width_ = 1;  // elements in a row
     bool varies_ = false;     // with the input's size
     std::vector<Size> sizes_;
-    // Whether it may serve calls of a size, by candidate; empty: of all.
-    bool is_allowed(const runtime::Choice& choice, std::size_t size) const;
-
     std::vector<runtime::Choice> candidates_;
-    std::vector<std::vector<bool>> allowed_;
+    std::vector<std::vector<bool>> allowed_;  // by candidate and size; empty: in all sizes
     tuning::Candidate original_;
 };
 

@@ -72,6 +72,16 @@ void wait_for_others(SiteTuning& tuning, std::chrono::steady_clock::time_point p
     tuning.look_again();
 }
 
+// Strict: a site is not to keep its original because all else is wrong, whether that was found now
+// or before.
+void refuse_all_wrong(Kernelizing& kernelizing, const SiteTuning& tuning) {
+    const auto wrong =
+        kernelizing.is_strict() ? tuning.all_wrong(kernelizing.plan()) : std::nullopt;
+    if (wrong) {
+        kernelizing.throw_failed(wrong->first, wrong->second);
+    }
+}
+
 // Notes what was found of the sites as they are, and of other candidates; what is not right gives
 // way.
 void note(const std::map<std::string, runtime::Verdict>& verdicts, const OtherCandidates& others,
@@ -83,6 +93,7 @@ void note(const std::map<std::string, runtime::Verdict>& verdicts, const OtherCa
             tuning.note(name, *site->choice, verdict);
         }
     }
+    refuse_all_wrong(kernelizing, tuning);
     kernelizing.drop_wrong(made, verdicts);
 }
 
@@ -94,6 +105,10 @@ bool measure(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationCo
     context.by_size = tuning.to_measure(made.report, kernelizing.plan());
     if (context.by_size.empty()) {
         return false;
+    }
+    for (const auto& [site, sizes] : context.by_size) {
+        tuning.hand_over(site, *runtime::reported_site(kernelizing.plan(), site)->choice,
+                         sizes.timed);
     }
     const OtherCandidates others(kernelizing, made, tuning);
     others.add_to(context);
@@ -136,6 +151,7 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
         if (tuning.configure(made.model, made.report, kernelizing.plan())) {
             continue;
         }
+        refuse_all_wrong(kernelizing, tuning);
         if (tuning.change(kernelizing.plan())) {
             kernelizing.make_again(made);
             continue;

@@ -27,6 +27,7 @@ PACKAGES = {
     "wrong": {"work": 0, "result": "x * 2.1"},
     "broken": {"work": 0, "result": "x * two"},
     "off": {"work": 0, "result": "x * 2.2"},
+    "raising": {"work": 0, "result": "x * x[999, 0]"},
 }
 INPUTS = ["--inputs", "float32[3,64]"]
 
@@ -142,6 +143,18 @@ def test_strict_fails_where_no_candidate_is_right(project):
     torch.jit.script(nn.Sequential(Doubling(), nn.Linear(64, 64)).eval()).save(project.folder / "model.pt")  # both are judged in one run
     project.env["XDG_CACHE_HOME"] = project.folder / "nothing known"
     project.kernelized(["wrong", "off"], "--strict", "--tune", "--budget", "1", code=4)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("packages,code", [(["wrong"], 4), (["wrong", "off"], 4), (["raising"], 6), (["wrong", "raising"], 4),
+                                           (["raising", "wrong"], 6), (["slow", "wrong"], 0)])
+def test_strict_ends_alike_where_the_store_knows_what_is_wrong(project, packages, code, layers):
+    """Of layers that are called alike the first run tries each candidate in one alone."""
+    if layers == 1:
+        torch.jit.script(nn.Sequential(Doubling(), nn.Linear(64, 64)).eval()).save(project.folder / "model.pt")
+    for _ in range(2):
+        done = project.kernelized(packages, "--strict", "--tune", "--budget", "2", code=code)
+        assert code == 0 or (not (project.folder / "fast.pt").exists() and "a replaced site is not right" in done.err)
 
 
 def test_one_kernel_twice_is_two_candidates(project):

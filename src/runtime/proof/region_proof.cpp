@@ -200,7 +200,7 @@ RegionProof::Outcome RegionProof::examine(const std::shared_ptr<jit::Graph>& cal
                 here.problem = "it writes into what it is given";
             }
         } catch (const std::exception& error) {
-            here.problem = one.what + "it cannot be run: " + run_error(error.what());
+            here.problem = one.what + cannot_be_run(error.what());
         }
         if (!here.problem.empty() || &one == &cases_.front()) {
             outcome = here;

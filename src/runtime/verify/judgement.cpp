@@ -121,7 +121,7 @@ public:
             sized(one);
         } catch (const std::exception& error) {
             verdict.right = false;
-            verdict.because = "it cannot be run: " + run_error(error.what());
+            verdict.because = cannot_be_run(error.what());
         }
         if (verdict.right) {
             return "";
@@ -243,7 +243,7 @@ Verdict judge(const Contest& contest, const std::vector<SizedCalls>& sized) {
             work();
         } catch (const std::exception& error) {
             verdict.right = false;
-            verdict.because = "it cannot be run: " + run_error(error.what());
+            verdict.because = cannot_be_run(error.what());
         }
         if (!verdict.right) {
             verdict.because = at_size(size) + verdict.because;
@@ -312,6 +312,7 @@ JudgedSizes judge_by_size(const Contest& contest, const std::vector<SizedCalls>&
                     [](const SizeVerdict& one) { return one.compared && one.problem.empty(); });
     if (!verdict.right && wrong != verdict.by_size.end()) {
         verdict.because = wrong->problem;
+        verdict.ran = !says_cannot_be_run(wrong->problem);
     }
     if (verdict.right && contest.context.gradients) {
         // A backward pass is right for every size, or the candidate is not.

@@ -6,6 +6,12 @@
 
 namespace twinkle::runtime {
 
+namespace {
+
+constexpr const char* not_run = "it cannot be run: ";
+
+}  // namespace
+
 std::string run_error(const std::string& text) {
     std::string line = text;
     for (const std::string& part : base::split(text, '\n')) {
@@ -22,6 +28,14 @@ std::string run_error(const std::string& text) {
             "the table (an embedding) that it is looked up in";
     }
     return line;
+}
+
+std::string cannot_be_run(const std::string& text) {
+    return not_run + run_error(text);
+}
+
+bool says_cannot_be_run(const std::string& problem) {
+    return problem.find(not_run) != std::string::npos;
 }
 
 }  // namespace twinkle::runtime

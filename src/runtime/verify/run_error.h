@@ -8,4 +8,9 @@ namespace twinkle::runtime {
 // source and of C++ around it; with an explanation if it says little.
 std::string run_error(const std::string& text);
 
+// The same as a problem of what was tried, and whether a problem is one of these: there were no
+// values that could be wrong.
+std::string cannot_be_run(const std::string& text);
+bool says_cannot_be_run(const std::string& problem);
+
 }  // namespace twinkle::runtime

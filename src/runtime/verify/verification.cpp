@@ -206,7 +206,7 @@ Verdict judge_converted(const VerificationContext& given) {
         verdict.comparison = compare(result, expected, exact, Norm::euclidean);
         verdict.because = verdict.comparison.problem;
     } catch (const std::exception& error) {
-        verdict.because = "it cannot be run: " + run_error(error.what());
+        verdict.because = cannot_be_run(error.what());
     }
     verdict.right = verdict.because.empty();
     return verdict;
