@@ -34,6 +34,14 @@ struct TWINKLE_API SizeTimeReport {
     std::string kernel;        // empty: the original
     std::optional<double> us;  // of one call, beside the original
     std::string problem;       // why it must not serve them; empty: nothing is wrong
+    bool from_store = false;   // known from an earlier run, not found by this one
+};
+
+// With --tune: how many of the times and problems in `measured` are of this run, and how many were
+// known from the user's store. Each counts once, for however many sites that are called alike.
+struct TWINKLE_API TuningReport {
+    std::size_t measured = 0;
+    std::size_t known = 0;
 };
 
 struct TWINKLE_API SiteReport {
@@ -86,6 +94,7 @@ struct TWINKLE_API Report {
     std::vector<std::string> warnings;
     SiteReport whole;  // errors and times of the whole model; site is ""
     bool verified = false;
+    std::optional<TuningReport> tuning{};
 
     std::size_t count(SiteStatus status) const;
     std::string to_json() const;  // schema "twinkle.kernelize/1"

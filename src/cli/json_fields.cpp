@@ -18,6 +18,11 @@ std::uint64_t count_in(const base::Json& object, const char* key) {
     return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
 }
 
+bool is_true(const base::Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
 const base::Json& list_of(const base::Json& object, const char* key) {
     static const base::Json none = base::Json::array();
     const auto found = object.find(key);

@@ -15,6 +15,8 @@ std::string shown_text(const base::Json& object, const char* key);
 
 // A count; 0 if there is none.
 std::uint64_t count_in(const base::Json& object, const char* key);
+// False if there is no truth value.
+bool is_true(const base::Json& object, const char* key);
 // An object; an empty one if there is none.
 const base::Json& object_of(const base::Json& object, const char* key);
 // An array; an empty one if there is none.

@@ -20,11 +20,6 @@ using base::Json;
 using base::Style;
 using base::Table;
 
-bool is_true(const Json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_boolean() && found->get<bool>();
-}
-
 std::string count_text(const Json& object, const char* key) {
     const auto found = object.find(key);
     return found != object.end() && found->is_number_unsigned()

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/quantity.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/json_fields.h"
@@ -44,10 +45,20 @@ void add_rows(const Json& site, std::size_t sites, Table& table) {
                    {fmt::format("{:.0f}", rows)},
                    {kernel.empty() ? "original" : kernel},
                    {time_text(us)},
+                   {is_true(one, "from_store") ? "store" : "this run"},
                    {taken ? "chosen" : problem, taken              ? Style::green
                                                 : !problem.empty() ? Style::yellow
                                                                    : Style::plain}});
     }
+}
+
+// "12 measurements of this run, 30 known from the store"
+std::string told(const Json& report) {
+    const auto& tuning = object_of(report, "tuning");
+    return tuning.empty() ? ""
+                          : fmt::format("{} of this run, {} known from the store\n",
+                                        base::counted(count_in(tuning, "measured"), "measurement"),
+                                        count_in(tuning, "known"));
 }
 
 }  // namespace
@@ -77,11 +88,12 @@ std::string tuning_text(const Json& report, std::size_t columns, bool color) {
                  {"rows up to", Table::Align::right},
                  {"kernel", Table::Align::left, Table::Fit::tail},
                  {"time", Table::Align::right},
+                 {"from"},
                  {"is", Table::Align::left, Table::Fit::wrap}});
     for (const auto& [site, count] : groups) {
         add_rows(*site, count, table);
     }
-    return table.render(columns, color);
+    return table.render(columns, color) + told(report);
 }
 
 }  // namespace twinkle::cli

@@ -101,11 +101,6 @@ std::string sizes_text(const base::Json& shapes) {
     return text;
 }
 
-bool is_true(const base::Json& object, const char* key, bool otherwise) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_boolean() ? found->get<bool>() : otherwise;
-}
-
 std::string given_inputs(const base::Json& shapes) {
     for (const auto& one : shapes) {
         if (shown_text(one, "size") == "given") {
@@ -146,7 +141,7 @@ std::string speed_line(const base::Json& report) {
                        whole_speedup_text(whole), dtype.empty() ? "" : " in " + dtype,
                        time_text(kernelized->median), time_text(original->median),
                        count_in(whole, "runs"), base::counted(count_in(whole, "threads"), "thread"),
-                       is_true(whole, "busy", false)
+                       is_true(whole, "busy")
                            ? "; other programs keep this machine busy: measure again when it is "
                              "quiet"
                            : "");
@@ -271,7 +266,7 @@ void add_verification(protocol::Request& request, const Arguments& arguments) {
 
 std::string verification_text(const protocol::Request& request, const base::Json& report,
                               std::size_t columns) {
-    const bool verified = is_true(report, "verified", false);
+    const bool verified = is_true(report, "verified");
     std::string text;
     for (const auto& line : {verified ? speed_line(report) : "", precision_line(report),
                              verified ? verified_on(request, report) : not_verified(request)}) {

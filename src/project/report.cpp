@@ -52,7 +52,8 @@ void add_tuning(const SiteReport& site, Json& object) {
         measured.push_back({{"rows", one.rows},
                             {"kernel", name(one.kernel)},
                             {"us", optional_json(one.us)},
-                            {"problem", one.problem.empty() ? Json() : Json(one.problem)}});
+                            {"problem", one.problem.empty() ? Json() : Json(one.problem)},
+                            {"from_store", one.from_store}});
     }
 }
 
@@ -107,20 +108,24 @@ std::string Report::to_json() const {
     if (conversion) {
         converted = measured_json(*conversion);
     }
-    return base::dump_json({{"schema", "twinkle.kernelize/1"},
-                            {"dtype", dtype ? Json(*dtype) : Json()},
-                            {"device_constants", constants_json(device_constants)},
-                            {"dtype_constants", constants_json(dtype_constants)},
-                            {"conversion", std::move(converted)},
-                            {"mode", mode},
-                            {"device", device},
-                            {"sites", std::move(list)},
-                            {"replaced", count(SiteStatus::replaced)},
-                            {"kept", count(SiteStatus::kept)},
-                            {"reverted", count(SiteStatus::reverted)},
-                            {"warnings", warnings},
-                            {"whole", std::move(model)},
-                            {"verified", verified}});
+    Json json = {{"schema", "twinkle.kernelize/1"},
+                 {"dtype", dtype ? Json(*dtype) : Json()},
+                 {"device_constants", constants_json(device_constants)},
+                 {"dtype_constants", constants_json(dtype_constants)},
+                 {"conversion", std::move(converted)},
+                 {"mode", mode},
+                 {"device", device},
+                 {"sites", std::move(list)},
+                 {"replaced", count(SiteStatus::replaced)},
+                 {"kept", count(SiteStatus::kept)},
+                 {"reverted", count(SiteStatus::reverted)},
+                 {"warnings", warnings},
+                 {"whole", std::move(model)},
+                 {"verified", verified}};
+    if (tuning) {
+        json["tuning"] = {{"measured", tuning->measured}, {"known", tuning->known}};
+    }
+    return base::dump_json(json);
 }
 
 }  // namespace twinkle

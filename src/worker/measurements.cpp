@@ -95,7 +95,12 @@ void Measurements::put(Entry entry, bool remember) {
     if (!problem.empty()) {
         warnings_.insert("what was measured is not remembered: " + problem);
     }
+    const auto identity = entry.identity();
+    const std::string text = entry.text();
     tuning::join(known_, std::move(entry));
+    if (known_.at(identity).text() == text) {  // else the store knows it better
+        new_.insert(identity);
+    }
 }
 
 tuning::Candidate candidate_of(const runtime::Choice& choice) {

@@ -33,6 +33,9 @@ public:
     const tuning::Entry* find(const Invocation& invocation,
                               const tuning::Candidate& candidate) const;
 
+    // Whether it was found by this run.
+    bool is_new(const tuning::Entry& entry) const { return new_.contains(entry.identity()); }
+
     // A candidate was measured beside the original. Its times are kept as ratios to the first
     // times of the original: what slows the machine down for a while slows both.
     void measured(const Invocation& invocation, const tuning::Candidate& original,
@@ -53,6 +56,7 @@ private:
     tuning::Environment environment_;
     std::set<std::string> looked_up_;  // hashes of invocations
     tuning::Entries known_;
+    std::set<tuning::Entry::Identity> new_;
     std::map<std::string, tuning::Lease> leases_;  // by hash
     std::set<std::string> warnings_;
 };

@@ -388,6 +388,7 @@ void SiteTuning::note(const std::string& site, const Choice& choice,
 }
 
 void SiteTuning::enter(Report& report, runtime::Plan& plan) const {
+    std::set<const tuning::Entry*> told;
     for (SiteReport& entry : report.sites) {
         const Site* site = runtime::reported_site(plan, entry.site);
         const auto decided = decided_.find(entry.site);
@@ -395,7 +396,7 @@ void SiteTuning::enter(Report& report, runtime::Plan& plan) const {
             continue;
         }
         const SizedSite& sized = sites_.at(entry.site);
-        entry.measured = measured_report(decided->second.sizes, sized, *known_);
+        entry.measured = measured_report(decided->second.sizes, sized, *known_, told);
         if (site->choice && entry.status != SiteStatus::replaced) {
             continue;  // what was chosen could not take its place, as the entry says
         }
@@ -405,6 +406,10 @@ void SiteTuning::enter(Report& report, runtime::Plan& plan) const {
                                           : std::vector<SizeChoiceReport>();
             entry.because += because_of(decided->second.parts, decided->second.sizes, sized);
         }
+    }
+    report.tuning.emplace();
+    for (const tuning::Entry* entry : told) {
+        ++(known_->is_new(*entry) ? report.tuning->measured : report.tuning->known);
     }
     if (known_) {
         report.warnings.insert(report.warnings.end(), known_->warnings().begin(),

@@ -79,7 +79,8 @@ std::vector<SizeChoiceReport> parts_report(const std::vector<tuning::SizePart>& 
 }
 
 std::vector<SizeTimeReport> measured_report(const std::vector<tuning::MeasuredSize>& sizes,
-                                            const SizedSite& site, const Measurements& known) {
+                                            const SizedSite& site, const Measurements& known,
+                                            std::set<const tuning::Entry*>& told) {
     std::vector<SizeTimeReport> report;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
         for (std::size_t candidate = 0; candidate <= site.candidates().size(); ++candidate) {
@@ -89,10 +90,12 @@ std::vector<SizeTimeReport> measured_report(const std::vector<tuning::MeasuredSi
             if (entry == nullptr) {
                 continue;
             }
+            told.insert(entry);
             SizeTimeReport& one = report.emplace_back();
             one.rows = sizes[i].rows;
             one.kernel = name_of(site, candidate);
             one.problem = entry->problem;
+            one.from_store = !known.is_new(*entry);
             if (entry->times.runs > 0) {
                 one.us = static_cast<double>(entry->times.median) / 1000;
             }

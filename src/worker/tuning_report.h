@@ -5,6 +5,7 @@
 #include "twinkle/report.h"
 #include "worker/sized_site.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,9 @@ std::string because_of(const std::vector<tuning::SizePart>& parts,
 
 std::vector<SizeChoiceReport> parts_report(const std::vector<tuning::SizePart>& parts,
                                            const SizedSite& site);
+// Adds what it tells to `told`.
 std::vector<SizeTimeReport> measured_report(const std::vector<tuning::MeasuredSize>& sizes,
-                                            const SizedSite& site, const Measurements& known);
+                                            const SizedSite& site, const Measurements& known,
+                                            std::set<const tuning::Entry*>& told);
 
 }  // namespace twinkle::worker

@@ -41,6 +41,11 @@ class RMSNorm(nn.Module):
 """
 
 
+def found_of(site):
+    """What was found of a tuned site, whether by this run or before."""
+    return [{key: one[key] for key in ("rows", "kernel", "us", "problem")} for one in site["measured"]]
+
+
 def sha256(path):
     return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
 

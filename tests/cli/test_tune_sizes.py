@@ -7,7 +7,7 @@ import importlib.util
 import json
 
 import pytest
-from kernels_for_tests import needs_runtime
+from kernels_for_tests import found_of, needs_runtime
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
@@ -272,10 +272,15 @@ def test_nothing_is_asked_twice(project):
     again = project.kernelized(["small", "odd", "large"], "--budget", "0.001", *[one for one in SIZES if one not in ("--budget", "8")])
     assert store() == known
     for one, other in zip(first["sites"], again["sites"]):
-        assert parts(one) == parts(other) and one["measured"] == other["measured"]
+        assert parts(one) == parts(other) and found_of(one) == found_of(other)
+        assert {was["from_store"] for was in one["measured"]} == {False} and {was["from_store"] for was in other["measured"]} == {True}
+    # Both sites are called alike: each time is told twice, and counted once.
+    assert first["tuning"] == {"measured": len(first["sites"][0]["measured"]), "known": 0}
+    assert again["tuning"] == {"measured": 0, "known": len(first["sites"][0]["measured"])}
     # Another candidate is measured alone, also where its name has been another's.
     (project.folder / "small/layers.py").write_text(LAYER.format(**PACKAGES["slow"]))
     report = project.kernelized(["small"])
+    assert all(one["from_store"] == (one["kernel"] is None) for site in report["sites"] for one in site["measured"])
     assert all(site["status"] == "kept" for site in report["sites"]) and store().items() > known.items()
     # Looser values are another question.
     project.kernelized(["odd"], *SIZES, "--tolerance", "3")
@@ -308,6 +313,9 @@ def test_tune_fills_the_store_and_writes_a_model(project):
     assert {one["candidate"]["cfg"].get("kernel") for one in chosen} == {"small", "large"}
     assert {one["candidate"]["role"] for one in shown} == {"original", "other"}
     arguments[arguments.index("8")] = "0.001"  # nothing is left to be measured
+    shown = project(*arguments).out.splitlines()
+    assert all("store" in line and "this run" not in line for line in shown if line.startswith("Doubling (2 sites)"))
+    assert any(line.startswith("0 measurements of this run, ") and line.endswith(" known from the store") for line in shown)
     done = project(*arguments, "-o", "tuned.pt", "--json")
     assert done.code == 0 and all(parts(site) == [(32, "small"), (None, "large")] for site in done.json["sites"])
     assert "aten::numel" in str(torch.jit.load(project.folder / "tuned.pt").inlined_graph)
