@@ -322,6 +322,25 @@ def test_tune_fills_the_store_and_writes_a_model(project):
     assert "original" in project("tune", "show").out
 
 
+def test_tune_takes_the_candidates_of_a_mapping(project):
+    """Made on another day: what the manifest says now does not count."""
+    project.bind(["small", "large"])
+    assert project("resolve", "-o", "made.map.json").code == 0
+    project.bind(["slow"])
+    arguments = ["tune", "model.pt", *SIZES[1:], "--map"]
+    done = project(*arguments, "made.map.json", "-o", "tuned.pt", "--json")
+    assert done.code == 0, done.err
+    assert all(parts(site) == [(32, "small"), (None, "large")] for site in done.json["sites"])
+    for name in ("tuned.pt", "made.map.json"):  # is read, and not written over
+        before = (project.folder / name).read_bytes()
+        done = project(*arguments, name, "-o", name)
+        assert done.code == 2 and (project.folder / name).read_bytes() == before, done.err
+    done = project(*arguments, "none.json")
+    assert done.code == 3 and "none.json" in done.err
+    done = project("tune", "show", "--map", "made.map.json")
+    assert done.code == 2 and "show takes no --map" in done.err
+
+
 def test_inputs_of_several_sizes(project):
     project.bind(["small", "large"])
     done = project("tune", "model.pt", "--inputs", "float32[128,64]", "--inputs", "float32[32,64]", "--budget", "8", "--json")
