@@ -24,12 +24,14 @@ struct Label {
         std::string kernel{};                 // "twinkle-pack: RMSNorm"; empty: the original
         std::string build{};                  // hash
         CfgFields cfg{};
+        std::optional<std::int64_t> elements{};  // `up_to` as elements of the input that decides
     };
     std::string site{};
     std::string kind{};  // "layer", "function", "pattern"
     std::string of{};    // its name: "RMSNorm"
     std::string because{};
-    std::vector<Served> serves{};  // by size
+    std::vector<Served> serves{};         // by size
+    std::optional<std::int64_t> input{};  // whose size decides, where there are several
 };
 
 // Empty where there are none, or what the model has cannot be read.

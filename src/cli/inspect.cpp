@@ -101,10 +101,17 @@ int run_inspect(const Arguments& arguments, Console& console) {
     const Subject subject = subject_of(text);
     const bool symbols = arguments.flag("symbols");
     const bool load = arguments.flag("load");
+    if (subject != Subject::model && arguments.text("choices")) {
+        throw Error(ErrorCode::malformed, {.what = "only a kernelized model has choices",
+                                           .where = text,
+                                           .why = "",
+                                           .hint = "leave out --choices"});
+    }
     if (subject == Subject::model) {
         inspect_model({.model = text,
                        .name = arguments.text("model"),
                        .graph = arguments.text("graph"),
+                       .choices = arguments.text("choices"),
                        .kernels = arguments.list("kernels")},
                       console);
         return 0;
@@ -163,6 +170,11 @@ Command inspect_command() {
                     {.names = "--graph",
                      .value = "CLASS",
                      .help = "Only the graph of this class, instance or function, whole"},
+                    {.names = "--choices",
+                     .value = "FILE",
+                     .help = "Write what serves each site of a kernelized model, as a file for "
+                             "kernelize --choices",
+                     .kind = ValueKind::file},
                     model_name_option(),
                     {.names = "--kernels",
                      .value = "DIR",
@@ -175,6 +187,8 @@ Command inspect_command() {
                       "twinkle inspect build/torch213-cxx11-cu130-x86_64-linux --json | jq .archs"},
                      {"The classes that kernels could be bound to", "twinkle inspect model.pt"},
                      {"How one class computes", "twinkle inspect model.pt --graph LlamaRMSNorm"},
+                     {"What was chosen for each site, to choose it again for another copy",
+                      "twinkle inspect tuned.pt --choices choices.json"},
                      {"The kernels that a kernelized model needs",
                       "twinkle inspect fast.pt --json | jq .kernels"}},
         .run = run_inspect};

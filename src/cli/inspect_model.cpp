@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "base/file.h"
+#include "base/quantity.h"
 #include "base/text.h"
 #include "cli/document.h"
 #include "cli/json_fields.h"
 #include "cli/model_report.h"
 #include "cli/model_request.h"
+#include "cli/output_file.h"
 #include "project/manifest.h"
 #include "project/resolver.h"
 #include "target/runtime.h"
@@ -90,6 +93,28 @@ void print_graph(Json& graph, Console& console) {
     console.result(text);
 }
 
+// The model's labels, as a file for kernelize --choices.
+void write_choices(const std::filesystem::path& file, const Json& result, Console& console) {
+    const auto& labels = list_of(result, "labels");
+    if (labels.empty()) {
+        const auto because = shown_text(result, "because");
+        throw Error(ErrorCode::not_found,
+                    {.what = "the model says of no site what serves it",
+                     .where = text_of(result, "file"),
+                     .why = because.empty() ? "it has no labels" : because,
+                     .hint = "labels are in models that twinkle kernelize or tune wrote; freezing "
+                             "drops them unless preserved_attrs=[\"twinkle_labels\"] keeps them"});
+    }
+    base::write_file_atomically(
+        file, base::dump_json({{"schema", "twinkle.labels/1"}, {"sites", labels}}));
+    if (console.json()) {
+        console.result("inspect", {{"file", file.string()}, {"sites", labels.size()}});
+    } else {
+        console.note("wrote " + base::display_path(file) + ": what serves " +
+                     base::counted(labels.size(), "site"));
+    }
+}
+
 }  // namespace
 
 base::Json inspection_of(const ModelInspection& inspection, Console& console) {
@@ -117,8 +142,14 @@ base::Json inspection_of(const ModelInspection& inspection, Console& console) {
 }
 
 void inspect_model(const ModelInspection& inspection, Console& console) {
+    std::optional<std::filesystem::path> choices;
+    if (inspection.choices) {
+        choices = output_file(*inspection.choices, OutputKind::text, {inspection.model});
+    }
     auto result = inspection_of(inspection, console);
-    if (console.json()) {
+    if (choices) {
+        write_choices(*choices, result, console);
+    } else if (console.json()) {
         console.result("inspect", std::move(result));
     } else if (text_of(result, "kind") == "compiled") {
         console.result(document_text(result, console.result_columns(), console.result_color()));

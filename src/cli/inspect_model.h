@@ -13,10 +13,11 @@
 namespace twinkle::cli {
 
 struct ModelInspection {
-    std::filesystem::path model;         // a file that is there
-    std::optional<std::string> name{};   // in an archive of several models
-    std::optional<std::string> graph{};  // only the graph of this class, instance or function
-    std::vector<std::string> kernels{};  // folders with kernels, before TWINKLE_KERNELS
+    std::filesystem::path model;           // a file that is there
+    std::optional<std::string> name{};     // in an archive of several models
+    std::optional<std::string> graph{};    // only the graph of this class, instance or function
+    std::optional<std::string> choices{};  // only to write this file of what serves its sites
+    std::vector<std::string> kernels{};    // folders with kernels, before TWINKLE_KERNELS
     // Where to look for a project, which need not exist; none: as --project says.
     std::optional<std::filesystem::path> start{};
 };

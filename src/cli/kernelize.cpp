@@ -31,6 +31,8 @@ void require(bool holds, const std::string& what, const std::string& hint) {
     }
 }
 
+constexpr std::uint64_t largest_choices = 64u << 20;
+
 // model.pt → model.kernelized.pt, in the current folder.
 std::string default_output(const std::string& model) {
     return fs::path(model).stem().string() + ".kernelized.pt";
@@ -79,6 +81,13 @@ std::optional<fs::path> add_files(protocol::Request& request, const Arguments& a
         if (const auto file = target_file(console, *target)) {
             sources.push_back(*file);
         }
+    }
+    if (const auto choices = arguments.text("choices")) {
+        require(!request.tune && request.precisions.empty(),
+                "--choices says what is chosen, and --tune and --precision find it out",
+                "leave out one of them");
+        sources.push_back(existing_file(*choices, "choices"));
+        request.choices = base::read_file(sources.back(), "choices", largest_choices);
     }
     for (const std::string& inputs : arguments.list("inputs")) {
         if (!request.inputs) {
@@ -241,6 +250,11 @@ Command kernelize_command() {
               .kind = ValueKind::file},
              map_option(),
              {.names = "--target",
+             {.names = "--choices",
+              .value = "FILE",
+              .help = "Choose for each site what another kernelize of this model has chosen, as "
+                      "twinkle inspect --choices wrote it; nothing is measured",
+              .kind = ValueKind::file},
               .value = "TARGET",
               .help = "The machine that the model is for: a name from [targets] in the manifest, a "
                       "file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…; no "
@@ -302,6 +316,8 @@ Command kernelize_command() {
              {"A page for a browser: the model's tree, errors, times and reasons",
               "twinkle kernelize model.pt --inputs inputs.pt --report report.html"},
              {"What would happen to the MLPs",
+             {"What was chosen before, for the same model, without measuring",
+              "twinkle kernelize model.pt --choices choices.json -o fast.pt"},
               "twinkle kernelize model.pt --dry-run --only 'model.layers.*.mlp'"},
              {"In half precision, for a GPU server, on a machine without one",
               "twinkle kernelize model.pt --target server.json --dtype bfloat16 -o server.pt"}},

@@ -33,12 +33,12 @@ Json candidates_json(const SiteReport& site) {
     return list;
 }
 
-// Only where something was measured: reports without --tune stay as they are.
+// Only where something was measured or chosen by size: other reports stay as they are.
 void add_tuning(const SiteReport& site, Json& object) {
     const auto name = [](const std::string& kernel) {
         return kernel.empty() ? Json() : Json(kernel);
     };
-    if (site.measured.empty()) {
+    if (site.measured.empty() && site.by_size.empty()) {
         return;
     }
     Json& choices = object["by_size"] = Json::array();

@@ -22,6 +22,7 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("output", request.output);
     visit("report", request.report);
     visit("map", request.map);
+    visit("choices", request.choices);
     visit("mode", request.mode);
     visit("device", request.device);
     visit("dtype", request.dtype);

@@ -18,7 +18,8 @@ struct Request {
     std::string model_name;  // in an archive of several models
     std::optional<std::filesystem::path> output;
     std::optional<std::filesystem::path> report;
-    std::optional<std::string> map;  // a mapping file's text: it is parsed where it is used
+    std::optional<std::string> map;      // a mapping file's text: it is parsed where it is used
+    std::optional<std::string> choices;  // kernelize: labels of another model's sites, as a text
     std::optional<std::string> mode;
     std::optional<std::string> device;
     std::optional<std::string> dtype;

@@ -118,7 +118,11 @@ void warn_of_graphs(Kernelized& made) {
 base::Json kernelize_command(const Request& request, const Channel& channel) {
     const double load_before = load_of_others();
     Kernelizing kernelizing(request, channel);
-    Kernelized made = kernelizing.kernelize();
+    std::optional<GivenChoices> choices;
+    if (request.choices) {
+        choices.emplace(*request.choices, request.strict);
+    }
+    Kernelized made = kernelizing.kernelize(choices ? &*choices : nullptr);
     refuse_unchanged(request, made.report);
     refuse_to_freeze_marked(request, kernelizing);
     const bool graphs = request.graphs || kernelizing.was_marked_for_graphs();
@@ -179,6 +183,9 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
         result["modules"] = modules_json(made.model);
     }
     return result;
+    if (choices) {
+        choices->enter(made.report, kernelizing.plan());
+    }
 }
 
 }  // namespace twinkle::worker

@@ -99,10 +99,13 @@ torch::jit::Module Kernelizing::open_model() {
     return model;
 }
 
-Kernelized Kernelizing::kernelize() {
+Kernelized Kernelizing::kernelize(GivenChoices* choices) {
     const runtime::NoKernelLoading nothing_loaded;
     Kernelized made{open_model(), {}};
     planned_ = std::make_unique<runtime::PlannedModel>(job_for(made.model));
+    if (choices != nullptr) {
+        choices->apply(planned_->plan());
+    }
     made.report = planned_->apply();
     if (refuse_unfit(made.report)) {
         make_again(made);

@@ -8,6 +8,7 @@
 #include "runtime/verify/verification.h"
 #include "twinkle/twinkle.h"
 #include "worker/channel.h"
+#include "worker/given_choices.h"
 
 #include <map>
 #include <memory>
@@ -23,7 +24,8 @@ public:
     Kernelizing(const Kernelizing&) = delete;
     Kernelizing& operator=(const Kernelizing&) = delete;
 
-    Kernelized kernelize();
+    // Null: the mapping alone says what is chosen.
+    Kernelized kernelize(GivenChoices* choices = nullptr);
     // Where the model runs to be verified or measured: the GPU that it is for, if this machine has
     // one.
     std::optional<torch::Device> gpu() const { return options_.prove_on; }

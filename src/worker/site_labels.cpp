@@ -27,22 +27,23 @@ Json choice_json(const std::optional<runtime::Choice>& choice) {
 
 Json label_of(const SiteReport& entry, const runtime::Site& site) {
     Json serves = Json::array();
+    Json input;
     if (site.by_size) {
+        input = site.by_size->input;
         for (std::size_t i = 0; i < site.by_size->parts.size(); ++i) {
             Json one = choice_json(site.by_size->parts[i].choice);
             const bool known = i < entry.by_size.size();
             one["from"] = known ? Json(entry.by_size[i].from) : Json();
             one["up_to"] = known && entry.by_size[i].up_to ? Json(*entry.by_size[i].up_to) : Json();
+            one["elements"] =
+                i + 1 < site.by_size->parts.size() ? Json(site.by_size->parts[i].up_to) : Json();
             serves.push_back(std::move(one));
         }
     } else {
         serves.push_back(choice_json(site.choice));
     }
-    return {{"site", entry.site},
-            {"kind", entry.kind},
-            {"of", entry.of},
-            {"because", entry.because},
-            {"serves", std::move(serves)}};
+    return {{"site", entry.site},       {"kind", entry.kind},        {"of", entry.of},
+            {"because", entry.because}, {"input", std::move(input)}, {"serves", std::move(serves)}};
 }
 
 // Every text as it may be shown; nothing else than what a label has.

@@ -36,6 +36,16 @@ TEST_CASE("labels are found in a model, and turned back into configurations") {
     CHECK_FALSE(configs.at("norm").at(1).up_to);
 }
 
+TEST_CASE("labels say by which elements calls choose; the model itself may be a site") {
+    const auto labels = find_labels(
+        R"({"sites":[{"site":"","of":"Model","input":1,"serves":[{"kernel":"a: Norm","up_to":32,
+        "elements":2048},{"kernel":"b: Norm"}]}]})");
+    REQUIRE(labels.size() == 1);
+    CHECK(labels[0].input == 1);
+    CHECK(labels[0].serves.at(0).elements == 2048);
+    CHECK_FALSE(labels[0].serves.at(1).elements);
+}
+
 TEST_CASE("a label is a range of the profiler") {
     static std::vector<std::string> seen;
     const auto callback = at::addGlobalCallback(

@@ -91,6 +91,21 @@ def test_configurations_are_chosen_by_size(project):
     assert {one["candidate"]["cfg"].get("mode") for one in shown} == {None, 1, 2}
 
 
+def test_configurations_are_chosen_again(project):
+    project.kernel("tuned", TUNING.format(more="", first=0))
+    site = project.tuned(["tuned"], "-o", "tuned.pt")
+    assert project("inspect", "tuned.pt", "--choices", "choices.json").code == 0
+    arguments = ["kernelize", "model.pt", "--choices", "choices.json", "--inputs", "float32[128,64]", "--json"]
+    again = project(*arguments).json["sites"][0]
+    assert again["by_size"] == site["by_size"] and "mode=2" in again["by_size"][-1]["kernel"]
+    # A configuration that its operators do not have.
+    path = project.folder / "choices.json"
+    path.write_text(path.read_text().replace('"mode"', '"speed"'))
+    again = project(*arguments).json["sites"][0]
+    assert again["status"] == "kept" and again["because"] == "none of its operators is configured", again
+    assert project(*arguments, "--strict").code == 6
+
+
 def test_what_a_build_says_is_best_is_measured_too(project):
     """Its operator does something else where the code gives no configuration."""
     project.kernel("tuned", TUNING.format(more="", first=2))

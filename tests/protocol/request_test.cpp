@@ -16,6 +16,7 @@ Request all_set() {
     request.output = "/m/fast.pt";
     request.report = "/m/report.json";
     request.map = R"({"schema": "twinkle.map/1"})";
+    request.choices = R"({"sites": []})";
     request.build = {{"variant", "torch213-cpu"}};
     request.mode = "training";
     request.device = "cuda:1";

@@ -24,7 +24,8 @@ public:
     PlannedModel(const PlannedModel&) = delete;
     PlannedModel& operator=(const PlannedModel&) = delete;
 
-    // What is changed of it (replan.h) is for the next copy.
+    // What is changed of it (replan.h) before it is applied is applied; later it is for the next
+    // copy.
     Plan& plan() { return plan_; }
 
     // Applies the plan to the model, once. The plan itself does not change.

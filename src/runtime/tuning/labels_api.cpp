@@ -43,13 +43,15 @@ Label label_of(const Json& object) {
                 text_in(object, "kind"),
                 text_in(object, "of"),
                 text_in(object, "because"),
-                {}};
+                {},
+                number_in(object, "input")};
     const auto serves = object.find("serves");
     for (const Json& one :
          serves != object.end() && serves->is_array() ? *serves : Json(Json::array())) {
         if (one.is_object()) {
             label.serves.push_back({number_in(one, "from").value_or(0), number_in(one, "up_to"),
-                                    text_in(one, "kernel"), text_in(one, "build"), cfg_in(one)});
+                                    text_in(one, "kernel"), text_in(one, "build"), cfg_in(one),
+                                    number_in(one, "elements")});
         }
     }
     return label;
@@ -64,7 +66,9 @@ std::vector<Label> labels_in(const Json& json) {
             continue;
         }
         for (const Json& one : *list) {
-            if (one.is_object() && one.contains("serves") && !text_in(one, "site").empty()) {
+            // The model itself is the site "".
+            if (one.is_object() && one.contains("serves") && one.contains("site") &&
+                one["site"].is_string()) {
                 labels.push_back(label_of(one));
             }
         }
