@@ -46,6 +46,7 @@ _twinkle() {
         resolve:--lockfile) _twinkle_files -f "$cur"; return ;;
         kernelize:-o | kernelize:--output) _twinkle_files -f "$cur"; return ;;
         kernelize:--map) _twinkle_files -f "$cur"; return ;;
+        kernelize:--choices) _twinkle_files -f "$cur"; return ;;
         kernelize:--target) _twinkle_files -f "$cur"; return ;;
         kernelize:--mode) mapfile -t COMPREPLY < <(compgen -W "inference training inference+compile training+compile" -- "$cur"); return ;;
         kernelize:--device) mapfile -t COMPREPLY < <(compgen -W "cpu cuda" -- "$cur"); return ;;
@@ -87,6 +88,7 @@ _twinkle() {
         inspect:--variant) :; return ;;
         inspect:--target) _twinkle_files -f "$cur"; return ;;
         inspect:--graph) :; return ;;
+        inspect:--choices) _twinkle_files -f "$cur"; return ;;
         inspect:--model) :; return ;;
         inspect:--kernels) _twinkle_files -d "$cur"; return ;;
         check:--model) _twinkle_files -f "$cur"; return ;;
@@ -200,7 +202,7 @@ _twinkle() {
             ;;
         inspect)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "--symbols --load --variant --target --graph --model --kernels -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "--symbols --load --variant --target --graph --choices --model --kernels -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi

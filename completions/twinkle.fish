@@ -77,6 +77,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from resolve' -l strict -d 'Fail 
 
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -s o -l output -r -F -d 'Where to write the model (default: NAME.kernelized.pt in the current folder)'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l map -r -F -d 'The mapping that twinkle resolve wrote (default: resolve now; without a manifest, the bundled kernels)'
+complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l choices -r -F -d 'Choose for each site what another kernelize of this model has chosen, as twinkle inspect --choices wrote it; nothing is measured'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l target -r -F -d 'The machine that the model is for: a name from [targets] in the manifest, a file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…; no kernel is loaded'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l mode -r -x -a 'inference training inference+compile training+compile' -d 'inference, training, inference+compile or training+compile (default: what the model\'s own training says)'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l device -r -x -a 'cpu cuda' -d 'The device that the model is for (default: that of its weights)'
@@ -140,6 +141,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l load -d 'Load a 
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l variant -r -x -d 'This build of a kernel, not the one for the target'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l target -r -F -d 'The machine to decide for: here (default), a name from [targets] in the manifest, a file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l graph -r -x -d 'Only the graph of this class, instance or function, whole'
+complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l choices -r -F -d 'Write what serves each site of a kernelized model, as a file for kernelize --choices'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l model -r -x -d 'Which model of an archive of torch.export that holds several'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -l kernels -r -x -a '(__fish_complete_directories)' -d 'Look for the model\'s kernels there first; may be repeated'
 complete -c twinkle -n '__fish_seen_subcommand_from inspect' -F

@@ -115,6 +115,7 @@ void add_choices(protocol::Request& request, const Arguments& arguments) {
     request.dry_run = arguments.flag("dry-run");
     request.strip_debug = arguments.flag("strip-debug");
     add_form(request, arguments);
+    request.profile_names = arguments.flag("profile-names");
     add_choice_of_sites(request, arguments);
     if (const auto dtype = arguments.text("dtype")) {
         request.dtype = checked_dtype(*dtype);
@@ -249,12 +250,12 @@ Command kernelize_command() {
                   "Where to write the model (default: NAME.kernelized.pt in the current folder)",
               .kind = ValueKind::file},
              map_option(),
-             {.names = "--target",
              {.names = "--choices",
               .value = "FILE",
               .help = "Choose for each site what another kernelize of this model has chosen, as "
                       "twinkle inspect --choices wrote it; nothing is measured",
               .kind = ValueKind::file},
+             {.names = "--target",
               .value = "TARGET",
               .help = "The machine that the model is for: a name from [targets] in the manifest, a "
                       "file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…; no "
@@ -299,6 +300,10 @@ Command kernelize_command() {
                       "with their paths, and the source of scripted functions"},
              graphs_option(),
              freeze_option(),
+             {.names = "--profile-names",
+              .value = "",
+              .help = "Make each replaced site a range of its name for LibTorch's profiler, and "
+                      "for NVTX where that emits it; costs a little in each call"},
              {.names = "--dry-run", .value = "", .help = "Report, but write no model"},
              {.names = "--report",
               .value = "FILE",
@@ -311,13 +316,13 @@ Command kernelize_command() {
               "twinkle kernelize model.pt --map twinkle.map.json --inputs inputs.pt"},
              {"Only what is measured to be faster than the original",
               "twinkle kernelize model.pt --inputs inputs.pt --tune --budget 60"},
+             {"What was chosen before, for the same model, without measuring",
+              "twinkle kernelize model.pt --choices choices.json -o fast.pt"},
              {"Smaller and faster, with an error of two per cent at most",
               "twinkle kernelize model.pt --inputs inputs.pt --precision int8 --max-error 0.02"},
              {"A page for a browser: the model's tree, errors, times and reasons",
               "twinkle kernelize model.pt --inputs inputs.pt --report report.html"},
              {"What would happen to the MLPs",
-             {"What was chosen before, for the same model, without measuring",
-              "twinkle kernelize model.pt --choices choices.json -o fast.pt"},
               "twinkle kernelize model.pt --dry-run --only 'model.layers.*.mlp'"},
              {"In half precision, for a GPU server, on a machine without one",
               "twinkle kernelize model.pt --target server.json --dtype bfloat16 -o server.pt"}},

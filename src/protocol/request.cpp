@@ -61,6 +61,7 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("strip_debug", request.strip_debug);
     visit("graphs", request.graphs);
     visit("freeze", request.freeze);
+    visit("profile_names", request.profile_names);
     visit("allow_io", request.allow_io);
 }
 

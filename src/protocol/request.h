@@ -59,9 +59,10 @@ struct Request {
     bool strict = false;
     bool dry_run = false;
     bool strip_debug = false;
-    bool graphs = false;    // kernelize: the model is marked to be replayed as CUDA graphs
-    bool freeze = false;    // kernelize: it is frozen; with tune, where that is faster
-    bool allow_io = false;  // code of the model may reach files, processes and the network
+    bool graphs = false;         // kernelize: the model is marked to be replayed as CUDA graphs
+    bool freeze = false;         // kernelize: it is frozen; with tune, where that is faster
+    bool profile_names = false;  // kernelize: sites are ranges of the profiler
+    bool allow_io = false;       // code of the model may reach files, processes and the network
 
     base::Json to_json() const;
 

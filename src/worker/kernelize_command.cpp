@@ -4,6 +4,7 @@
 #include "runtime/model/graphs_mark.h"
 #include "runtime/model/inputs.h"
 #include "runtime/model/model_file.h"
+#include "runtime/model/site_ranges.h"
 #include "runtime/replay/graph_obstacles.h"
 #include "runtime/replay/marked_model.h"
 #include "runtime/trial/sandbox.h"
@@ -18,6 +19,10 @@
 #include "worker/tune_sites.h"
 #include "worker/whole_speed.h"
 #include "worker/written.h"
+
+#include <optional>
+#include <set>
+#include <string>
 
 namespace twinkle::worker {
 
@@ -43,6 +48,16 @@ Json weights_dtype(const torch::jit::Module& model) {
     return {};
 }
 
+std::set<std::string> replaced_sites(const Report& report) {
+    std::set<std::string> names;
+    for (const SiteReport& site : report.sites) {
+        if (site.status == SiteStatus::replaced) {
+            names.insert(site.site);
+        }
+    }
+    return names;
+}
+
 // Writes the model's file, if one is asked for.
 Json save(const Request& request, const Channel& channel, Kernelized& made, runtime::Plan& plan,
           const std::optional<DecidedGraphs>& graphs, const Freezing& freezing) {
@@ -54,6 +69,9 @@ Json save(const Request& request, const Channel& channel, Kernelized& made, runt
         runtime::strip_debug_info(made.model);
     }
     label_sites(made.model, made.report, plan);
+    if (request.profile_names) {
+        runtime::add_ranges(made.model, replaced_sites(made.report));
+    }
     if (graphs) {
         runtime::mark_for_graphs(made.model, runtime::marked_models(graphs->text));
     }
@@ -162,6 +180,9 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
             speed = whole_speed(request, channel, kernelizing, made, context, load_before);
         }
     }
+    if (choices) {
+        choices->enter(made.report, kernelizing.plan());
+    }
     const auto unconfined = runtime::unconfined_so_far();
     made.report.warnings.insert(made.report.warnings.end(), unconfined.begin(), unconfined.end());
     Json result = with_findings(made.report, verified, speed);
@@ -183,9 +204,6 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
         result["modules"] = modules_json(made.model);
     }
     return result;
-    if (choices) {
-        choices->enter(made.report, kernelizing.plan());
-    }
 }
 
 }  // namespace twinkle::worker

@@ -42,11 +42,11 @@ public:
                                                   const std::vector<std::string>& sites);
     // What was judged not to be right gives way; the model is made again then.
     void drop_wrong(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
-    // Whether the model was made to be replayed as CUDA graphs; it is worked on without that mark.
-    bool was_marked_for_graphs() const { return was_marked_; }
     // Error, with the exit status that says whether it gave values.
     [[noreturn]] void throw_failed(const std::string& site, const runtime::Verdict& verdict) const;
     bool is_strict() const { return request_.strict; }
+    // Whether the model was made to be replayed as CUDA graphs; it is worked on without that mark.
+    bool was_marked_for_graphs() const { return was_marked_; }
     // Warns if nothing is replaced any more of what was.
     void say_if_nothing_is_left(Report& report) const;
     // The plan that the model was made by; what is changed of it counts when it is made again.
