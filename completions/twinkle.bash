@@ -174,7 +174,7 @@ _twinkle() {
             ;;
         kernelize)
             if [[ $cur == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --target --mode --device --dtype --inputs --verify --no-verify --tolerance --precision --max-error --agree --tune --budget --no-measure --tune-sizes --only --exclude --fallback --strict --model --allow-io --strip-debug --graphs --freeze --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W "-o --output --map --choices --target --mode --device --dtype --inputs --verify --no-verify --tolerance --precision --max-error --agree --tune --budget --no-measure --tune-sizes --only --exclude --fallback --strict --model --allow-io --strip-debug --graphs --freeze --profile-names --dry-run --report -h --help --version -q --quiet -v --verbose --color --json --offline --project" -- "$cur")
             else
                 _twinkle_files -f "$cur"
             fi

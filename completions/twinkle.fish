@@ -102,6 +102,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l allow-io -d 'L
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l strip-debug -d 'Leave out where the model\'s code came from: the Python stacks of a trace, with their paths, and the source of scripted functions'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l graphs -d 'Mark the model: on a GPU, programs that load it replay its runs as CUDA graphs, for each shape of inputs where that is faster'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l freeze -d 'Write the model frozen, as torch::jit::freeze makes it; where kernels are measured, only if that is faster. Its weights are constants then: it cannot be trained or given others'
+complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l profile-names -d 'Make each replaced site a range of its name for LibTorch\'s profiler, and for NVTX where that emits it; costs a little in each call'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l dry-run -d 'Report, but write no model'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -l report -r -F -d 'Also write the report: as a page for a browser, if it is called so (.html), else as JSON'
 complete -c twinkle -n '__fish_seen_subcommand_from kernelize' -F
