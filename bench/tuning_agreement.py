@@ -46,6 +46,7 @@ def tune(options, name: str, folder: pathlib.Path) -> list[dict]:
     reports = []
     for run in ("first", "second"):
         os.environ["XDG_CACHE_HOME"] = str(folder / f"store-{run}")
+        os.sync()  # the model was just written
         reports.append(kernelize(options.build, folder, run, manifest, "--device", options.device, "--no-measure", "--inputs",
                                  f"int64[1,{max(sizes)}]:1..999", "--tune", "--tune-sizes", ",".join(map(str, sizes)),
                                  "--budget", str(options.budget), *(["--graphs"] if options.graphs else [])))

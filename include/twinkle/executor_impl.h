@@ -102,6 +102,9 @@ auto Executor::chosen(const Op& op, RunMode mode, const Args&... args) const ->
 template <AnOperation Op, class... Args>
 auto Executor::run_with(const Op& op, const typename Op::Config& cfg, const Args&... args) const {
     if constexpr (detail::HasVjp<Op, Args...> && !(detail::is_view<Args> || ...)) {
+        static_assert(
+            !(detail::Tuple<Args> || ...),
+            "autograd sees no tensors in tuples: an operation with a vjp takes them apart");
         if (detail::wants_gradients(args...)) {
             using Result = decltype(detail::run_operation(op, "cpu", cfg, args...));
             const auto call = c10::make_intrusive<detail::VjpCall<Op, Args...>>(

@@ -113,9 +113,12 @@ Result result_of(const std::vector<at::Tensor>& tensors, std::size_t& next) {
     if constexpr (std::same_as<Result, at::Tensor>) {
         return tensors.at(next++);
     } else if constexpr (Tuple<Result>) {
+        constexpr std::size_t parts = std::tuple_size_v<Result>;
         return [&]<std::size_t... at>(std::index_sequence<at...>) {
+            static_assert(((at + 1 == parts || !Tensors<std::tuple_element_t<at, Result>>) && ...),
+                          "of a result with gradients only the last part may be a list");
             return Result{result_of<std::tuple_element_t<at, Result>>(tensors, next)...};
-        }(std::make_index_sequence<std::tuple_size_v<Result>>());
+        }(std::make_index_sequence<parts>());
     } else {
         const auto first = tensors.begin() + static_cast<std::ptrdiff_t>(next);
         next = tensors.size();

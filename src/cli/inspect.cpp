@@ -107,6 +107,13 @@ int run_inspect(const Arguments& arguments, Console& console) {
                                            .why = "",
                                            .hint = "leave out --choices"});
     }
+    if (arguments.text("choices") && arguments.text("graph")) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "--choices writes a file, and --graph shows a graph",
+                     .where = text,
+                     .why = "",
+                     .hint = "leave out one of them"});
+    }
     if (subject == Subject::model) {
         inspect_model({.model = text,
                        .name = arguments.text("model"),
@@ -173,7 +180,7 @@ Command inspect_command() {
                     {.names = "--choices",
                      .value = "FILE",
                      .help = "Write what serves each site of a kernelized model, as a file for "
-                             "kernelize --choices",
+                             "kernelize --choices, which takes nothing of --precision",
                      .kind = ValueKind::file},
                     model_name_option(),
                     {.names = "--kernels",

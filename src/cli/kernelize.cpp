@@ -253,7 +253,8 @@ Command kernelize_command() {
              {.names = "--choices",
               .value = "FILE",
               .help = "Choose for each site what another kernelize of this model has chosen, as "
-                      "twinkle inspect --choices wrote it; nothing is measured",
+                      "twinkle inspect --choices wrote it; nothing is measured. A site that "
+                      "--precision made coarser keeps its original",
               .kind = ValueKind::file},
              {.names = "--target",
               .value = "TARGET",

@@ -109,7 +109,7 @@ Option freeze_option() {
             .help =
                 "Write the model frozen, as torch::jit::freeze makes it; where kernels are "
                 "measured, only if that is faster. Its weights are constants then: it cannot "
-                "be trained or given others"};
+                "be trained, moved, or given others"};
 }
 
 void add_form(protocol::Request& request, const Arguments& arguments) {

@@ -46,8 +46,8 @@ std::string frozen_model(const Json& report) {
             sizes.push_back(fmt::format("{:.2f}x ({})", *ratio, shown_text(size, "size")));
         }
     }
-    const bool written = frozen.value("written", Json()) == Json(true);
-    return std::string(written ? "frozen: " : "not frozen: ") + shown_text(frozen, "because") +
+    const bool chosen = frozen.value("chosen", Json()) == Json(true);
+    return std::string(chosen ? "frozen: " : "not frozen: ") + shown_text(frozen, "because") +
            (sizes.empty() ? "" : ": " + base::join(sizes, ", ")) + "\n";
 }
 

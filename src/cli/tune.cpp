@@ -133,6 +133,17 @@ const std::vector<std::string> actions = {"show", "export", "import", "merge", "
 constexpr const char* of_models[] = {
     "inputs", "map",      "budget", "tune-sizes", "only",     "exclude", "mode",   "device",
     "model",  "allow-io", "from",   "shard",      "recorded", "devices", "graphs", "freeze"};
+// Those that tuning the calls of operations takes, too.
+const std::vector<std::string> of_operations = {"from", "shard", "budget"};
+
+void refuse_options_of_models(const Arguments& arguments, const std::string& what,
+                              const std::vector<std::string>& but = {}) {
+    for (const std::string option : of_models) {
+        if (arguments.flag(option) && std::ranges::find(but, option) == but.end()) {
+            wrong_usage(what + " takes no --" + option + ", which is for a model");
+        }
+    }
+}
 
 // How many files an action takes, and whether it writes where -o says.
 void check_usage(const Arguments& arguments) {
@@ -152,11 +163,7 @@ void check_usage(const Arguments& arguments) {
     if ((action == "merge") != output) {
         wrong_usage(output ? "only merge and a model take -o" : "merge needs -o FILE");
     }
-    for (const char* option : of_models) {
-        if (arguments.flag(option)) {
-            wrong_usage(action + " takes no --" + option + ", which is for a model");
-        }
-    }
+    refuse_options_of_models(arguments, action);
 }
 
 // What is no action is a model, if there is such a file.
@@ -180,6 +187,10 @@ int run_tune(const Arguments& arguments, Console& console) {
         if (!arguments.flag("from")) {
             wrong_usage("there is nothing to tune: name a model, an action, or --from RECORD");
         }
+        if (arguments.flag("output")) {
+            wrong_usage("only merge and a model take -o");
+        }
+        refuse_options_of_models(arguments, "--from without a model", of_operations);
         return run_tune_operations(arguments, console);
     }
     if (is_model(arguments)) {

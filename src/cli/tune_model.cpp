@@ -49,6 +49,13 @@ void add_share(protocol::Request& request, const Arguments& arguments) {
                      .hint = "leave out -o; import what all shares have exported, then write the "
                              "model without --shard"});
     }
+    if (shard.of > 1 && request.freeze) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "--shard and --freeze contradict each other",
+                     .where = base::display_path(request.model),
+                     .why = "a share alone knows too little of the whole model",
+                     .hint = "leave out --freeze"});
+    }
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <string_view>
@@ -23,15 +22,45 @@ constexpr std::size_t longest_line = 64u << 10;
 constexpr std::size_t longest_name = 500;
 constexpr base::JsonLimits line_limits{.bytes = longest_line, .depth = 8};
 constexpr std::int64_t version = 1;
+constexpr std::size_t deepest = 8;  // as --inputs takes them
 
-// Of --inputs: nothing else may be in it, a path least of all.
-bool is_description(const std::string& inputs) {
-    const auto known = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '[' || c == ']' ||
-               c == '(' || c == ')' || c == ',' || c == ';' || c == '_';
-    };
-    return std::ranges::all_of(inputs, known) &&
-           (inputs.empty() || inputs.back() == ']' || inputs.back() == ')');
+// "int64[1,128]" from the front, if it begins so.
+bool take_tensor(std::string_view& text) {
+    const std::size_t open = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (open == 0 || open == std::string_view::npos || text[open] != '[') {
+        return false;
+    }
+    const std::size_t close = text.find_first_not_of("0123456789,", open + 1);
+    if (close == std::string_view::npos || text[close] != ']') {
+        return false;
+    }
+    text.remove_prefix(close + 1);
+    return true;
+}
+
+// Of --inputs, without ranges: nothing else may be in it, a path least of all.
+bool is_description(std::string_view text) {
+    std::string ends;  // of the tuples and lists that are open, the innermost last
+    while (true) {
+        while (text.starts_with('(') || text.starts_with('[')) {
+            if (ends.size() == deepest || ends.ends_with(']')) {  // a list holds tensors alone
+                return false;
+            }
+            ends += text.front() == '(' ? ')' : ']';
+            text.remove_prefix(1);
+        }
+        if (!take_tensor(text)) {
+            return false;
+        }
+        while (!ends.empty() && text.starts_with(ends.back())) {
+            ends.pop_back();
+            text.remove_prefix(1);
+        }
+        if (!text.starts_with(';')) {
+            return text.empty() && ends.empty();
+        }
+        text.remove_prefix(1);
+    }
 }
 
 void read_line(std::string_view line, std::set<RecordedRun>& runs,
@@ -52,7 +81,7 @@ void read_line(std::string_view line, std::set<RecordedRun>& runs,
                     reader.string("inputs").value_or(""),
                     base::printable(reader.string("unfit").value_or(""))};
     reader.finish();
-    if (!is_description(run.inputs) || run.inputs.empty() == run.unfit.empty() ||
+    if ((run.unfit.empty() ? !is_description(run.inputs) : !run.inputs.empty()) ||
         run.model.size() > longest_name || run.unfit.size() > longest_name) {
         reader.fail(root, "its inputs are no description of tensors");
     }

@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "runtime/graph/format.h"
-#include "runtime/model/labels.h"
+#include "runtime/model/frozen_model.h"
 #include "runtime/verify/model_times.h"
 #include "runtime/verify/run_error.h"
 #include "twinkle/error.h"
@@ -22,18 +22,20 @@ constexpr std::size_t least_turns = 12;
 constexpr std::size_t most_runs = 200;
 constexpr double budget_ms = 1500;  // of each size
 
-// Why it must not be frozen: it cannot be, or its values are others. "": nothing.
-std::string objection(const torch::jit::Module& model, VerificationContext context) {
+// Of the frozen model; not right: it cannot be frozen, or its values are others.
+Verdict judge_frozen(const torch::jit::Module& model, VerificationContext context) {
+    Verdict verdict;
     if (context.gradients) {
-        return "a model in training cannot be frozen";
+        verdict.because = "a model in training cannot be frozen";
+        return verdict;
     }
     context.frozen = true;
     try {
-        const Verdict verdict = runtime::verify_whole(context, model);
-        return verdict.right ? "" : verdict.because;
+        return runtime::verify_whole(context, model);
     } catch (const Error& error) {
-        return error.details().why;
+        verdict.because = error.details().why;
     }
+    return verdict;
 }
 
 // By size, in the order of the sizes: the given inputs and those that are tuned.
@@ -78,16 +80,25 @@ Measured measure(const torch::jit::Module& model, VerificationContext context) {
 }
 
 Freezing decided(bool wanted, const std::string& because, Json sizes = Json::array()) {
-    return {wanted, {{"written", wanted}, {"because", because}, {"sizes", std::move(sizes)}}};
+    return {wanted, {{"chosen", wanted}, {"because", because}, {"sizes", std::move(sizes)}}};
 }
 
-Freezing by_speed(const torch::jit::Module& model, const VerificationContext& context) {
-    const Measured measured = measure(model, context);
-    if (!measured.slower.empty()) {
-        return decided(false, "frozen it is slower in the size " + measured.slower, measured.sizes);
+Freezing by_speed(const Kernelizing& kernelizing, const Kernelized& made,
+                  const VerificationContext& context) {
+    if (made.report.device != "cpu" && !kernelizing.gpu()) {
+        return decided(false, "this machine cannot use the device " + made.report.device);
     }
-    return measured.faster ? decided(true, "frozen it is faster", measured.sizes)
-                           : decided(false, "frozen it is no faster", measured.sizes);
+    try {
+        const Measured measured = measure(made.model, context);
+        if (!measured.slower.empty()) {
+            return decided(false, "frozen it is slower in the size " + measured.slower,
+                           measured.sizes);
+        }
+        return measured.faster ? decided(true, "frozen it is faster", measured.sizes)
+                               : decided(false, "frozen it is no faster", measured.sizes);
+    } catch (const Error& error) {
+        return decided(false, error.details().what + ": " + error.details().why);
+    }
 }
 
 Error not_frozen(const Request& request, const std::string& why) {
@@ -99,28 +110,23 @@ Error not_frozen(const Request& request, const std::string& why) {
 
 }  // namespace
 
-Freezing decide_freezing(const Kernelizing& kernelizing, const Kernelized& made,
+Freezing decide_freezing(const Kernelizing& kernelizing, Kernelized& made,
                          const VerificationContext& context, const Request& request,
                          const Channel& channel) {
     channel.stage("freeze", "the whole model");
-    const std::string why_not = objection(made.model, context);
-    if (!why_not.empty()) {
+    const Verdict verdict = judge_frozen(made.model, context);
+    if (!verdict.right) {
         if (!request.tune) {
-            throw not_frozen(request, why_not);
+            throw not_frozen(request, verdict.because);
         }
-        return decided(false, why_not);
+        return decided(false, verdict.because);
     }
-    if (!request.tune) {
-        return decided(true, "asked for");
+    Freezing freezing =
+        request.tune ? by_speed(kernelizing, made, context) : decided(true, "asked for");
+    if (freezing.wanted) {
+        runtime::enter(verdict, made.report.whole);
     }
-    if (made.report.device != "cpu" && !kernelizing.gpu()) {
-        return decided(false, "this machine cannot use the device " + made.report.device);
-    }
-    try {
-        return by_speed(made.model, context);
-    } catch (const Error& error) {
-        return decided(false, error.details().what + ": " + error.details().why);
-    }
+    return freezing;
 }
 
 Freezing unverified_freezing() {
@@ -138,7 +144,7 @@ void save_frozen(const torch::jit::Module& model, const Request& request) {
         *request.output, std::move(limits),
         [&] {
             try {
-                return runtime::frozen_with_labels(model);
+                return runtime::frozen_model(model);
             } catch (const std::exception& error) {
                 throw failed(runtime::run_error(error.what()));
             }

@@ -10,7 +10,7 @@
 
 namespace twinkle::worker {
 
-// Whether the model is to be frozen, and for a report: {"written", "because", "sizes": [{"size",
+// Whether the model is to be frozen, and for a report: {"chosen", "because", "sizes": [{"size",
 // "kernelized_us", "frozen_us", "speedup"}]}.
 struct Freezing {
     bool wanted = false;
@@ -20,7 +20,8 @@ struct Freezing {
 // Compares the frozen model's values and, with request.tune, its times in every size that is tuned.
 // Nothing is frozen where it is slower in one, or faster in none. Throws Error(refused) where it
 // cannot be frozen, or its values are not right; with request.tune that is only said.
-Freezing decide_freezing(const Kernelizing& kernelizing, const Kernelized& made,
+// The report has the verdict on what is chosen.
+Freezing decide_freezing(const Kernelizing& kernelizing, Kernelized& made,
                          const runtime::VerificationContext& context, const Request& request,
                          const Channel& channel);
 

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "runtime/graph/format.h"
+#include "runtime/kernels/verified_files.h"
 #include "runtime/plan/replan.h"
 #include "twinkle/error.h"
 #include "worker/measurements.h"
@@ -10,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <variant>
 
 namespace twinkle::worker {
 
@@ -22,6 +24,10 @@ constexpr const char* how_to_make = "twinkle inspect KERNELIZED --choices FILE w
 
 Error malformed(const std::string& what, const std::string& why) {
     return {ErrorCode::malformed, {.what = what, .where = "", .why = why, .hint = how_to_make}};
+}
+
+std::string named(const std::string& site) {
+    return site.empty() ? "the model itself" : site;
 }
 
 // What of the label's configuration the candidate has not by itself: keyword arguments of its
@@ -40,22 +46,36 @@ std::optional<CfgFields> more_than(const Choice& choice, const Label::Served& se
     return fits ? std::optional(std::move(more)) : std::nullopt;
 }
 
-// The candidate that leaves the least to be configured.
-std::optional<Choice> candidate_for(const Site& site, const Label::Served& served) {
-    std::optional<Choice> best;
+// Why no candidate of the site is what the label names.
+std::string absent(const Site& site, const Label::Served& served) {
+    const std::string build = served.build.substr(0, 12);
     for (const runtime::Candidate& one : site.candidates) {
-        const auto more = one.serves() ? more_than(one.choice, served) : std::nullopt;
-        if (more && (!best || more->size() < best->cfg.size())) {
-            best = one.choice;
-            best->cfg = *more;
+        const auto more = more_than(one.choice, served);
+        if (more && one.serves()) {
+            return fmt::format("{} of the build {} has no configuration {} in its tuning.toml",
+                               served.kernel, build, base::printable(twinkle::to_json(*more)));
+        }
+        if (more) {
+            const bool exact = one.choice.precision().empty();
+            return fmt::format("{} cannot serve it here: {}{}", served.kernel, one.refused,
+                               exact ? "" : " (--choices takes nothing that --precision chose)");
         }
     }
-    return best;
+    return fmt::format("{} of the build {} is no candidate of it here", served.kernel, build);
 }
 
-std::string absent(const Label::Served& served) {
-    return fmt::format("{} of the build {} is no candidate of it here", served.kernel,
-                       served.build.substr(0, 12));
+bool is_in_grid(const tuning::Tunable& tunable, const CfgFields& cfg) {
+    return std::all_of(cfg.begin(), cfg.end(), [&](const auto& field) {
+        const base::Json value =
+            std::visit([](const auto& plain) { return base::Json(plain); }, field.second);
+        return std::any_of(tunable.arguments.begin(), tunable.arguments.end(),
+                           [&](const tuning::TunableArgument& argument) {
+                               const auto& values = argument.values;
+                               return argument.name == field.first && !value.is_number_float() &&
+                                      std::find(values.begin(), values.end(), value) !=
+                                          values.end();
+                           });
+    });
 }
 
 // Bounds that rise, with an end that is open.
@@ -83,17 +103,49 @@ void offer(Site& site, const Choice& choice) {
 }  // namespace
 
 GivenChoices::GivenChoices(const std::string& text, bool strict) : strict_(strict) {
+    std::vector<Label> labels;
     try {
-        for (Label& label : find_labels(text)) {
-            const std::string site = label.site;
-            labels_.emplace(site, std::move(label));
-        }
+        labels = find_labels(text);
     } catch (const Error& error) {
         throw malformed("the choices cannot be read", error.details().why);
+    }
+    for (const Label& label : labels) {
+        if (!labels_.emplace(label.site, label).second) {
+            throw malformed("the choices name a site twice", named(label.site));
+        }
     }
     if (labels_.empty()) {
         throw malformed("the choices have no labels", "no replaced site is named in them");
     }
+}
+
+bool GivenChoices::declares(const MappedKernel& kernel, const CfgFields& cfg) {
+    const auto [known, first] = declarations_.try_emplace(kernel.build_id());
+    if (first) {
+        const auto text = runtime::read_verified_file(kernel, tuning::declaration_name);
+        if (text && text->size() <= tuning::largest_declaration) {
+            known->second =
+                tuning::read_declaration(*text, kernel.name + "/" + tuning::declaration_name);
+        }
+    }
+    const auto& operators = known->second.operators;
+    return std::any_of(operators.begin(), operators.end(), [&](const auto& one) {
+        return one.forward && is_in_grid(*one.forward, cfg);
+    });
+}
+
+// The one that leaves the least to be configured.
+std::optional<Choice> GivenChoices::candidate_for(const Site& site, const Label::Served& served) {
+    std::optional<Choice> best;
+    for (const runtime::Candidate& one : site.candidates) {
+        const auto more = one.serves() ? more_than(one.choice, served) : std::nullopt;
+        if (more && (!best || more->size() < best->cfg.size()) &&
+            (more->empty() || declares(*one.choice.kernel, *more))) {
+            best = one.choice;
+            best->cfg = *more;
+        }
+    }
+    return best;
 }
 
 void GivenChoices::refuse(const std::string& site, const std::string& why) {
@@ -103,17 +155,20 @@ void GivenChoices::refuse(const std::string& site, const std::string& why) {
                                          .why = why,
                                          .hint = "leave out --strict to keep its original"});
     }
-    warnings_.push_back(fmt::format("{} is not as it was chosen: {}",
-                                    site.empty() ? "the model itself" : site, why));
+    warnings_.push_back(fmt::format("{} is not as it was chosen: {}", named(site), why));
 }
 
 void GivenChoices::choose(runtime::Plan& plan, Site& site, const Label& label) {
+    if (site.candidates.empty()) {
+        refuse(label.site, site.report.because);
+        return;
+    }
     runtime::ChoiceBySize choices{static_cast<std::size_t>(label.input.value_or(0)), {}};
     std::string why = is_sound(label) ? "" : "its label does not say what calls of which size get";
     for (const Label::Served& served : label.serves) {
         const auto choice = served.kernel.empty() ? std::nullopt : candidate_for(site, served);
         if (!choice && !served.kernel.empty()) {
-            why = why.empty() ? absent(served) : why;
+            why = why.empty() ? absent(site, served) : why;
         }
         choices.parts.push_back(
             {choice, served.elements.value_or(std::numeric_limits<std::int64_t>::max())});
@@ -137,27 +192,38 @@ void GivenChoices::choose(runtime::Plan& plan, Site& site, const Label& label) {
 }
 
 void GivenChoices::apply(runtime::Plan& plan) {
-    std::set<std::string> named;
+    std::set<std::string> met;
+    std::map<std::string, std::string> others;  // by site: why it is not the one that is labelled
     for (Site& site : plan.sites) {
-        const auto label = labels_.find(site.report.site);
-        if (!site.may_be_replaced()) {
+        const auto found = labels_.find(site.report.site);
+        const Label* label = found != labels_.end() ? &found->second : nullptr;
+        if (label != nullptr && (site.left_out || label->of == site.report.of)) {
+            met.insert(label->site);
+            if (!site.left_out) {
+                choose(plan, site, *label);
+            }
             continue;
         }
-        if (label == labels_.end() || label->second.of != site.report.of) {
-            runtime::keep_original(plan, site, "it kept its original when it was chosen");
-            continue;
+        std::string why = "it kept its original when it was chosen";
+        if (label != nullptr) {
+            why = fmt::format("it was {}, and is {} here", label->of, site.report.of);
+            others.emplace(label->site, why);
         }
-        named.insert(label->first);
-        choose(plan, site, label->second);
+        if (site.may_be_replaced()) {
+            runtime::keep_original(plan, site, why);
+        }
     }
-    if (named.empty()) {
+    if (met.empty()) {
         throw malformed("the choices are of another model",
-                        "it has none of the sites that they name: " + labels_.begin()->first +
-                            (labels_.size() > 1 ? ", …" : ""));
+                        others.empty()
+                            ? "it has none of the sites that they name: " +
+                                  named(labels_.begin()->first) + (labels_.size() > 1 ? ", …" : "")
+                            : named(others.begin()->first) + ": " + others.begin()->second);
     }
     for (const auto& [site, label] : labels_) {
-        if (!named.contains(site)) {
-            refuse(site, "there is no kernel for it here");
+        if (!met.contains(site)) {
+            const auto other = others.find(site);
+            refuse(site, other != others.end() ? other->second : "there is no kernel for it here");
         }
     }
 }

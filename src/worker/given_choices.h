@@ -3,10 +3,12 @@
 // of its original again, and nothing is measured.
 
 #include "runtime/plan/plan.h"
+#include "tuning/declaration.h"
 #include "twinkle/labels.h"
 #include "twinkle/report.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,22 +16,28 @@ namespace twinkle::worker {
 
 class GivenChoices {
 public:
-    // Throws Error(malformed) for a text without labels.
+    // Throws Error(malformed) for a text without labels, or with two of one site.
     GivenChoices(const std::string& text, bool strict);
 
     // To a plan that was not applied yet. A site that no label names keeps its original, and so
-    // does one whose candidate is not there, with a warning. Throws Error: malformed, if these are
-    // labels of another model; refused (strict), if a candidate is not there.
+    // does one whose candidate is not there, with a warning. One that the options leave out is left
+    // out. Throws Error: malformed, if these are labels of another model; refused (strict), if a
+    // candidate is not there.
     void apply(runtime::Plan& plan);
     // Says in the report of the model that was made so what its calls get.
     void enter(Report& report, runtime::Plan& plan) const;
 
 private:
     void choose(runtime::Plan& plan, runtime::Site& site, const Label& label);
+    std::optional<runtime::Choice> candidate_for(const runtime::Site& site,
+                                                 const Label::Served& served);
+    // Whether the tuning.toml of the kernel's build has it, for one of its operators.
+    bool declares(const MappedKernel& kernel, const CfgFields& cfg);
     void refuse(const std::string& site, const std::string& why);
 
     bool strict_;
-    std::map<std::string, Label> labels_;  // by site
+    std::map<std::string, Label> labels_;                      // by site
+    std::map<std::string, tuning::Declaration> declarations_;  // by build
     std::vector<std::string> warnings_;
 };
 

@@ -4,7 +4,7 @@
 #include "runtime/model/graphs_mark.h"
 #include "runtime/model/inputs.h"
 #include "runtime/model/model_file.h"
-#include "runtime/model/site_ranges.h"
+#include "runtime/plan/site_ranges.h"
 #include "runtime/replay/graph_obstacles.h"
 #include "runtime/replay/marked_model.h"
 #include "runtime/trial/sandbox.h"
@@ -175,6 +175,7 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
         }
         if (request.freeze) {
             freezing = decide_freezing(kernelizing, made, context, request, channel);
+            context.frozen = freezing.wanted;
         }
         if (request.measure) {
             speed = whole_speed(request, channel, kernelizing, made, context, load_before);

@@ -28,6 +28,16 @@ tuning::Times nanoseconds(const runtime::Spread& us, double scale, std::size_t r
     return {ns(us.lower), ns(us.median), ns(us.upper), static_cast<std::int64_t>(runs)};
 }
 
+// Of a candidate to the original, turn by turn.
+std::vector<double> ratios_of(const runtime::Samples& times) {
+    constexpr double least_us = 1e-3;
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < std::min(times[0].size(), times[1].size()); ++i) {
+        ratios.push_back(times[1][i] / std::max(times[0][i], least_us));
+    }
+    return ratios;
+}
+
 }  // namespace
 
 Measurements::Measurements(const std::string& platform, int threads)
@@ -73,15 +83,17 @@ const Entry* Measurements::find(const Invocation& invocation,
 
 void Measurements::measured(const Invocation& invocation, const tuning::Candidate& original,
                             const tuning::Candidate& candidate, const runtime::Samples& times) {
-    const runtime::Spread beside = runtime::spread_of(times[0]);
     const Entry* before = find(invocation, original);
     if (before == nullptr || before->times.runs == 0) {
-        put({environment_, invocation, original, nanoseconds(beside, 1, times[0].size())}, true);
+        const double median = runtime::spread_of(times[0]).median;
+        put({environment_, invocation, original,
+             nanoseconds({median, median, median}, 1, times[0].size())},
+            true);
         before = find(invocation, original);
     }
-    const double scale = static_cast<double>(before->times.median) / 1000 / beside.median;
+    const double original_us = static_cast<double>(before->times.median) / 1000;
     put({environment_, invocation, candidate,
-         nanoseconds(runtime::spread_of(times[1]), scale, times[1].size())},
+         nanoseconds(runtime::spread_of(ratios_of(times)), original_us, times[1].size())},
         true);
 }
 

@@ -36,8 +36,9 @@ public:
     // Whether it was found by this run.
     bool is_new(const tuning::Entry& entry) const { return new_.contains(entry.identity()); }
 
-    // A candidate was measured beside the original. Its times are kept as ratios to the first
-    // times of the original: what slows the machine down for a while slows both.
+    // A candidate was measured beside the original. Its times are kept as ratios to the original's
+    // of the same turn, whose own quartiles are therefore its median: what slows the machine down
+    // for a while slows both.
     void measured(const Invocation& invocation, const tuning::Candidate& original,
                   const tuning::Candidate& candidate, const runtime::Samples& times);
     // It must not be chosen. What ended a process is forgotten with this run: a child may die of

@@ -23,8 +23,11 @@ bool was_measured(const runtime::SizeVerdict& verdict) {
 // Empty: it is right in calls of this size. What is wrong as a whole (gradients, or it has ended
 // its process) is so in every size.
 std::string problem_of(const runtime::Verdict& verdict, std::size_t size) {
-    const bool apart = size < verdict.by_size.size() && !verdict.by_size[size].problem.empty();
-    return apart ? verdict.by_size[size].problem : verdict.right ? "" : verdict.because;
+    const bool apart = size < verdict.by_size.size();
+    if (apart && (!verdict.by_size[size].problem.empty() || !verdict.by_size[size].compared)) {
+        return verdict.by_size[size].problem;
+    }
+    return verdict.right ? "" : verdict.because;
 }
 
 bool serves(const Site& site, const Choice& choice) {
@@ -230,6 +233,8 @@ std::optional<runtime::Verdict> SiteTuning::wrong_in_all(const SizedSite& sized,
             if (size.tuned && sized.is_allowed(choice, i)) {
                 return std::nullopt;
             }
+        } else if (runtime::says_cannot_be_captured(entry->problem)) {
+            return std::nullopt;  // its values are right
         } else if (!verdict) {
             verdict.emplace().because = entry->problem;
             verdict->ran = !runtime::says_cannot_be_run(entry->problem) &&
@@ -379,7 +384,8 @@ void SiteTuning::note(const std::string& site, const Choice& choice,
             died_.insert(pair_of(sized, i, choice));
         }
         if (const std::string problem = problem_of(verdict, i); !problem.empty()) {
-            known_->banned(sizes[i].invocation, candidate, problem, judged);
+            const bool remember = judged && !runtime::says_cannot_be_captured(problem);
+            known_->banned(sizes[i].invocation, candidate, problem, remember);
         } else if (judged && was_measured(verdict.by_size[i])) {
             known_->measured(sizes[i].invocation, sized.original(), candidate,
                              verdict.by_size[i].times);

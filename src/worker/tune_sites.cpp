@@ -7,6 +7,7 @@
 #include "worker/more_inputs.h"
 #include "worker/other_candidates.h"
 #include "worker/site_tuning.h"
+#include "worker/two_processes.h"
 
 #include <algorithm>
 #include <chrono>
@@ -61,6 +62,17 @@ std::vector<std::string> names_of(const std::map<std::string, runtime::SizeGroup
     return names;
 }
 
+// Those that are to be measured, and whose values are right.
+std::vector<std::string> right_of(const runtime::VerificationContext& context,
+                                  const std::map<std::string, runtime::Verdict>& verdicts) {
+    std::vector<std::string> names = names_of(context.by_size);
+    std::erase_if(names, [&](const std::string& name) {
+        const auto verdict = verdicts.find(name);
+        return verdict == verdicts.end() || !verdict->second.right;
+    });
+    return names;
+}
+
 // Another run measures what is missing. It is waited for as long as this one could have measured.
 void wait_for_others(SiteTuning& tuning, std::chrono::steady_clock::time_point patience) {
     constexpr std::chrono::milliseconds pause(100);
@@ -97,7 +109,22 @@ void note(const std::map<std::string, runtime::Verdict>& verdicts, const OtherCa
     kernelizing.drop_wrong(made, verdicts);
 }
 
-// Runs the model once, and measures what its sites have now, and other candidates beside them.
+// On a CPU in two processes, half of the time in each.
+std::map<std::string, runtime::Verdict> measured(Kernelizing& kernelizing, const Kernelized& made,
+                                                 runtime::VerificationContext& context,
+                                                 double seconds, double budget_ms) {
+    const int processes = context.device ? 1 : 2;
+    context.measuring = std::chrono::duration<double>(seconds / processes);
+    context.sampling = runtime::Sampling{
+        .least_runs = least_runs, .runs_if_lost = runs_if_lost, .budget_ms = budget_ms / processes};
+    auto verdicts = kernelizing.judge(made, context, names_of(context.by_size));
+    if (processes > 1) {
+        add_measured(verdicts, kernelizing.judge(made, context, right_of(context, verdicts)));
+    }
+    return verdicts;
+}
+
+// Runs the model, and measures what its sites have now, and other candidates beside them.
 // Whether there was any. `left`: seconds of the budget.
 bool measure(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationContext& context,
              SiteTuning& tuning, const Channel& channel, double& left) {
@@ -114,13 +141,10 @@ bool measure(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationCo
     others.add_to(context);
     // The time left is shared by all that remains; half of each share is for warming up.
     const double seconds = left * static_cast<double>(count_of(context.by_size)) / remaining;
-    context.measuring = std::chrono::duration<double>(seconds);
-    context.sampling = runtime::Sampling{.least_runs = least_runs,
-                                         .runs_if_lost = runs_if_lost,
-                                         .budget_ms = 500 * left / remaining};
+    const double budget_ms = 500 * left / remaining;
     left = std::max(left - seconds, 0.0);
     channel.stage("tune", std::to_string(context.by_size.size()) + " candidates");
-    const auto verdicts = kernelizing.judge(made, context, names_of(context.by_size));
+    const auto verdicts = measured(kernelizing, made, context, seconds, budget_ms);
     context.by_size.clear();
     context.others.clear();
     note(verdicts, others, kernelizing, made, tuning);

@@ -5,9 +5,11 @@ import json
 
 import pytest
 from kernels_for_tests import needs_runtime
+from test_precision import KERNEL, manifest
 from test_tune_sizes import LAYER, MODELS, PACKAGES, SIZES, model_and_packages, parts  # noqa: F401
 
 torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
 
 pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 INPUTS = ["--inputs", "float32[128,64]"]
@@ -58,6 +60,72 @@ def test_what_kept_its_original_keeps_it(project):
     assert second["status"] == "kept" and second["because"] == "it kept its original when it was chosen"
 
 
+def test_sites_that_the_user_leaves_out_are_no_failures(project):
+    project.kernelized(["small", "large"])
+    choices_of(project)
+    for options in (["--exclude", "second"], ["--only", "first"]):
+        report = chosen_again(project, *options, "--strict")
+        first, second = report["sites"]
+        assert parts(first) == [(32, "small"), (None, "large")]
+        assert second["status"] == "kept" and second["because"] in ("excluded", "not among the sites asked for (only)")
+        assert not any("not as it was chosen" in warning for warning in report["warnings"])
+    report = chosen_again(project, "--exclude", "*")
+    assert all(site["because"] == "excluded" for site in report["sites"])
+    assert not any("not as it was chosen" in warning for warning in report["warnings"])
+
+
+def test_a_site_that_was_something_else_is_not_as_it_was_chosen(project):
+    project.kernelized(["small", "large"])
+    written = choices_of(project)
+    written["sites"][1]["of"] = "Tripling"
+    (project.folder / "choices.json").write_text(json.dumps(written))
+    report = chosen_again(project)
+    first, second = report["sites"]
+    assert parts(first) == [(32, "small"), (None, "large")]
+    assert second["status"] == "kept" and second["because"].startswith("it was Tripling, and is ")
+    assert [warning for warning in report["warnings"] if "not as it was chosen" in warning] == [
+        f"second is not as it was chosen: {second['because']}"]
+    assert "it was Tripling" in chosen_again(project, "--strict", code=6).err
+    assert chosen_again(project, "--strict", "--exclude", "second")["sites"][1]["because"] == "excluded"
+
+
+@pytest.mark.parametrize("more, words", [
+    ({}, "twinkle-pack: Linear"), ({"way": 2, "grain": 0}, "twinkle-pack: Linear (grain=0, way=2)"),
+    ({"way": 2}, "twinkle-pack: Linear (way=2)"), ({"way": 2, "grian": 5}, "in its tuning.toml"),
+    ({"way": 7}, "in its tuning.toml"), ({"way": 2.0}, "in its tuning.toml"), ({"way": True}, "in its tuning.toml"),
+    ({"way": "2"}, "in its tuning.toml"), ({"attribute bias": "1"}, "in its tuning.toml"),
+    ({"grain": 0, "reading": 0}, "none of its operators is configured")])  # of other operators: it would be half applied
+def test_a_configuration_is_one_that_the_build_declares(twinkle, more, words):
+    model = nn.Sequential(nn.Linear(256, 256), nn.LayerNorm(256)).eval()
+    torch.jit.trace(model, torch.randn(4, 256)).save(twinkle.folder / "model.pt")
+    assert twinkle("kernelize", "model.pt", "-o", "tuned.pt").code == 0
+    written = choices_of(twinkle)
+    next(label for label in written["sites"] if label["site"] == "0")["serves"][0]["cfg"].update(more)
+    (twinkle.folder / "choices.json").write_text(json.dumps(written))
+    report = chosen_again(twinkle)
+    linear = next(site for site in report["sites"] if site["site"] == "0")
+    if words.startswith("twinkle-pack"):
+        assert linear["status"] == "replaced" and linear["kernel"] == words
+    else:
+        assert linear["status"] == "kept" and words in linear["because"]
+        chosen_again(twinkle, "--strict", code=6)
+
+
+def test_what_precision_chose_is_not_chosen_again(twinkle):
+    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh()).eval()
+    torch.jit.trace(model, torch.randn(2, 64)).save(twinkle.folder / "model.pt")
+    for layers in (["LinearInt8"], ["LinearInt8", "LinearExact"]):
+        (twinkle.folder / "twinkle.toml").write_text("presets = []\n" + manifest(*layers)(KERNEL))
+        done = twinkle("kernelize", "model.pt", "--inputs", "float32[2,64]", "--precision", "int8", "--max-error", "1",
+                       "-o", "tuned.pt")
+        assert done.code == 0, done.err
+        assert choices_of(twinkle)["sites"][0]["serves"][0]["kernel"].endswith(": LinearInt8")
+        report = chosen_again(twinkle)
+        assert report["sites"][0]["status"] == "kept" and "it computes in int8" in report["sites"][0]["because"]
+        assert any("0 is not as it was chosen" in warning and "--precision" in warning for warning in report["warnings"])
+        assert "--precision" in chosen_again(twinkle, "--strict", code=6).err
+
+
 def test_another_build_is_another_candidate(project):
     project.kernelized(["small", "large"])
     choices_of(project)
@@ -71,7 +139,8 @@ def test_another_build_is_another_candidate(project):
 @pytest.mark.parametrize("damage, words", [
     (lambda text: "no JSON", "cannot be read"), (lambda text: "[" * 100_000, "cannot be read"), (lambda text: "{}", "have no labels"),
     (lambda text: text.replace('"first"', '"third"').replace('"second"', '"fourth"'), "of another model"),
-    (lambda text: text.replace("Doubling", "Tripling"), "of another model")])
+    (lambda text: text.replace("Doubling", "Tripling"), "of another model"),
+    (lambda text: text.replace('"second"', '"first"'), "name a site twice")])
 def test_what_are_no_choices_of_the_model_is_refused(project, damage, words):
     project.kernelized(["small", "large"])
     choices_of(project)
@@ -108,5 +177,7 @@ def test_usage(project):
     assert project("inspect", "tuned.pt", "--choices", "tuned.pt").code == 2
     done = project("inspect", "model.pt", "--choices", "none.json")
     assert done.code == 3 and "preserved_attrs" in done.err and not (project.folder / "none.json").exists()
+    done = project("inspect", "tuned.pt", "--choices", "none.json", "--graph", "first")
+    assert done.code == 2 and "--graph" in done.err and not (project.folder / "none.json").exists()
     done = project("inspect", ".", "--choices", "none.json")
     assert done.code == 2 and "only a kernelized model" in done.err

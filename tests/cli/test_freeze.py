@@ -21,7 +21,7 @@ def outputs(twinkle, model):
 
 def test_asked_for(twinkle):
     report = kernelize(twinkle, "--inputs", INPUTS, "--freeze")
-    assert report["frozen"] == {"written": True, "because": "asked for", "sizes": []}
+    assert report["frozen"] == {"chosen": True, "because": "asked for", "sizes": []}
     assert report["replaced"] > 0
     said = twinkle("inspect", "frozen.pt", "--json").json
     assert said["kind"] == "frozen"
@@ -33,7 +33,7 @@ def test_asked_for(twinkle):
 
 
 def test_without_inputs(twinkle):
-    assert kernelize(twinkle, "--freeze")["frozen"]["written"] is True
+    assert kernelize(twinkle, "--freeze")["frozen"]["chosen"] is True
     assert twinkle("inspect", "frozen.pt", "--json").json["kind"] == "frozen"
 
 
@@ -51,9 +51,9 @@ def test_measured(twinkle, command):
     frozen = done.json["frozen"]
     assert [size["size"] for size in frozen["sizes"]] == ["given", "length 3"]
     differences = [size["speedup"]["difference"] for size in frozen["sizes"]]
-    assert frozen["written"] == ("faster" in differences and "slower" not in differences), frozen
+    assert frozen["chosen"] == ("faster" in differences and "slower" not in differences), frozen
     assert frozen["because"]
-    assert (twinkle("inspect", "tuned.pt", "--json").json["kind"] == "frozen") == frozen["written"]
+    assert (twinkle("inspect", "tuned.pt", "--json").json["kind"] == "frozen") == frozen["chosen"]
 
 
 def test_a_model_in_training(twinkle):
@@ -64,7 +64,7 @@ def test_a_model_in_training(twinkle):
     assert not (twinkle.folder / "out.pt").exists()
     done = twinkle("kernelize", "training.pt", "-o", "out.pt", "--freeze", "--tune", "--inputs", "float32[2,4]", "--budget", "1", "--json")
     assert done.code == 0, done.err
-    assert done.json["frozen"]["written"] is False and "training" in done.json["frozen"]["because"]
+    assert done.json["frozen"]["chosen"] is False and "training" in done.json["frozen"]["because"]
 
 
 def test_what_was_there_stays(twinkle):
@@ -89,7 +89,7 @@ def test_not_with_graphs(twinkle):
 
 
 def test_constants_are_computed_in_a_child(twinkle):
-    """What freezing computes of a model's constants cannot take this process's memory, or its files."""
+    """What freezing computes of a model's constants takes no memory of the process that writes: it fails or is left, and ends."""
 
     class Large(torch.nn.Module):
         def __init__(self):
@@ -97,10 +97,39 @@ def test_constants_are_computed_in_a_child(twinkle):
             self.weight = torch.nn.Parameter(torch.ones(1))
 
         def forward(self, x):
-            return x + self.weight + torch.ones(1 << 40).sum()
+            return x + self.weight + torch.ones(3 << 32).sum()
 
     torch.jit.script(Large().eval()).save(str(twinkle.folder / "large.pt"))
     done = twinkle("kernelize", "large.pt", "-o", "out.pt", "--freeze")
-    assert done.code in (0, 6), done.err
-    assert "Traceback" not in done.err and "std::" not in done.err
-    assert (done.code == 0) == (twinkle.folder / "out.pt").exists()
+    assert done.code == 0, done.err
+    assert (twinkle.folder / "out.pt").stat().st_size < 1 << 20, "twelve billion ones are in no file"
+
+
+def test_other_methods_stay(twinkle):
+    class Two(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.layer(x)
+
+        @torch.jit.export
+        def twice(self, x):
+            return self.layer(self.layer(x))
+
+    model = torch.jit.script(Two().eval())
+    model.save(str(twinkle.folder / "two.pt"))
+    (twinkle.folder / "twinkle.toml").write_text("")  # no kernel: Python loads what is written
+    kernelize(twinkle, "--inputs", "float32[2,4]", "--freeze", model="two.pt")
+    frozen = torch.jit.load(twinkle.folder / "frozen.pt")
+    x = torch.randn(2, 4)
+    torch.testing.assert_close(frozen.twice(x), model.twice(x))
+    assert "weight" not in dict(frozen.named_parameters())
+
+
+def test_nothing_is_written_by_a_dry_run(twinkle):
+    report = kernelize(twinkle, "--freeze", "--dry-run")
+    assert report["frozen"]["chosen"] is True and not (twinkle.folder / "frozen.pt").exists()
+    done = twinkle("tune", TRACED, "--inputs", INPUTS, "--freeze", "--shard", "1/2")
+    assert done.code == 2 and "contradict" in done.err

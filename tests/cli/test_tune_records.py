@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT, environment
 from kernels_for_tests import RUNTIMES, needs_runtime
 from test_preload import compile_server, serve
-from test_tune_sizes import model_and_packages, parts  # noqa: F401
+from test_tune_sizes import Doubling, model_and_packages, parts  # noqa: F401
 
 torch = pytest.importorskip("torch")
 
@@ -18,17 +18,24 @@ pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarn
 SERVER = r"""
 #include <torch/script.h>
 
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
 int main(int argc, char** argv) {
+    const char* nested = std::getenv("NESTED");
+    const int depth = nested ? std::atoi(nested) : 0;
     torch::jit::Module model = torch::jit::load(argv[1]);
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
         threads.emplace_back([&] {
             const torch::NoGradGuard no_grad;
             for (int i = 2; i < argc; ++i) {
-                model.forward({torch::ones({std::stoi(argv[i]), 64})});
+                c10::IValue input = torch::ones({std::stoi(argv[i]), 64});
+                for (int n = 0; n < depth; ++n) {
+                    input = c10::ivalue::Tuple::create(std::vector<c10::IValue>{input});
+                }
+                model.forward({input});
             }
         });
     }
@@ -82,6 +89,37 @@ def test_a_record_that_cannot_be_written_stops_no_server(project, server):
     assert done.returncode == 0 and done.stderr.count("twinkle: ") == 1 and "calls cannot be recorded" in done.stderr
     done = serve(server, project.folder / "served.pt", "1", TWINKLE_RECORD="/dev/full")
     assert done.returncode == 0 and "calls cannot be recorded" in done.stderr
+
+
+class Nested(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Doubling()
+
+    def forward(self, x):
+        while isinstance(x, tuple):
+            x, = x
+        return self.first(x)
+
+
+@pytest.mark.parametrize("depth", [8, 9])
+def test_a_call_that_is_nested_too_deeply_cannot_be_repeated(project, server, depth):
+    nested = torch.ones(3, 64)
+    for _ in range(depth):
+        nested = (nested,)
+    torch.jit.trace(Nested().eval(), (nested,)).save(project.folder / "nested.pt")
+    project.kernelized(["small"], "--mode", "inference", "--device", "cpu", model="nested.pt", output="served.pt")
+    record = project.folder / "calls.jsonl"
+    done = serve(server, project.folder / "served.pt", "1", "100", TWINKLE_RECORD=str(record), NESTED=str(depth))
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    calls = lines(record)
+    if depth == 8:
+        assert {one["inputs"] for one in calls} == {f"{'(' * 8}float32[{rows},64]{')' * 8}" for rows in (1, 100)}
+        done = project("tune", "nested.pt", "--device", "cpu", "--from", record, "--budget", "1", "--json")
+        assert done.code == 0 and "cannot be read" not in done.err, done.err
+    else:  # whatever is in it
+        call, = calls
+        assert "8 deep" in call["unfit"] and "inputs" not in call
 
 
 def test_twinkle_itself_records_nothing(project):
@@ -148,6 +186,7 @@ def test_a_run_that_was_killed_holds_nobody_up(project):
      "runs of several models are recorded: A, B"),
     ('{"record":1,"model":"A","inputs":"float32[3,64]"}', ["model.pt", "--recorded", "B"], "no run of a model B"),
     ('{"record":1,"model":"A","unfit":"input 1 is a list"}', ["model.pt"], "no call of the model can be repeated"),
+    ('{"record":1,"model":"A","inputs":"(float32[3,64]"}', ["model.pt"], "it is no record of a server"),
     ('{"record":1,"model":"A","inputs":"float32[3,64]"}', [], "no call of an operation is recorded"),
     ('{"record":1,"model":"A","inputs":"float32[3,64]"}', ["model.pt", "--shard", "3/2"], "--shard cannot be '3/2'"),
     ('{"record":1,"model":"A","inputs":"float32[3,64]"}', ["model.pt", "--shard", "1/2", "-o", "t.pt"], "a share alone knows too little"),
@@ -158,6 +197,18 @@ def test_wrong_usage(project, record, arguments, words):
     done = project("tune", *arguments, "--from", "calls.jsonl")
     assert done.code in (2, 3) and words in done.err, done.err
     assert project("tune").code == 2
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--graphs"], "--graphs"), (["--freeze"], "--freeze"), (["--graphs", "--freeze"], "which is for a model"),
+    (["--devices", "all"], "--devices"), (["--recorded", "A"], "--recorded"), (["--inputs", "float32[3,64]"], "--inputs"),
+    (["--tune-sizes", "1,2"], "--tune-sizes"),
+    (["-o", "tuned.pt"], "only merge and a model take -o")])
+def test_calls_of_operations_take_no_option_of_models(twinkle, options, words):
+    (twinkle.folder / "calls.jsonl").write_text("")
+    done = twinkle("tune", "--from", "calls.jsonl", *options)
+    assert done.code == 2 and words in done.err, done.err
+    assert not (twinkle.folder / "tuned.pt").exists()
 
 
 def test_all_devices_of_a_machine_without_a_gpu(project):

@@ -35,6 +35,25 @@ TEST_CASE("a range belongs to its tensor, wherever that is") {
     CHECK(inputs.positional[1].toTensor().min().item<double>() >= 2);
 }
 
+TEST_CASE("what is described is nested no more deeply than what is read") {
+    const auto held = [](const c10::IValue& value) -> c10::IValue {
+        return c10::ivalue::Tuple::create(std::vector<c10::IValue>{value});
+    };
+    c10::IValue tuples = at::ones({1});
+    c10::IValue with_list = std::vector<at::Tensor>{at::ones({1})};
+    for (int depth = 1; depth < deepest_input; ++depth) {
+        tuples = held(tuples);
+        with_list = held(with_list);
+    }
+    tuples = held(tuples);
+    CHECK(description_of(tuples).value() == "((((((((float32[1]))))))))");
+    CHECK(description_of(with_list).value() == "((((((([float32[1]])))))))");
+    for (const c10::IValue& deepest : {tuples, with_list}) {
+        CHECK(read_inputs(description_of(deepest).value()).positional.size() == 1);
+        CHECK_FALSE(description_of(held(deepest)));
+    }
+}
+
 TEST_CASE("what is no description is refused") {
     for (const char* wrong :
          {"float32[2", "(float32[2]", "float32[2])", "[float32[2]", "()[1]", "(;float32[2])",

@@ -68,6 +68,32 @@ TEST_CASE("a record from outside is read with care") {
     CHECK(read_record(folder / "calls.jsonl").runs.empty());
 }
 
+TEST_CASE("inputs in a record are closed where they are opened, and nested as inputs may be") {
+    const test::TempFolder folder;
+    const auto read = [&](const std::string& inputs) {
+        folder.write("calls.jsonl", record_line(RecordedRun{"Llama", "bool[7]", ""}) + "\n" +
+                                        record_line(RecordedRun{"Llama", inputs, ""}));
+        return read_record(folder / "calls.jsonl");
+    };
+    for (const std::string inputs :
+         {"int64[]", "((((((((int64[1]))))))))", "((((((([int64[1]])))))))",
+          "(int64[1];([float32[2,3];bool[1]];(uint8[4])));bfloat16[0]"}) {
+        INFO(inputs);
+        const Record record = read(inputs);
+        CHECK(record.unreadable == 0);
+        CHECK(record.runs.size() == 2);
+    }
+    for (const std::string inputs :
+         {"(int64[1]", "int64[1])", "([int64[1])]", "[(int64[1])]", "int64[1]int64[1]",
+          "int64[[1]]", "int64[1];", ";int64[1]", "()", "[]", "[1]", "int64", "int64[1",
+          "(((((((((int64[1])))))))))", "(((((((([int64[1]]))))))))"}) {
+        INFO(inputs);
+        const Record record = read(inputs);
+        CHECK(record.unreadable == 1);
+        CHECK(record.runs.size() == 1);
+    }
+}
+
 TEST_CASE("a record that is full takes no more") {
     const test::TempFolder folder;
     folder.write("calls.jsonl", std::string(9u << 20, '\n'));

@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/runtime/graph_iterator.h>
 
 #include <algorithm>
+#include <set>
 
 namespace twinkle::runtime {
 
@@ -76,7 +77,7 @@ CfgFields keyword_defaults(const std::string& op_namespace, const std::string& n
 
 bool configure_operators(jit::Graph& graph, const std::string& op_namespace, const CfgFields& cfg) {
     jit::Inline(graph);
-    bool any = false;
+    std::set<std::string> given;
     visit_operators(graph.shared_from_this(), op_namespace, [&](jit::Node* node) {
         const auto& arguments = node->schema().arguments();
         for (std::size_t i = 0; i < arguments.size() && i < node->inputs().size(); ++i) {
@@ -84,11 +85,11 @@ bool configure_operators(jit::Graph& graph, const std::string& op_namespace, con
             if (!value.isNone()) {
                 const jit::WithInsertPoint before(node);
                 node->replaceInput(i, graph.insertConstant(value));
-                any = true;
+                given.insert(arguments[i].name());
             }
         }
     });
-    return any;
+    return !given.empty() && given.size() == cfg.size();
 }
 
 }  // namespace twinkle::runtime

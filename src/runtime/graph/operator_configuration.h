@@ -20,7 +20,7 @@ std::vector<std::string> operators_called(torch::jit::Graph& graph,
 CfgFields keyword_defaults(const std::string& op_namespace, const std::string& name);
 
 // Inlines what the graph calls, and gives every operator of the namespace the values of the keyword
-// arguments that it has of these. Whether there was any.
+// arguments that it has of these. Whether each was given to one; else the graph is of no use.
 bool configure_operators(torch::jit::Graph& graph, const std::string& op_namespace,
                          const CfgFields& cfg);
 

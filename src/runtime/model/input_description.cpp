@@ -103,8 +103,6 @@ public:
     }
 
 private:
-    static constexpr int deepest = 8;
-
     bool take(char wanted) {
         const bool is_there = at_ < text_.size() && text_[at_] == wanted;
         at_ += is_there ? 1 : 0;
@@ -127,7 +125,7 @@ private:
     }
 
     std::vector<c10::IValue> parts_before(char close) {
-        if (++depth_ > deepest) {
+        if (++depth_ > deepest_input) {
             not_inputs(text_, "it is nested too deeply");
         }
         std::vector<c10::IValue> inside = parts();
@@ -163,16 +161,39 @@ private:
     int depth_ = 0;
 };
 
-std::optional<std::string> descriptions_of(const std::vector<c10::IValue>& values) {
+std::optional<std::string> description_at(const c10::IValue& value, int depth);
+
+std::optional<std::string> descriptions_at(const std::vector<c10::IValue>& values, int depth) {
     std::vector<std::string> texts;
+    if (depth > deepest_input) {
+        return std::nullopt;
+    }
     for (const c10::IValue& value : values) {
-        const auto text = description_of(value);
+        const auto text = description_at(value, depth);
         if (!text) {
             return std::nullopt;
         }
         texts.push_back(*text);
     }
     return texts.empty() ? std::nullopt : std::optional(base::join(texts, ";"));
+}
+
+// `depth`: how many tuples and lists hold it.
+std::optional<std::string> description_at(const c10::IValue& value, int depth) {
+    if (value.isTensor() && value.toTensor().defined()) {
+        const at::Tensor& tensor = value.toTensor();
+        return fmt::format("{}[{}]", dtype_name(tensor.scalar_type()),
+                           fmt::join(tensor.sizes(), ","));
+    }
+    if (value.isTuple()) {
+        const auto parts = descriptions_at(value.toTupleRef().elements().vec(), depth + 1);
+        return parts ? std::optional("(" + *parts + ")") : std::nullopt;
+    }
+    if (value.isTensorList()) {
+        const auto parts = descriptions_at(value.toListRef().vec(), depth + 1);
+        return parts ? std::optional("[" + *parts + "]") : std::nullopt;
+    }
+    return std::nullopt;
 }
 
 }  // namespace
@@ -191,20 +212,7 @@ std::vector<c10::IValue> described_inputs(const std::string& text) {
 }
 
 std::optional<std::string> description_of(const c10::IValue& value) {
-    if (value.isTensor() && value.toTensor().defined()) {
-        const at::Tensor& tensor = value.toTensor();
-        return fmt::format("{}[{}]", dtype_name(tensor.scalar_type()),
-                           fmt::join(tensor.sizes(), ","));
-    }
-    if (value.isTuple()) {
-        const auto parts = descriptions_of(value.toTupleRef().elements().vec());
-        return parts ? std::optional("(" + *parts + ")") : std::nullopt;
-    }
-    if (value.isTensorList()) {
-        const auto parts = descriptions_of(value.toListRef().vec());
-        return parts ? std::optional("[" + *parts + "]") : std::nullopt;
-    }
-    return std::nullopt;
+    return description_at(value, 0);
 }
 
 std::string dtype_name(at::ScalarType dtype) {

@@ -11,13 +11,15 @@
 namespace twinkle::runtime {
 
 constexpr std::uint64_t most_input_bytes = 4ull << 30;
+constexpr int deepest_input = 8;  // tuples and lists in each other
 
 // Each is dtype, shape and (optionally) a half-open range; floating point without a range is drawn
 // from the standard normal distribution. A tuple is in parentheses, a list of tensors in brackets.
 // The seed is fixed. Throws Error(malformed).
 std::vector<c10::IValue> described_inputs(const std::string& text);
 
-// In these words, without a range; none: it holds something else than tensors, or nothing.
+// In these words, without a range; none: it holds something else than tensors, or nothing, or is
+// nested more deeply than inputs may be.
 std::optional<std::string> description_of(const c10::IValue& value);
 
 // "float32", "int64", …; LibTorch's own name for types that inputs cannot have.

@@ -1,9 +1,5 @@
 #include "runtime/model/labels.h"
 
-#include <torch/csrc/jit/api/module.h>
-
-#include <vector>
-
 namespace twinkle::runtime {
 
 namespace {
@@ -32,10 +28,8 @@ std::optional<std::string> labels_of(const torch::jit::Module& root) {
     return value.isString() ? std::optional(value.toStringRef()) : std::nullopt;
 }
 
-torch::jit::Module frozen_with_labels(const torch::jit::Module& root) {
-    const bool labelled = root.hasattr(attribute);
-    return torch::jit::freeze(
-        root, labelled ? std::vector<std::string>{attribute} : std::vector<std::string>());
+std::vector<std::string> label_attributes(const c10::ClassType& type) {
+    return has_labels(type) ? std::vector<std::string>{attribute} : std::vector<std::string>();
 }
 
 }  // namespace twinkle::runtime

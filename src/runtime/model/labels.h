@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace twinkle::runtime {
 
@@ -19,8 +20,7 @@ bool has_labels(const c10::ClassType& type);
 // None: it has no labels, or what it has is no text. From outside: to be parsed with care.
 std::optional<std::string> labels_of(const torch::jit::Module& root);
 
-// torch::jit::freeze that keeps the labels. Throws what LibTorch throws: the model is in training,
-// for one.
-torch::jit::Module frozen_with_labels(const torch::jit::Module& root);
+// The names of the attributes that hold them.
+std::vector<std::string> label_attributes(const c10::ClassType& type);
 
 }  // namespace twinkle::runtime

@@ -11,7 +11,6 @@ namespace twinkle::runtime {
 namespace {
 
 constexpr const char* memory_is_short = "memory is short for its graph";
-constexpr std::string_view cannot_be_captured = "it cannot be captured: ";
 
 // A recipe's objection; its text is the reason.
 struct Refusal : std::runtime_error {
@@ -41,7 +40,7 @@ std::string ModelGraphs::capture(const InputKey& key, const Values& inputs) {
             cache_.limit_bytes(lane->free_memory() / 4);
         }
     } catch (const std::exception& error) {
-        return std::string(cannot_be_captured) + run_error(error.what());
+        return cannot_be_captured(error.what());
     }
     GraphCache::Entry& entry = cache_.find(key.text);
     if (const std::string full = cache_.make_room(entry, entry.bytes); !full.empty()) {
@@ -94,9 +93,8 @@ std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Value
     } catch (const Refusal& refusal) {
         reason = refusal.what();
     } catch (const std::exception& error) {
-        reason = again || is_out_of_memory(error)
-                     ? memory_is_short
-                     : std::string(cannot_be_captured) + run_error(error.what());
+        reason =
+            again || is_out_of_memory(error) ? memory_is_short : cannot_be_captured(error.what());
     }
     return nullptr;
 }

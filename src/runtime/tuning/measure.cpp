@@ -186,8 +186,7 @@ Timed timed_graphs(const Trial& trial, const std::vector<std::size_t>& right,
         try {
             timed.runs[*i] = capture([&trial, i = *i] { trial.run(i); }, timed.calls).run;
         } catch (const std::exception& error) {
-            measurement.candidates[*i].problem =
-                "it cannot be captured: " + runtime::run_error(error.what());
+            measurement.candidates[*i].problem = runtime::cannot_be_captured(error.what());
         }
     }
     return timed;

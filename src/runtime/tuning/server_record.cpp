@@ -102,13 +102,15 @@ std::int64_t told_apart(const at::Tensor& tensor, std::int64_t dim) {
 
 using Arguments = c10::ArrayRef<const c10::IValue>;
 
-void mix_value(std::uint64_t& hash, const c10::IValue& value) {
-    if (value.isTuple() || value.isTensorList()) {
+// What is nested too deeply to be repeated is like any other value that is no input. `depth`: how
+// many tuples and lists hold it.
+void mix_value(std::uint64_t& hash, const c10::IValue& value, int depth) {
+    if ((value.isTuple() || value.isTensorList()) && depth < deepest_input) {
         const auto parts =
             value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
         mix(hash, value.isTuple() ? 3 : 4);
         for (const c10::IValue& part : parts) {
-            mix_value(hash, part);
+            mix_value(hash, part, depth + 1);
         }
         mix(hash, 5);
     } else if (!value.isTensor() || !value.toTensor().defined()) {
@@ -125,7 +127,7 @@ void mix_value(std::uint64_t& hash, const c10::IValue& value) {
 std::uint64_t hash_of(const void* type, Arguments arguments) {
     std::uint64_t hash = reinterpret_cast<std::uintptr_t>(type);
     for (const c10::IValue& value : arguments) {
-        mix_value(hash, value);
+        mix_value(hash, value, 0);
     }
     return hash;
 }
@@ -139,8 +141,9 @@ tuning::RecordedRun described(const c10::ivalue::Object& model, Arguments argume
         const auto text = description_of(arguments[i]);
         if (!text) {
             run.inputs.clear();
-            run.unfit = fmt::format("input {} is {}, not a tensor, nor a tuple or list of tensors",
-                                    i + 1, arguments[i].tagKind());
+            run.unfit = fmt::format(
+                "input {} is {}, not a tensor, nor a tuple or list of tensors up to {} deep", i + 1,
+                arguments[i].tagKind(), deepest_input);
             return run;
         }
         run.inputs += (i == 0 ? "" : ";") + *text;

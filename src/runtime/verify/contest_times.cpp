@@ -24,7 +24,8 @@ std::vector<at::Tensor> all_weights(const TimedContest& contest, const ModelWeig
 // Turns them into graphs where the first one, the original, can be captured: a model with it is
 // replayed then, and with a candidate that cannot be captured it is not. How often each holds its
 // work.
-std::size_t capture_all(std::vector<std::function<void()>>& works, const CaptureWork& capture) {
+std::size_t capture_all(std::vector<std::function<void()>>& works, const CaptureWork& capture,
+                        const std::function<void()>& alive) {
     std::size_t times = 0;
     try {
         const RepeatedWork first = capture(works.front(), 0);
@@ -34,7 +35,12 @@ std::size_t capture_all(std::vector<std::function<void()>>& works, const Capture
         return 1;
     }
     for (auto work = works.begin() + 1; work != works.end(); ++work) {
-        *work = capture(*work, times).run;
+        alive();
+        try {
+            *work = capture(*work, times).run;
+        } catch (const std::exception& error) {
+            throw NotCaptured(error.what());
+        }
     }
     return times;
 }
@@ -60,7 +66,7 @@ Samples contest_times(const TimedContest& contest, const VerificationContext& co
     Sampling sampling = *context.sampling;
     sampling.budget_ms *= static_cast<double>(contest.candidates.size());
     const bool captured = context.capture && !context.steps;
-    const std::size_t times = captured ? capture_all(contestants, context.capture) : 1;
+    const std::size_t times = captured ? capture_all(contestants, context.capture, alive) : 1;
     Samples samples = time_in_turns(contestants, sampling, [&] {
         alive();
         std::for_each(cold.begin(), cold.end(), evict_from_caches);

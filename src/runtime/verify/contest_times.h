@@ -7,9 +7,15 @@
 #include <torch/script.h>
 
 #include <functional>
+#include <stdexcept>
 #include <vector>
 
 namespace twinkle::runtime {
+
+// A candidate cannot be captured where its original can (VerificationContext::capture).
+struct NotCaptured : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
 
 struct TimedContest {
     torch::jit::Module original;
@@ -26,7 +32,7 @@ bool come_from_memory(const ModelWeights& weights, const VerificationContext& co
 // each candidate beside the original. `weights` are those of the model in which the site lies.
 // Candidates get the original's parameters: a single one those that are alike, several all that
 // fit, as they are of other layers. `alive` is called between samples. Throws what a contestant
-// throws.
+// throws, and NotCaptured.
 Samples contest_times(const TimedContest& contest, const VerificationContext& context,
                       const ModelWeights& weights, const std::function<void()>& alive);
 

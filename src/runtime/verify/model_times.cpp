@@ -79,7 +79,8 @@ std::vector<Entry> enter_models(const VerificationContext& context,
         share_parameters(original, kernelized);
         enter(original_name, original);
     }
-    enter(kernelized_name, kernelized);
+    const bool freeze = context.frozen && contest == Contest::as_they_are;
+    enter(kernelized_name, freeze ? torch::jit::freeze(kernelized) : kernelized);
     return entries;
 }
 

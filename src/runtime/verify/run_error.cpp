@@ -9,6 +9,7 @@ namespace twinkle::runtime {
 namespace {
 
 constexpr const char* not_run = "it cannot be run: ";
+constexpr const char* not_captured = "it cannot be captured: ";
 
 }  // namespace
 
@@ -36,6 +37,14 @@ std::string cannot_be_run(const std::string& text) {
 
 bool says_cannot_be_run(const std::string& problem) {
     return problem.find(not_run) != std::string::npos;
+}
+
+std::string cannot_be_captured(const std::string& text) {
+    return not_captured + run_error(text);
+}
+
+bool says_cannot_be_captured(const std::string& problem) {
+    return problem.starts_with(not_captured);
 }
 
 }  // namespace twinkle::runtime

@@ -70,7 +70,9 @@ void SideBySide::measure_together(const std::vector<const Entry*>& entries) cons
         }
     } catch (const std::exception& error) {
         if (entries.size() == 1) {
-            send_times(*entries.front(), {}, cannot_be_run(error.what()));
+            const bool captured = dynamic_cast<const NotCaptured*>(&error) == nullptr;
+            send_times(*entries.front(), {},
+                       captured ? cannot_be_run(error.what()) : cannot_be_captured(error.what()));
         }
         for (std::size_t i = 0; entries.size() > 1 && i < entries.size(); ++i) {
             measure_together({entries[i]});

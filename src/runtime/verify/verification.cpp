@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "runtime/graph/sites.h"
+#include "runtime/model/frozen_model.h"
 #include "runtime/trial/gpu_state.h"
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/contestant.h"
@@ -18,7 +19,6 @@
 #include "twinkle/error.h"
 
 #include <ATen/Parallel.h>
-#include <torch/csrc/jit/api/module.h>
 
 #include <algorithm>
 #include <chrono>
@@ -172,8 +172,9 @@ void judge_whole(const VerificationContext& given, const torch::jit::Module& mad
     const torch::NoGradGuard no_grad;
     limit_threads(given);
     const VerificationContext context = in_place(given);
-    const torch::jit::Module placed = in_place(made, context);
-    const torch::jit::Module kernelized = context.frozen ? torch::jit::freeze(placed) : placed;
+    // Frozen where it is saved from, and moved then, as who loads it does.
+    const torch::jit::Module kernelized =
+        in_place(context.frozen ? frozen_model(made) : made, context);
     const torch::jit::Module original = open_original(context);
     const torch::jit::Module reference = open_exact(context);
     const auto measure = context.dtype ? std::optional(open_rounded(context)) : std::nullopt;

@@ -55,7 +55,7 @@ struct VerificationContext {
     // Where everything runs; none: on the CPU.
     std::optional<at::Device> device = std::nullopt;
     SandboxLimits limits;
-    bool frozen = false;     // the whole model is judged as torch::jit::freeze makes it
+    bool frozen = false;     // the whole model is judged, and measured, as it is frozen
     bool gradients = false;  // compare them too: the model is to be trained
     std::optional<Sampling> sampling = std::nullopt;  // none: nothing is measured
     // Sites, by the names that they are judged by, whose sizes are judged apart. All of them

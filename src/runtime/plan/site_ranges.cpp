@@ -1,4 +1,4 @@
-#include "runtime/model/site_ranges.h"
+#include "runtime/plan/site_ranges.h"
 
 #include "runtime/graph/forward_methods.h"
 #include "runtime/graph/function_calls.h"
@@ -91,11 +91,27 @@ void add_to_calls(const jit::Module& root, const std::set<std::string>& sites) {
     }
 }
 
+// Other instances of these classes are no sites, but run the same code, or none: a class with more
+// attributes than an object has values cannot be saved.
+void name_others(const jit::Module& root) {
+    for (const Instance& instance : instances_of(root)) {
+        const auto object = instance.module._ivalue();
+        const auto type = object->type();
+        for (std::size_t i = 0; i < type->numAttributes(); ++i) {
+            const bool missing = i >= object->slots().size() || !object->getSlot(i).isString();
+            if (missing && type->getAttributeName(i).starts_with(attribute)) {
+                object->setSlot(i, instance.path);
+            }
+        }
+    }
+}
+
 }  // namespace
 
 void add_ranges(jit::Module& root, const std::set<std::string>& sites) {
     add_to_layers(root, sites);
     add_to_calls(root, sites);
+    name_others(root);
 }
 
 }  // namespace twinkle::runtime

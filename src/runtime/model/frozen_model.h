@@ -1,0 +1,12 @@
+#pragma once
+// A kernelized model as torch::jit::freeze makes it.
+
+#include <torch/script.h>
+
+namespace twinkle::runtime {
+
+// Its methods and labels stay: freezing alone would keep forward() and no attribute. Throws what
+// LibTorch throws: the model is in training, for one.
+torch::jit::Module frozen_model(const torch::jit::Module& root);
+
+}  // namespace twinkle::runtime

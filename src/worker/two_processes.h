@@ -1,0 +1,16 @@
+#pragma once
+// What two processes have measured of the same sites, as one: where in memory a process's models
+// come to lie, and on which cores its threads wake, decides about a tenth, as long as it lives.
+
+#include "runtime/verify/verification.h"
+
+#include <map>
+#include <string>
+
+namespace twinkle::worker {
+
+// Adds the times of the second, turn by turn; a problem that only the second has found counts.
+void add_measured(std::map<std::string, runtime::Verdict>& verdicts,
+                  const std::map<std::string, runtime::Verdict>& again);
+
+}  // namespace twinkle::worker
