@@ -3,7 +3,6 @@
 #include "runtime/graph/forward_methods.h"
 #include "runtime/graph/kernel_method.h"
 #include "runtime/graph/operator_configuration.h"
-#include "runtime/kernels/verified_files.h"
 
 #include <algorithm>
 
@@ -95,24 +94,12 @@ std::vector<base::Json> worth_trying(const tuning::Tunable& tunable,
 
 }  // namespace
 
-const tuning::Declaration& Configurations::declaration_of(const MappedKernel& kernel) {
-    const auto [known, first] = known_.try_emplace(kernel.build_id());
-    if (first) {
-        const auto text = runtime::read_verified_file(kernel, tuning::declaration_name);
-        if (text && text->size() <= tuning::largest_declaration) {
-            known->second =
-                tuning::read_declaration(*text, kernel.name + "/" + tuning::declaration_name);
-        }
-    }
-    return known->second;
-}
-
 std::vector<std::pair<Choice, std::vector<bool>>> Configurations::of(const jit::Module& model,
                                                                      const runtime::Site& site,
                                                                      const SizedSite& sized,
                                                                      int threads) {
     std::vector<std::pair<Choice, std::vector<bool>>> all;
-    const auto* tuned = tuned_operator(model, site, declaration_of(*site.choice->kernel));
+    const auto* tuned = tuned_operator(model, site, declarations_.of(*site.choice->kernel));
     if (tuned == nullptr) {
         return all;
     }

@@ -3,14 +3,11 @@
 // operators that its code calls.
 
 #include "runtime/plan/site.h"
-#include "tuning/declaration.h"
+#include "worker/declarations.h"
 #include "worker/sized_site.h"
 
 #include <torch/script.h>
 
-#include <map>
-#include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,9 +23,7 @@ public:
                                                                   int threads);
 
 private:
-    const tuning::Declaration& declaration_of(const MappedKernel& kernel);
-
-    std::map<std::string, tuning::Declaration> known_;  // by build
+    Declarations declarations_;
 };
 
 }  // namespace twinkle::worker

@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 #include "runtime/graph/format.h"
-#include "runtime/kernels/verified_files.h"
 #include "runtime/plan/replan.h"
 #include "twinkle/error.h"
 #include "worker/measurements.h"
@@ -120,15 +119,7 @@ GivenChoices::GivenChoices(const std::string& text, bool strict) : strict_(stric
 }
 
 bool GivenChoices::declares(const MappedKernel& kernel, const CfgFields& cfg) {
-    const auto [known, first] = declarations_.try_emplace(kernel.build_id());
-    if (first) {
-        const auto text = runtime::read_verified_file(kernel, tuning::declaration_name);
-        if (text && text->size() <= tuning::largest_declaration) {
-            known->second =
-                tuning::read_declaration(*text, kernel.name + "/" + tuning::declaration_name);
-        }
-    }
-    const auto& operators = known->second.operators;
+    const auto& operators = declarations_.of(kernel).operators;
     return std::any_of(operators.begin(), operators.end(), [&](const auto& one) {
         return one.forward && is_in_grid(*one.forward, cfg);
     });

@@ -3,9 +3,9 @@
 // of its original again, and nothing is measured.
 
 #include "runtime/plan/plan.h"
-#include "tuning/declaration.h"
 #include "twinkle/labels.h"
 #include "twinkle/report.h"
+#include "worker/declarations.h"
 
 #include <map>
 #include <optional>
@@ -36,8 +36,8 @@ private:
     void refuse(const std::string& site, const std::string& why);
 
     bool strict_;
-    std::map<std::string, Label> labels_;                      // by site
-    std::map<std::string, tuning::Declaration> declarations_;  // by build
+    std::map<std::string, Label> labels_;  // by site
+    Declarations declarations_;
     std::vector<std::string> warnings_;
 };
 

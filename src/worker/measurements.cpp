@@ -21,6 +21,10 @@ tuning::ProcessFacts with_threads(int threads) {
     return facts;
 }
 
+// In another process the same call on several threads takes about so much more or less: as long as
+// a thread needs to wake.
+constexpr std::int64_t wake_ns = 500;
+
 tuning::Times nanoseconds(const runtime::Spread& us, double scale, std::size_t runs) {
     const auto ns = [&](double value) {
         return std::max<std::int64_t>(1, std::llround(value * scale * 1000));
@@ -42,6 +46,7 @@ std::vector<double> ratios_of(const runtime::Samples& times) {
 
 Measurements::Measurements(const std::string& platform, int threads)
     : threads_(threads),
+      unsure_ns_(platform == "cpu" && threads > 1 ? wake_ns : 0),
       store_(tuning::Store::usual_place(target::this_machine())),
       environment_(
           tuning::environment_of(platform, target::this_machine(), with_threads(threads))) {}
@@ -92,9 +97,11 @@ void Measurements::measured(const Invocation& invocation, const tuning::Candidat
         before = find(invocation, original);
     }
     const double original_us = static_cast<double>(before->times.median) / 1000;
-    put({environment_, invocation, candidate,
-         nanoseconds(runtime::spread_of(ratios_of(times)), original_us, times[1].size())},
-        true);
+    tuning::Times own =
+        nanoseconds(runtime::spread_of(ratios_of(times)), original_us, times[1].size());
+    own.lower = std::max<std::int64_t>(1, own.lower - unsure_ns_);
+    own.upper += unsure_ns_;
+    put({environment_, invocation, candidate, own}, true);
 }
 
 void Measurements::banned(const Invocation& invocation, const tuning::Candidate& candidate,

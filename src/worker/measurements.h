@@ -6,6 +6,7 @@
 #include "tuning/store.h"
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -38,7 +39,7 @@ public:
 
     // A candidate was measured beside the original. Its times are kept as ratios to the original's
     // of the same turn, whose own quartiles are therefore its median: what slows the machine down
-    // for a while slows both.
+    // for a while slows both. On several threads of a CPU quartiles are half a microsecond wider.
     void measured(const Invocation& invocation, const tuning::Candidate& original,
                   const tuning::Candidate& candidate, const runtime::Samples& times);
     // It must not be chosen. What ended a process is forgotten with this run: a child may die of
@@ -53,6 +54,7 @@ private:
     void put(tuning::Entry entry, bool remember);
 
     int threads_;
+    std::int64_t unsure_ns_;  // by which quartiles are wider than those that were measured
     tuning::Store store_;
     tuning::Environment environment_;
     std::set<std::string> looked_up_;  // hashes of invocations
