@@ -55,6 +55,7 @@ Request all_set() {
     request.dry_run = true;
     request.strip_debug = true;
     request.graphs = true;
+    request.freeze = true;
     request.profile_names = true;
     request.allow_io = true;
     return request;
