@@ -88,8 +88,8 @@ def test_not_with_graphs(twinkle):
     assert done.code == 6 and "marked for CUDA graphs" in done.err, done.err
 
 
-def test_constants_are_computed_in_a_child(twinkle):
-    """What freezing computes of a model's constants takes no memory of the process that writes: it fails or is left, and ends."""
+def test_what_is_too_large_to_compute_stays_in_the_code(twinkle):
+    """Freezing computes what a model's code does with constants."""
 
     class Large(torch.nn.Module):
         def __init__(self):

@@ -91,8 +91,8 @@ void add_to_calls(const jit::Module& root, const std::set<std::string>& sites) {
     }
 }
 
-// Other instances of these classes are no sites, but run the same code, or none: a class with more
-// attributes than an object has values cannot be saved.
+// Instances that share a class with a site get their own path: an object with fewer values than its
+// class has attributes cannot be saved.
 void name_others(const jit::Module& root) {
     for (const Instance& instance : instances_of(root)) {
         const auto object = instance.module._ivalue();

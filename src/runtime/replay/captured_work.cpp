@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <stdexcept>
-#include <utility>
 
 namespace twinkle::runtime {
 
@@ -14,6 +14,13 @@ using Work = std::function<void()>;
 
 constexpr double shortest_replay_us = 500;  // a hundred launches of a graph
 constexpr double most_times = 32;
+
+// The run goes first, then its lane, then the tensors that it reads.
+struct Captured {
+    Work work;
+    std::shared_ptr<GraphLane> lane;
+    std::unique_ptr<CapturedRun> run;
+};
 
 double microseconds(const Work& work, GraphLane& lane) {
     const auto start = std::chrono::steady_clock::now();
@@ -61,12 +68,12 @@ CaptureWork work_capturer(const std::function<FoundBackend()>& find_backend, at:
             lane = open_lane(find_backend, device);
         }
         const std::size_t times = given > 0 ? given : times_in_graph(work, *lane);
-        const std::shared_ptr<CapturedRun> run = lane->capture(recipe_of(work, times));
-        // Declared in this order: the run goes first, and what it reads after it.
-        return RepeatedWork{[work, lane, run] {
-                                lane->enter();
-                                run->replay();
-                                lane->leave();
+        const auto captured = std::make_shared<const Captured>(
+            Captured{work, lane, lane->capture(recipe_of(work, times))});
+        return RepeatedWork{[captured] {
+                                captured->lane->enter();
+                                captured->run->replay();
+                                captured->lane->leave();
                             },
                             times};
     };

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "runtime/model/frozen_model.h"
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/originals.h"
 #include "twinkle/error.h"
@@ -80,7 +81,7 @@ std::vector<Entry> enter_models(const VerificationContext& context,
         enter(original_name, original);
     }
     const bool freeze = context.frozen && contest == Contest::as_they_are;
-    enter(kernelized_name, freeze ? torch::jit::freeze(kernelized) : kernelized);
+    enter(kernelized_name, freeze ? frozen_model(kernelized) : kernelized);
     return entries;
 }
 
