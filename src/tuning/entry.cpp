@@ -44,7 +44,7 @@ Times read_times(const Node& node, std::string_view origin) {
                       required_count(reader, "upper_ns"), required_count(reader, "runs")};
     reader.finish();
     if (times.lower > times.median || times.median > times.upper) {
-        reader.fail(node, "the median lies outside of the quartiles");
+        reader.fail(node, "the median lies outside of the bounds");
     }
     return times;
 }

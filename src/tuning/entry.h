@@ -28,7 +28,8 @@ struct Candidate {
     std::string id() const { return candidate_id(build, cfg); }
 };
 
-// Nanoseconds of one run: median and quartiles.
+// Nanoseconds of one run: the median, and bounds: the quartiles, or those in which the median of
+// another run is expected (median_bounds.h).
 struct Times {
     std::int64_t lower = 0;
     std::int64_t median = 0;
@@ -81,7 +82,7 @@ Entry read_entry(const base::Node& node, const Environment& environment, std::st
 Environment read_environment(const base::Node& node, std::string_view origin);
 
 // The one to take of what was measured for one invocation: the first in the fixed order that is not
-// surely slower than the fastest, with those that have a problem left out. Surely: the quartiles
+// surely slower than the fastest, with those that have a problem left out. Surely: the bounds
 // lie apart, and the medians by more than 2 %. -1: there is none.
 std::ptrdiff_t choose(const std::vector<const Entry*>& entries);
 bool surely_slower(const Times& one, const Times& other);

@@ -6,7 +6,6 @@
 #include "runtime/tuning/own_environment.h"
 
 #include <algorithm>
-#include <cmath>
 #include <variant>
 
 namespace twinkle::worker {
@@ -19,17 +18,6 @@ tuning::ProcessFacts with_threads(int threads) {
     tuning::ProcessFacts facts = runtime::process_facts();
     facts.threads = threads;
     return facts;
-}
-
-// In another process the same call on several threads takes about so much more or less: as long as
-// a thread needs to wake.
-constexpr std::int64_t wake_ns = 500;
-
-tuning::Times nanoseconds(const runtime::Spread& us, double scale, std::size_t runs) {
-    const auto ns = [&](double value) {
-        return std::max<std::int64_t>(1, std::llround(value * scale * 1000));
-    };
-    return {ns(us.lower), ns(us.median), ns(us.upper), static_cast<std::int64_t>(runs)};
 }
 
 // Of a candidate to the original, turn by turn.
@@ -46,7 +34,7 @@ std::vector<double> ratios_of(const runtime::Samples& times) {
 
 Measurements::Measurements(const std::string& platform, int threads)
     : threads_(threads),
-      unsure_ns_(platform == "cpu" && threads > 1 ? wake_ns : 0),
+      noise_(tuning::process_noise(platform, threads)),
       store_(tuning::Store::usual_place(target::this_machine())),
       environment_(
           tuning::environment_of(platform, target::this_machine(), with_threads(threads))) {}
@@ -92,16 +80,17 @@ void Measurements::measured(const Invocation& invocation, const tuning::Candidat
     if (before == nullptr || before->times.runs == 0) {
         const double median = runtime::spread_of(times[0]).median;
         put({environment_, invocation, original,
-             nanoseconds({median, median, median}, 1, times[0].size())},
+             tuning::bounded_median(median, 0, times[0].size(), noise_.without_constant())},
             true);
         before = find(invocation, original);
     }
     const double original_us = static_cast<double>(before->times.median) / 1000;
-    tuning::Times own =
-        nanoseconds(runtime::spread_of(ratios_of(times)), original_us, times[1].size());
-    own.lower = std::max<std::int64_t>(1, own.lower - unsure_ns_);
-    own.upper += unsure_ns_;
-    put({environment_, invocation, candidate, own}, true);
+    const runtime::Spread ratio = runtime::spread_of(ratios_of(times));
+    put({environment_, invocation, candidate,
+         tuning::bounded_median(original_us * ratio.median,
+                                original_us * (ratio.upper - ratio.lower), times[1].size(),
+                                noise_)},
+        true);
 }
 
 void Measurements::banned(const Invocation& invocation, const tuning::Candidate& candidate,

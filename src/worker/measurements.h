@@ -3,6 +3,7 @@
 
 #include "runtime/selection/selection.h"
 #include "runtime/verify/timing.h"
+#include "tuning/median_bounds.h"
 #include "tuning/store.h"
 
 #include <chrono>
@@ -38,8 +39,8 @@ public:
     bool is_new(const tuning::Entry& entry) const { return new_.contains(entry.identity()); }
 
     // A candidate was measured beside the original. Its times are kept as ratios to the original's
-    // of the same turn, whose own quartiles are therefore its median: what slows the machine down
-    // for a while slows both. On several threads of a CPU quartiles are half a microsecond wider.
+    // of the same turn: what slows the machine down for a while slows both. Their bounds are those
+    // in which the median of another run is expected.
     void measured(const Invocation& invocation, const tuning::Candidate& original,
                   const tuning::Candidate& candidate, const runtime::Samples& times);
     // It must not be chosen. What ended a process is forgotten with this run: a child may die of
@@ -54,7 +55,7 @@ private:
     void put(tuning::Entry entry, bool remember);
 
     int threads_;
-    std::int64_t unsure_ns_;  // by which quartiles are wider than those that were measured
+    tuning::ProcessNoise noise_;
     tuning::Store store_;
     tuning::Environment environment_;
     std::set<std::string> looked_up_;  // hashes of invocations

@@ -1,6 +1,9 @@
 #include "runtime/verify/contest_times.h"
 
+#include "runtime/verify/other_layers.h"
+
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 
 namespace twinkle::runtime {
@@ -67,9 +70,13 @@ Samples contest_times(const TimedContest& contest, const VerificationContext& co
     sampling.budget_ms *= static_cast<double>(contest.candidates.size());
     const bool captured = context.capture && !context.steps;
     const std::size_t times = captured ? capture_all(contestants, context.capture, alive) : 1;
+    const auto others = context.device ? std::nullopt : std::optional(OtherLayers());
     Samples samples = time_in_turns(contestants, sampling, [&] {
         alive();
         std::for_each(cold.begin(), cold.end(), evict_from_caches);
+        if (others) {
+            others->run();
+        }
     });
     for (std::vector<double>& own : samples) {
         for (double& us : own) {

@@ -8,25 +8,36 @@
 template <int number>
 struct Constant {};
 
-// The sums of rows x columns products; `next`: the weights that come after these.
-template <class D, int rows, int columns, bool fetches_next>
+// The weights that come after these. The tiles of a block's rows take turns in asking the memory
+// for them, so that it has work all the time.
+template <class T>
+struct NextColumns {
+    const T* weight;
+    int64_t first, every;  // elements along the depth: asked for at first, first + every, …
+};
+
+// The sums of rows x columns products.
+template <class D, int rows, int columns>
 __attribute__((noinline)) void dot_tile(const typename D::T* x, int64_t x_stride,
                                         const typename D::T* weight, int64_t weight_stride,
-                                        int64_t depth, const typename D::T* next, float* sums,
-                                        int64_t sums_stride) {
+                                        int64_t depth, const NextColumns<typename D::T>& next,
+                                        float* sums, int64_t sums_stride) {
     typename D::reg sum[rows][columns];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
         for (int c = 0; c < columns; ++c) sum[r][c] = D::zero();
-    int64_t k = 0;
+    int64_t k = 0, asked = next.first;
     for (; k + D::step <= depth; k += D::step) {
+        if (k == asked) {
+#pragma GCC unroll 8
+            for (int c = 0; c < columns; ++c)
+                __builtin_prefetch(next.weight + c * weight_stride + k, 0, 2);
+            asked += next.every;
+        }
         typename D::in w[columns];
 #pragma GCC unroll 8
-        for (int c = 0; c < columns; ++c) {
-            w[c] = D::load(weight + c * weight_stride + k);
-            if (fetches_next) __builtin_prefetch(next + c * weight_stride + k, 0, 2);
-        }
+        for (int c = 0; c < columns; ++c) w[c] = D::load(weight + c * weight_stride + k);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; ++r) {
             const auto value = D::load(x + r * x_stride + k);
@@ -51,23 +62,20 @@ struct CopiedRows {
     int64_t count, stride;
 };
 
-// All rows against `columns` rows of the weight. The first tile brings these into the cache.
+// All rows against `columns` rows of the weight.
 template <class D, int columns>
 void dot_rows(const CopiedRows<typename D::T>& x, const typename D::T* weight, int64_t stride,
               int64_t depth, const typename D::T* next, float* sums, int64_t sums_stride) {
     int64_t row = 0;
+    const int64_t all = (x.count + D::most_rows - 1) / D::most_rows;
+    NextColumns<typename D::T> turn{next, 0, all * D::step};
     const auto tile = [&]<int rows>(Constant<rows>) {
-        const auto* from = x.data + row * x.stride;
-        float* to = sums + row * sums_stride;
-        if (row == 0)
-            dot_tile<D, rows, columns, true>(from, x.stride, weight, stride, depth, next, to,
-                                             sums_stride);
-        else
-            dot_tile<D, rows, columns, false>(from, x.stride, weight, stride, depth, next, to,
-                                              sums_stride);
+        dot_tile<D, rows, columns>(x.data + row * x.stride, x.stride, weight, stride, depth, turn,
+                                   sums + row * sums_stride, sums_stride);
         row += rows;
+        turn.first += D::step;
     };
-    for (int64_t tiles = (x.count + D::most_rows - 1) / D::most_rows; tiles > 0; --tiles) {
+    for (int64_t tiles = all; tiles > 0; --tiles) {
         const int64_t rows = (x.count - row + tiles - 1) / tiles;
         if constexpr (D::most_rows >= 6) {
             switch (rows) {
