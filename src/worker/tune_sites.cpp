@@ -3,11 +3,11 @@
 #include "runtime/plan/replan.h"
 #include "runtime/replay/captured_work.h"
 #include "runtime/tuning/site_survey.h"
+#include "runtime/verify/two_processes.h"
 #include "twinkle/device.h"
 #include "worker/more_inputs.h"
 #include "worker/other_candidates.h"
 #include "worker/site_tuning.h"
-#include "worker/two_processes.h"
 
 #include <algorithm>
 #include <chrono>
@@ -62,15 +62,20 @@ std::vector<std::string> names_of(const std::map<std::string, runtime::SizeGroup
     return names;
 }
 
-// Those that are to be measured, and whose values are right.
-std::vector<std::string> right_of(const runtime::VerificationContext& context,
-                                  const std::map<std::string, runtime::Verdict>& verdicts) {
-    std::vector<std::string> names = names_of(context.by_size);
-    std::erase_if(names, [&](const std::string& name) {
+// Leaves out what was found to be wrong, of candidates or of their sizes.
+void keep_right(std::map<std::string, runtime::SizeGroups>& groups,
+                const std::map<std::string, runtime::Verdict>& verdicts) {
+    for (auto& [name, group] : groups) {
         const auto verdict = verdicts.find(name);
-        return verdict == verdicts.end() || !verdict->second.right;
-    });
-    return names;
+        if (verdict == verdicts.end() || !verdict->second.right) {
+            group.timed.clear();
+            continue;
+        }
+        std::erase_if(group.timed, [&by_size = verdict->second.by_size](std::size_t size) {
+            return !by_size.at(size).problem.empty();
+        });
+    }
+    std::erase_if(groups, [](const auto& one) { return one.second.timed.empty(); });
 }
 
 // Another run measures what is missing. It is waited for as long as this one could have measured.
@@ -109,7 +114,7 @@ void note(const std::map<std::string, runtime::Verdict>& verdicts, const OtherCa
     kernelizing.drop_wrong(made, verdicts);
 }
 
-// On a CPU in two processes, half of the time in each.
+// On a CPU in two processes, half of the time in each; the first compares values.
 std::map<std::string, runtime::Verdict> measured(Kernelizing& kernelizing, const Kernelized& made,
                                                  runtime::VerificationContext& context,
                                                  double seconds, double budget_ms) {
@@ -118,8 +123,12 @@ std::map<std::string, runtime::Verdict> measured(Kernelizing& kernelizing, const
     context.sampling = runtime::Sampling{
         .least_runs = least_runs, .runs_if_lost = runs_if_lost, .budget_ms = budget_ms / processes};
     auto verdicts = kernelizing.judge(made, context, names_of(context.by_size));
-    if (processes > 1) {
-        add_measured(verdicts, kernelizing.judge(made, context, right_of(context, verdicts)));
+    keep_right(context.by_size, verdicts);
+    if (processes > 1 && !context.by_size.empty()) {
+        context.compares = false;
+        runtime::add_measured(verdicts,
+                              kernelizing.judge(made, context, names_of(context.by_size)));
+        context.compares = true;
     }
     return verdicts;
 }

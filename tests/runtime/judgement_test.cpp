@@ -58,3 +58,24 @@ TEST_CASE("an original's luck on the given inputs allows nothing more in other s
     CHECK_FALSE(verdict.right);
     CHECK(verdict.because.find("length 8") != std::string::npos);
 }
+
+TEST_CASE("sizes whose values were right before are measured without comparing again") {
+    VerificationContext context;
+    context.sampling = Sampling{};
+    const SizeGroups groups{.bounds = {4, 8}, .timed = {0, 1}};
+    const auto calls = [](int rows) { return Calls{{"forward", {{torch::ones({rows})}, {}}}}; };
+    const auto judged = [&] {
+        const Contest contest{kernel(0, 1e6), original(0),        original(0), Norm::largest,
+                              [] {},          [](const auto&) {}, context};
+        return judge_by_size(contest, {{"", true, calls(4)}, {"length 8", true, calls(8)}}, groups);
+    };
+    const JudgedSizes compared = judged();
+    REQUIRE(compared.timed.size() == 1);  // the other size is wrong
+    CHECK_FALSE(compared.verdict.by_size.at(1).problem.empty());
+    context.compares = false;
+    const JudgedSizes measured = judged();
+    CHECK(measured.verdict.right);
+    REQUIRE(measured.timed.size() == 2);
+    CHECK(measured.timed[1].first == 1);
+    CHECK(measured.verdict.by_size.at(1).problem.empty());
+}

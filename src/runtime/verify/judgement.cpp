@@ -297,7 +297,9 @@ JudgedSizes judge_by_size(const Contest& contest, const std::vector<SizedCalls>&
                 continue;  // what is wrong once is compared no more
             }
             SizeVerdict& here = verdict.by_size[*group];
-            here.problem = judge.problem_of({one.size, one.tuned, {call}});
+            if (contest.context.compares) {
+                here.problem = judge.problem_of({one.size, one.tuned, {call}});
+            }
             here.compared = true;
             if (one.tuned && first[*group].empty()) {
                 first[*group] = {call};
@@ -314,7 +316,7 @@ JudgedSizes judge_by_size(const Contest& contest, const std::vector<SizedCalls>&
         verdict.because = wrong->problem;
         verdict.ran = !says_cannot_be_run(wrong->problem);
     }
-    if (verdict.right && contest.context.gradients) {
+    if (verdict.right && contest.context.gradients && contest.context.compares) {
         // A backward pass is right for every size, or the candidate is not.
         judge.gradients(sized.front());
     }

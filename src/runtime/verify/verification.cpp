@@ -128,10 +128,13 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
         return;
     }
     const torch::jit::Module original = open_original(context, sites);
-    torch::jit::Module reference = open_reference(context, sites);
+    torch::jit::Module reference = context.compares ? open_reference(context, sites) : original;
     const InlinedSites inlined = inlined_sites(kernelized, original, sites);
-    const InlinedSites inlined_reference = inlined_sites(kernelized, reference, sites);
-    compute_in_double(reference);
+    const InlinedSites inlined_reference =
+        context.compares ? inlined_sites(kernelized, reference, sites) : inlined;
+    if (context.compares) {
+        compute_in_double(reference);
+    }
     SideBySide times(context, recorder.weights(), send);
     for (const std::string& name : names) {
         send(base::json_line({{"begin", name}}));
@@ -143,17 +146,18 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
         // A site without a module lies in what another site has replaced.
         const auto calls = replaced ? calls_of(site, *recordings) : std::vector<SizedCalls>(1);
         const bool coarser = context.coarser.contains(site);
-        const Contest contest{replaced.value_or(kernelized),
-                              site_of(original, inlined, site),
-                              in_double(site_of(reference, inlined_reference, site)),
-                              coarser ? Norm::euclidean : Norm::largest,
-                              sign_of_life(send),
-                              sender_of_sizes(send),
-                              context,
-                              std::nullopt,
-                              coarser ? std::optional(most_of_coarser) : std::nullopt,
-                              std::nullopt,
-                              recorder.weights()};
+        const Contest contest{
+            replaced.value_or(kernelized),
+            site_of(original, inlined, site),
+            context.compares ? in_double(site_of(reference, inlined_reference, site)) : reference,
+            coarser ? Norm::euclidean : Norm::largest,
+            sign_of_life(send),
+            sender_of_sizes(send),
+            context,
+            std::nullopt,
+            coarser ? std::optional(most_of_coarser) : std::nullopt,
+            std::nullopt,
+            recorder.weights()};
         const auto sizes = context.by_size.find(name);
         const JudgedSizes judged = sizes != context.by_size.end()
                                        ? judge_by_size(contest, calls, sizes->second)

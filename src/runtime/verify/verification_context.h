@@ -58,6 +58,7 @@ struct VerificationContext {
     bool frozen = false;     // the whole model is judged, and measured, as it is frozen
     bool gradients = false;  // compare them too: the model is to be trained
     std::optional<Sampling> sampling = std::nullopt;  // none: nothing is measured
+    bool compares = true;  // false: values were right before, and sizes are measured alone
     // Sites, by the names that they are judged by, whose sizes are judged apart. All of them
     // together are measured for so long, about: the first of them always.
     std::map<std::string, SizeGroups> by_size = {};

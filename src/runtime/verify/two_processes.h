@@ -7,10 +7,10 @@
 #include <map>
 #include <string>
 
-namespace twinkle::worker {
+namespace twinkle::runtime {
 
 // Adds the times of the second, turn by turn; a problem that only the second has found counts.
-void add_measured(std::map<std::string, runtime::Verdict>& verdicts,
-                  const std::map<std::string, runtime::Verdict>& again);
+void add_measured(std::map<std::string, Verdict>& verdicts,
+                  const std::map<std::string, Verdict>& again);
 
-}  // namespace twinkle::worker
+}  // namespace twinkle::runtime

@@ -1,12 +1,8 @@
-#include "worker/two_processes.h"
+#include "runtime/verify/two_processes.h"
 
 #include <algorithm>
 
-namespace twinkle::worker {
-
-using runtime::Samples;
-using runtime::SizeVerdict;
-using runtime::Verdict;
+namespace twinkle::runtime {
 
 namespace {
 
@@ -51,4 +47,4 @@ void add_measured(std::map<std::string, Verdict>& verdicts,
     }
 }
 
-}  // namespace twinkle::worker
+}  // namespace twinkle::runtime
