@@ -180,7 +180,9 @@ std::map<std::string, Verdict> Kernelizing::judge(const Kernelized& made,
     auto [judged, sizes] = runtime::verify_sites(context, made.model, sites);
     context.sizes = std::move(sizes);
     for (const SiteReport& site : made.report.sites) {
-        if (const auto verdict = judged.find(site.site); verdict != judged.end()) {
+        const auto verdict = judged.find(site.site);
+        // A run that only measures says nothing of values, unless it fails.
+        if (verdict != judged.end() && (context.compares || !verdict->second.right)) {
             verdicts_.insert_or_assign({site.site, candidate_of(site)}, verdict->second);
         }
     }

@@ -198,7 +198,9 @@ def test_a_reader_that_goes_away_is_no_error(twinkle):
 
 
 def test_it_starts_without_libtorch(twinkle):
-    libraries = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout
+    libraries = " ".join(line.split(" (0x")[0] for line in shown.splitlines())  # an address may hold a "c10"
+    assert "libc.so" in libraries
     assert "torch" not in libraries and "c10" not in libraries
 
 
