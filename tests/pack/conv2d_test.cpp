@@ -290,6 +290,32 @@ TEST_CASE("who asks for channels last does not get them always", "[cpu]") {
     CHECK(call.run(activations[0]).sizes() == at::IntArrayRef({0, 9, 6, 6}));
 }
 
+TEST_CASE("convolutions are right however many threads there are", "[isa][cpu]") {
+    at::manual_seed(32);
+    const int threads = at::get_num_threads();
+    // Work for several threads: few pixels and many channels, the other way round, and rows that
+    // are wider than a block.
+    for (const Shape& shape :
+         {square({1, 160, 7, 7}, 170, 3, 1, 1), square({1, 64, 14, 14}, 64, 1),
+          square({2, 32, 29, 30}, 24, 3, 1, 1), square({1, 8, 3, 700}, 30, 3, 1, 1),
+          square({1, 64, 14, 14}, 96, 3, 1, 1, 1, 2), square({1, 300, 7, 7}, 300, 3, 1, 1, 1, 300)})
+        for (const auto dtype : served_dtypes())
+            for (const bool is_last : {false, true}) {
+                Call call = call_of(shape, dtype, 7);
+                call.channels_last = is_last && dtype == at::kFloat;
+                at::set_num_threads(1);
+                const Tensor alone = call.run(activations[1]);
+                for (const int some : {2, 3, 7, 16}) {
+                    at::set_num_threads(some);
+                    INFO(some << " threads");
+                    check_right(call, activations[1]);
+                    // Where channels lie last each sum has its order.
+                    if (call.channels_last) CHECK(at::equal(call.run(activations[1]), alone));
+                }
+            }
+    at::set_num_threads(threads);
+}
+
 TEST_CASE("what is no number stays where it is seen", "[isa][cpu]") {
     at::manual_seed(25);
     if (!is_served(at::kFloat)) return;

@@ -116,7 +116,7 @@ void run(const Operator& op, DType dtype) {
         results.emplace_back(static_cast<size_t>(bytes));
     }
     for (size_t i = 0; i < results.size(); ++i) data[i] = results[i].data();
-    op.compute(inputs, plan, data, {in_order});
+    op.compute(inputs, plan, data, {in_order, 1});
     for (const auto& result : results) {
         std::printf("%s %s %zu\n", op.name, dtype_name(scalar_type_of(dtype)).c_str(),
                     result.size());

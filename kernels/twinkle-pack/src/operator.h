@@ -63,6 +63,7 @@ using Split = void (*)(int64_t end, int64_t grain,
                        void (*body)(int64_t begin, int64_t end, void* context), void* context);
 struct ParallelFor {
     Split split;
+    int64_t threads;    // over which it is split, at most
     int64_t grain = 0;  // of the call's configuration; 0: that of the rules
 
     int64_t grain_or(int64_t rule) const { return grain > 0 ? grain : rule; }

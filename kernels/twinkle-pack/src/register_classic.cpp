@@ -128,7 +128,8 @@ void call(const Operator& op, size_t count, c10::Stack& stack) {
     }
     if (!meta) {
         arguments.make_readable(plan);
-        op.compute(arguments.inputs, plan, data, {parallel, arguments.inputs.config.grain});
+        op.compute(arguments.inputs, plan, data,
+                   {parallel, at::get_num_threads(), arguments.inputs.config.grain});
     }
     for (int i = 0; i < plan.result_count; ++i) stack.emplace_back(std::move(results[i]));
 }

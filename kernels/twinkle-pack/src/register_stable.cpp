@@ -129,6 +129,12 @@ void parallel(int64_t end, int64_t grain, void (*body)(int64_t, int64_t, void*),
     check(torch_parallel_for(0, end, grain, body, context));
 }
 
+int64_t thread_count() {
+    uint32_t count = 1;
+    check(torch_get_num_threads(&count));
+    return count;
+}
+
 // The arguments of a call; the handles on the stack are owned from here on.
 struct Arguments {
     Tensor tensors[twinkle_pack::most_tensors];
@@ -182,7 +188,8 @@ struct Arguments {
 [[maybe_unused]] void compute_on_cpu(const Operator& op, Arguments& arguments, const Plan& plan,
                                      void* const* results) {
     arguments.make_readable(plan);
-    op.compute(arguments.inputs, plan, results, {parallel, arguments.inputs.config.grain});
+    op.compute(arguments.inputs, plan, results,
+               {parallel, thread_count(), arguments.inputs.config.grain});
 }
 
 #if defined(TWINKLE_PACK_CUDA) || defined(TWINKLE_PACK_ON_HOST)

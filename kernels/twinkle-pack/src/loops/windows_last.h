@@ -65,8 +65,10 @@ inline __attribute__((always_inline)) void window_vector_of_three(const ConvShap
 }
 
 template <class V, int pixels, class T, class W>
-void window_tile(const ConvShape& shape, WindowLastScratch<T>& at, const T* x, const W& window,
-                 int64_t row, int64_t column) {
+void window_tile(const ConvPiece& piece, WindowLastScratch<T>& at, const W& window, int64_t row,
+                 int64_t column) {
+    const ConvShape& shape = *piece.shape;
+    const T* const x = static_cast<const T*>(piece.x);
     const int64_t image = row / shape.out_height, y = row - image * shape.out_height;
     const T** to = at.seen;
     for (int64_t i = 0; i < shape.kernel[0]; ++i) {
@@ -83,35 +85,34 @@ void window_tile(const ConvShape& shape, WindowLastScratch<T>& at, const T* x, c
     }
     const int64_t pixel = row * shape.out_width + column;
     const bool is_dense = shape.kernel[1] == 3 && shape.dilation[1] == 1;
-    int64_t c = 0;
+    int64_t c = piece.begin;
     if (is_dense && shape.stride[1] == 1)
-        for (; c + V::width <= shape.channels; c += V::width)
+        for (; c + V::width <= piece.end; c += V::width)
             window_vector_of_three<V, pixels, 1>(shape, at.seen, window, pixel, c);
     else if (is_dense && shape.stride[1] == 2)
-        for (; c + V::width <= shape.channels; c += V::width)
+        for (; c + V::width <= piece.end; c += V::width)
             window_vector_of_three<V, pixels, 2>(shape, at.seen, window, pixel, c);
     else
-        for (; c + V::width <= shape.channels; c += V::width)
+        for (; c + V::width <= piece.end; c += V::width)
             window_vector<V, pixels>(shape, at.seen, window, pixel, c, V::width);
-    if (c < shape.channels)
-        window_vector<V, pixels>(shape, at.seen, window, pixel, c, shape.channels - c);
+    if (c < piece.end) window_vector<V, pixels>(shape, at.seen, window, pixel, c, piece.end - c);
 }
 
-// Rows of the result, through all images.
+// Some channels of whole rows of the result, through all images.
 template <class V, class T, class W>
 void window_rows_last(const ConvPiece& piece, const W& window, float beside) {
     const ConvShape& shape = *piece.shape;
     auto& at = *static_cast<WindowLastScratch<T>*>(piece.scratch);
-    const T* const x = static_cast<const T*>(piece.x);
-    for (int64_t c = 0; c < shape.channels; ++c) at.beside()[c] = from_float<T>(beside);
-    for (int64_t row = piece.begin; row < piece.end; ++row) {
+    for (int64_t c = piece.begin; c < piece.end; ++c) at.beside()[c] = from_float<T>(beside);
+    const int64_t rows_end = piece.pixel_end / shape.out_width;
+    for (int64_t row = piece.pixel_begin / shape.out_width; row < rows_end; ++row) {
         int64_t column = 0;
         for (; column + 7 <= shape.out_width; column += 7)
-            window_tile<V, 7>(shape, at, x, window, row, column);
+            window_tile<V, 7, T>(piece, at, window, row, column);
         for (; column + 3 <= shape.out_width; column += 3)
-            window_tile<V, 3>(shape, at, x, window, row, column);
+            window_tile<V, 3, T>(piece, at, window, row, column);
         for (; column < shape.out_width; ++column)
-            window_tile<V, 1>(shape, at, x, window, row, column);
+            window_tile<V, 1, T>(piece, at, window, row, column);
     }
 }
 

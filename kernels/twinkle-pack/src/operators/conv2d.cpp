@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "memory.h"
+#include "operators/conv_grid.h"
 #include "operators/convolution.h"
 #include "operators/families.h"
 #include "operators/scratch.h"
@@ -35,29 +36,23 @@ void plan(const char*, const Inputs& in, Plan& plan) {
     add_image(in.tensors[ConvCall::x_at], call.all_out_channels(), call.shape, plan);
 }
 
-// A grid of pieces: blocks of pixels, and channels in units that threads can share.
 struct Work {
     ConvPiece whole;  // of the first group
     Conv compute;
     int64_t size;  // of an element
-    int64_t groups, channel_units, blocks, pixels_each, scratch_bytes;
-    bool are_rows;  // a block is part of a row
+    ConvGrid grid;
+    int64_t blocks;  // of all rows, if blocks are parts of these
+    int64_t scratch_bytes;
+    bool are_rows;
 
-    static constexpr int64_t unit = 48;
+    static constexpr int64_t tile = 12, most_tiles = 4;  // channels
 
     void place(int64_t block, ConvPiece& piece) const {
         const ConvShape& shape = *whole.shape;
-        if (are_rows) {
-            const int64_t in_row = (shape.out_width + pixels_each - 1) / pixels_each;
-            const int64_t row = block / in_row;
-            piece.pixel_begin = row * shape.out_width + block % in_row * pixels_each;
-            piece.pixel_end =
-                std::min(piece.pixel_begin + pixels_each, (row + 1) * shape.out_width);
-        } else {
-            piece.pixel_begin = block * pixels_each;
-            piece.pixel_end =
-                std::min(piece.pixel_begin + pixels_each, shape.images * shape.out_pixels);
-        }
+        const int64_t row = block / grid.blocks;
+        const int64_t row_size = are_rows ? shape.out_width : shape.images * shape.out_pixels;
+        piece.pixel_begin = row * row_size + block % grid.blocks * grid.pixels_each;
+        piece.pixel_end = std::min(piece.pixel_begin + grid.pixels_each, (row + 1) * row_size);
     }
 
     ConvPiece of_group(int64_t group) const {
@@ -81,13 +76,14 @@ struct Work {
     static void run(int64_t begin, int64_t end, void* context) {
         const Work& work = *static_cast<const Work*>(context);
         while (begin < end) {
-            const int64_t units = work.channel_units, row = begin / units;
+            const int64_t units = work.grid.units, row = begin / units;
             const int64_t first = begin - row * units;
             const int64_t last = std::min(units, first + end - begin);
             ConvPiece piece = work.of_group(row / work.blocks);
             work.place(row % work.blocks, piece);
-            piece.begin = first * unit;
-            piece.end = std::min(last * unit, work.whole.shape->out_channels);
+            piece.begin = work.grid.first_channel(first, tile);
+            piece.end =
+                std::min(work.grid.first_channel(last, tile), work.whole.shape->out_channels);
             work.compute(piece);
             begin += last - first;
         }
@@ -116,26 +112,25 @@ void run_depthwise(Work& work, ConvShape& shape, int64_t groups, ParallelFor par
 
 void run_dense(Work& work, const ConvShape& shape, int64_t groups, ParallelFor parallel) {
     constexpr int64_t panel = 32;
-    const int64_t all = shape.images * shape.out_pixels;
-    work.groups = groups;
     work.are_rows = shape.out_width >= conv_pixels && !shape.is_pointwise;
-    const int64_t divided = work.are_rows ? shape.out_width : all;
-    const int64_t parts = (divided + conv_pixels - 1) / conv_pixels;
-    const int64_t panels = (divided + panel - 1) / panel;
-    work.pixels_each = (panels + parts - 1) / parts * panel;
-    work.blocks = (divided + work.pixels_each - 1) / work.pixels_each;
-    if (work.are_rows) work.blocks *= shape.images * shape.out_height;
-    work.channel_units = (shape.out_channels + Work::unit - 1) / Work::unit;
+    const int64_t rows = work.are_rows ? shape.images * shape.out_height : 1;
+    const int64_t divided = work.are_rows ? shape.out_width : shape.images * shape.out_pixels;
+    work.grid =
+        divide({divided, panel, conv_pixels, shape.out_channels, Work::tile, Work::most_tiles,
+                groups * rows, shape.depth * shape.out_channels, parallel.threads});
+    work.blocks = work.grid.blocks * rows;
     work.scratch_bytes = conv_scratch;
     if (!shape.is_pointwise) {
-        const int64_t channel = band_elements(shape, work.pixels_each, 1);
+        const int64_t channel = band_elements(shape, work.grid.pixels_each, 1);
         const int64_t deepest = 2 * conv_depth / shape.taps + 2;
         const int64_t fitting = band_bytes / (channel * work.size);
         work.whole.band_channels = std::min(shape.channels, std::max(deepest, fitting));
         work.scratch_bytes += (work.whole.band_channels * channel + 64) * work.size;
     }
-    parallel(groups * work.blocks * work.channel_units,
-             conv_units_for(shape.depth * work.pixels_each * Work::unit), Work::run, &work);
+    parallel(
+        groups * work.blocks * work.grid.units,
+        conv_units_for(shape.depth * shape.out_channels / work.grid.units * work.grid.pixels_each),
+        Work::run, &work);
 }
 
 void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelFor parallel) {

@@ -3,8 +3,10 @@
 #include <vector>
 
 #include "memory.h"
+#include "operators/conv_grid.h"
 #include "operators/convolution.h"
 #include "operators/scratch.h"
+#include "operators/window_rows.h"
 
 namespace twinkle_pack {
 namespace {
@@ -47,13 +49,13 @@ void set_strides(const Inputs& in, ConvCall& call) {
     set_residual(in.tensors[ConvCall::residual_at], call.shape);
 }
 
-// A grid of pieces: blocks of pixels, and channels in units that threads can share.
 struct Work {
     ConvPiece whole;  // of the first group
     Conv compute;
-    int64_t channel_units, blocks, scratch_bytes;
+    ConvGrid grid;
+    int64_t scratch_bytes;
 
-    static constexpr int64_t unit = 64;
+    static constexpr int64_t vector = 16, most_vectors = 4;  // channels
 
     ConvPiece of_group(int64_t group) const {
         const ConvShape& shape = *whole.shape;
@@ -76,42 +78,33 @@ struct Work {
         const Work& work = *static_cast<const Work*>(context);
         const ConvShape& shape = *work.whole.shape;
         while (begin < end) {
-            const int64_t units = work.channel_units, row = begin / units;
+            const int64_t units = work.grid.units, row = begin / units;
             const int64_t first = begin - row * units;
             const int64_t last = std::min(units, first + end - begin);
-            ConvPiece piece = work.of_group(row / work.blocks);
-            piece.pixel_begin = row % work.blocks * piece.most_pixels;
+            ConvPiece piece = work.of_group(row / work.grid.blocks);
+            piece.pixel_begin = row % work.grid.blocks * piece.most_pixels;
             piece.pixel_end =
                 std::min(piece.pixel_begin + piece.most_pixels, shape.images * shape.out_pixels);
-            piece.begin = first * unit;
-            piece.end = std::min(last * unit, shape.out_channels);
+            piece.begin = work.grid.first_channel(first, vector);
+            piece.end = std::min(work.grid.first_channel(last, vector), shape.out_channels);
             work.compute(piece);
             begin += last - first;
         }
     }
-
-    static void run_rows(int64_t begin, int64_t end, void* context) {
-        const Work& work = *static_cast<const Work*>(context);
-        ConvPiece piece = work.of_group(0);
-        piece.begin = begin;
-        piece.end = end;
-        work.compute(piece);
-    }
 };
 
 void run_dense(Work& work, const ConvShape& shape, int64_t groups, ParallelFor parallel) {
-    const int64_t all = shape.images * shape.out_pixels;
-    work.blocks = (all + conv_pixels - 1) / conv_pixels;
-    const int64_t most = (all + work.blocks - 1) / work.blocks;
-    work.whole.most_pixels = most;
-    work.blocks = (all + most - 1) / most;
-    work.channel_units = (shape.out_channels + Work::unit - 1) / Work::unit;
+    work.grid =
+        divide({shape.images * shape.out_pixels, 1, conv_pixels, shape.out_channels, Work::vector,
+                Work::most_vectors, groups, shape.depth * shape.out_channels, parallel.threads});
+    const int64_t most = work.whole.most_pixels = work.grid.pixels_each;
     constexpr int64_t vector = 64;  // what may be written behind the last patch
     work.scratch_bytes = conv_scratch + (shape.is_patched ? 1 : shape.taps) * most * 8 +
                          shape.channels * 4 + (shape.is_patched ? most * shape.depth * 4 : 0) +
                          vector;
-    parallel(groups * work.blocks * work.channel_units,
-             conv_units_for(shape.depth * most * Work::unit), Work::run, &work);
+    parallel(groups * work.grid.blocks * work.grid.units,
+             conv_units_for(shape.depth * shape.out_channels / work.grid.units * most), Work::run,
+             &work);
 }
 
 void run_depthwise(Work& work, ConvShape& shape, int64_t channels, ParallelFor parallel) {
@@ -122,9 +115,7 @@ void run_depthwise(Work& work, ConvShape& shape, int64_t channels, ParallelFor p
             by_tap[static_cast<size_t>(tap * channels + c)] = weight[c * shape.taps + tap];
     work.whole.weight = by_tap.data();
     shape.channels = shape.out_channels = channels;
-    work.scratch_bytes = conv_scratch + channels * 4;
-    parallel(shape.images * shape.out_height,
-             conv_units_for(shape.out_width * shape.taps * channels), Work::run_rows, &work);
+    compute_window_rows(work.whole, work.compute, parallel);
 }
 
 }  // namespace

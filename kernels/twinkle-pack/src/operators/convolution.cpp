@@ -15,17 +15,32 @@ double half_value(uint16_t bits) {
     return bits & 0x8000 ? -value : value;
 }
 
-double element(const View& view, int64_t i) {
-    const int64_t at = i * view.strides[0];
+// One number of each channel, or `otherwise`.
+std::vector<double> numbers(const View& view, int64_t channels, double otherwise) {
+    std::vector<double> all(static_cast<size_t>(channels), otherwise);
+    if (!view.is_there()) return all;
+    const auto read = [&]<class T>(const T* from, auto value) {
+        for (int64_t c = 0; c < channels; ++c) {
+            all[static_cast<size_t>(c)] = value(from[c * view.strides[0]]);
+        }
+    };
+    const auto* const words = static_cast<const uint16_t*>(view.data);
     switch (dtype_of(view)) {
-        case DType::float32: return static_cast<const float*>(view.data)[at];
-        case DType::float64: return static_cast<const double*>(view.data)[at];
-        case DType::float16: return half_value(static_cast<const uint16_t*>(view.data)[at]);
+        case DType::float32:
+            read(static_cast<const float*>(view.data), [](float value) -> double { return value; });
+            break;
+        case DType::float64:
+            read(static_cast<const double*>(view.data), [](double value) { return value; });
+            break;
+        case DType::float16: read(words, half_value); break;
         case DType::bfloat16:
+            read(words, [](uint16_t bits) -> double {
+                return __builtin_bit_cast(float, uint32_t{bits} << 16);
+            });
+            break;
         case DType::fp8: break;  // which dtype_of never returns
     }
-    const uint32_t bits = uint32_t{static_cast<const uint16_t*>(view.data)[at]} << 16;
-    return __builtin_bit_cast(float, bits);
+    return all;
 }
 
 bool has_one_for_each_channel(const View& view, int64_t channels, int dtype, bool may_be_float) {
@@ -78,21 +93,23 @@ bool ConvCall::has_right_tensors(const Inputs& in) const {
 
 ConvScales::ConvScales(const Inputs& in, int64_t channels)
     : scale(static_cast<size_t>(channels)), shift(scale.size()) {
-    const auto of = [&](int at, int64_t channel, double otherwise) {
-        const View& view = in.tensors[at];
-        return view.is_there() ? element(view, channel) : otherwise;
+    const auto of = [&](int at, double otherwise) {
+        return numbers(in.tensors[at], channels, otherwise);
     };
     using Call = ConvCall;
-    const bool is_normalized = in.tensors[Call::mean_at].is_there();
-    for (int64_t c = 0; c < channels; ++c) {
-        double factor = 1, added = of(Call::bias_at, c, 0);
-        if (is_normalized) {
-            factor = of(Call::gain_at, c, 1) /
-                     std::sqrt(of(Call::variance_at, c, 1) + in.numbers[Call::eps_at]);
-            added = (added - of(Call::mean_at, c, 0)) * factor + of(Call::offset_at, c, 0);
-        }
-        scale[static_cast<size_t>(c)] = static_cast<float>(factor);
-        shift[static_cast<size_t>(c)] = static_cast<float>(added);
+    const auto bias = of(Call::bias_at, 0);
+    if (!in.tensors[Call::mean_at].is_there()) {
+        std::fill(scale.begin(), scale.end(), 1.0F);
+        std::transform(bias.begin(), bias.end(), shift.begin(),
+                       [](double added) { return static_cast<float>(added); });
+        return;
+    }
+    const auto mean = of(Call::mean_at, 0), variance = of(Call::variance_at, 1);
+    const auto gain = of(Call::gain_at, 1), offset = of(Call::offset_at, 0);
+    for (size_t c = 0; c < scale.size(); ++c) {
+        const double factor = gain[c] / std::sqrt(variance[c] + in.numbers[Call::eps_at]);
+        scale[c] = static_cast<float>(factor);
+        shift[c] = static_cast<float>((bias[c] - mean[c]) * factor + offset[c]);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "operators/families.h"
 #include "operators/images.h"
 #include "operators/scratch.h"
+#include "operators/window_rows.h"
 
 namespace twinkle_pack {
 namespace {
@@ -75,15 +76,11 @@ void compute(const Inputs& in, const Plan&, void* const* results, ParallelFor pa
     work.compute = row_functions().max_pool[static_cast<int>(dtype_of(x))];
     work.scratch_bytes =
         conv_scratch + (band_elements(shape, shape.out_pixels, 1) + 64) * element_size(dtype_of(x));
-    constexpr int64_t grain = 1 << 14;
     if (is_computed_last(x)) {
         shape.x_pixel = x.strides[3];
-        work.compute = row_functions().max_pool_last;
-        work.scratch_bytes = conv_scratch + shape.channels * element_size(dtype_of(x));
-        const int64_t row = shape.out_width * shape.taps * shape.channels;
-        return parallel(shape.images * shape.out_height, std::max<int64_t>(1, grain / row),
-                        Work::run, &work);
+        return compute_window_rows(work.whole, row_functions().max_pool_last, parallel);
     }
+    constexpr int64_t grain = 1 << 14;
     parallel(shape.images * shape.channels,
              std::max<int64_t>(1, grain / (shape.out_pixels * shape.taps)), Work::run, &work);
 }
