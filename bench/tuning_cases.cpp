@@ -145,6 +145,15 @@ Case max_pool2d(const Size& size) {
     return {{x}, [=] { return Tensors{ops::max_pool2d(x, {3, 3}, how)}; }};
 }
 
+Tensor heads_of(const Size& size) {
+    constexpr std::int64_t width = 64;
+    return leaf(size, {1, size.tokens, size.width / width, width}).transpose(1, 2);
+}
+Case attention(const Size& size) {
+    const Tensor query = heads_of(size), key = heads_of(size), value = heads_of(size);
+    return {{query, key, value}, [=] { return Tensors{ops::attention(query, key, value)}; }};
+}
+
 }  // namespace
 
 const std::vector<NamedCase>& all_cases() {
@@ -181,6 +190,7 @@ const std::vector<NamedCase>& all_cases() {
         {"conv2d", conv2d},
         {"conv2d (norm, residual)", conv2d_with_norm},
         {"max_pool2d", max_pool2d},
+        {"attention", attention},
     };
     return all;
 }

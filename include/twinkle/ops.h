@@ -151,4 +151,17 @@ struct MaxPool2dOptions {
 TWINKLE_API at::Tensor max_pool2d(const at::Tensor& x, const Size2d& kernel,
                                   const MaxPool2dOptions& how = {});
 
+struct AttentionOptions {
+    // [rows, keys] or [batch, heads, rows, keys], where batch, heads and rows may be 1: of the
+    // query's dtype, it is added to the scores; of bool, what is false is left out.
+    std::optional<at::Tensor> mask{};
+    bool causal = false;            // row i sees keys up to i; without a mask
+    std::optional<double> scale{};  // of the scores; none: 1 / sqrt(width)
+};
+// softmax(query key^T * scale + mask) value, as torch.nn.functional.scaled_dot_product_attention,
+// of [batch, heads, rows, width]. Fewer heads of key and value serve several of the query. By the
+// bundled kernels on AMD's CPUs.
+TWINKLE_API at::Tensor attention(const at::Tensor& query, const at::Tensor& key,
+                                 const at::Tensor& value, const AttentionOptions& how = {});
+
 }  // namespace twinkle::ops

@@ -123,8 +123,11 @@ std::map<std::string, runtime::Verdict> measured(Kernelizing& kernelizing, const
     context.sampling = runtime::Sampling{
         .least_runs = least_runs, .runs_if_lost = runs_if_lost, .budget_ms = budget_ms / processes};
     auto verdicts = kernelizing.judge(made, context, names_of(context.by_size));
+    if (processes == 1) {
+        return verdicts;
+    }
     keep_right(context.by_size, verdicts);
-    if (processes > 1 && !context.by_size.empty()) {
+    if (!context.by_size.empty()) {
         context.compares = false;
         runtime::add_measured(verdicts,
                               kernelizing.judge(made, context, names_of(context.by_size)));

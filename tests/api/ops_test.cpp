@@ -201,6 +201,21 @@ std::vector<Case> image_cases(at::ScalarType dtype) {
     return all;
 }
 
+std::vector<Case> attention_cases(at::ScalarType dtype) {
+    const auto heads = [&](std::int64_t count, std::int64_t rows) {
+        return torch::randn({2, rows, count, 16}).to(dtype).transpose(1, 2);
+    };
+    const auto call = [](const ops::AttentionOptions& how) {
+        return [=](const Tensors& in) { return Tensors{ops::attention(in[0], in[1], in[2], how)}; };
+    };
+    const at::Tensor mask = torch::randn({1, 1, 18, 20}).to(dtype);
+    return {{"attention", call({.causal = true}), {heads(4, 18), heads(4, 18), heads(4, 18)}, 3},
+            {"attention",
+             call({.mask = mask, .scale = 0.5}),
+             {heads(4, 18), heads(2, 20), heads(2, 20)},
+             3}};
+}
+
 // Their store is where the user's cache is at their first use: not the user's.
 void use_own_cache() {
     static const tests::Folder folder;
@@ -264,6 +279,7 @@ TEST_CASE("the pack and LibTorch compute the same, with the same gradients") {
         check_both(cases(dtype), dtype);
         check_both(linear_cases(dtype), dtype);
         check_both(image_cases(dtype), dtype);
+        check_both(attention_cases(dtype), dtype);
     }
 }
 
@@ -348,9 +364,11 @@ TEST_CASE("calls of the typed functions are recorded and tuned, with the sizes t
         ops::conv2d(image.contiguous(at::MemoryFormat::ChannelsLast), torch::randn({10, 6, 3, 3}));
         ops::max_pool2d(image, {3, 3});
         ops::gelu_new(x);
+        const at::Tensor heads = torch::randn({1, 4, 18, 16});
+        ops::attention(heads, heads, heads, {.mask = torch::randn({18, 18})});
     }
     const auto calls = get_invocations();
-    REQUIRE(calls.size() == 8);
+    REQUIRE(calls.size() == 9);
     for (const Invocation& call : calls) {
         INFO(call.key());
         const Measurement measured = ops::tune_recorded(call, {.num_iters = 2});

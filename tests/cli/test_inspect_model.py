@@ -89,7 +89,8 @@ def test_what_the_bundled_kernels_take(twinkle):
     assert (norm["by"], norm["kernel"], norm["sites"], norm["fits"]) == ("binding", "twinkle-pack: RMSNorm", 1, 1)
     assert {one["name"]: one["from"] for one in norm["attributes"]} == {"weight": "saved", "variance_epsilon": "graph"}
     assert norm["kept"] == [] and bindings[LLAMA + "LlamaMLP"]["fits"] == 2
-    assert set(bindings) == {LLAMA + "LlamaRMSNorm", LLAMA + "LlamaMLP", "add_rms_norm", "rotary", "linear3", LINEAR}
+    assert set(bindings) == {LLAMA + "LlamaRMSNorm", LLAMA + "LlamaMLP", "add_rms_norm", "rotary", "linear3", LINEAR,
+                             "scaled_dot_product_attention"}
 
 
 def test_a_class_that_only_has_the_name_of_a_layer(twinkle):

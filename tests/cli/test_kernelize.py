@@ -221,19 +221,19 @@ def test_tuples_in_and_dictionaries_out(twinkle, mapping, models):
 
 
 def test_without_a_manifest_the_bundled_kernels_are_used(twinkle):
-    formulas = ["add_rms_norm"] * 4 + ["linear3"] * 2 + ["rotary"] * 4
+    formulas = ["add_rms_norm"] * 4 + ["linear3"] * 2 + ["rotary"] * 4 + ["scaled_dot_product_attention"] * 2
     linear = ["Linear"] * 5
     report = kernelized(twinkle, EXAMPLES / "traced.pt")
     assert sorted(site["of"].split(".")[-1] for site in report["sites"]) == [
-        *linear, "LlamaMLP", "LlamaMLP", "LlamaRMSNorm", *formulas] and report["replaced"] == 18
+        *linear, "LlamaMLP", "LlamaMLP", "LlamaRMSNorm", *formulas] and report["replaced"] == 20
     assert not report["verified"] and all(site["max_error"] is None for site in report["sites"])
     # Freezing takes classes away, and formulas stay.
     torch.jit.freeze(torch.jit.load(EXAMPLES / "traced.pt").eval()).save(twinkle.folder / "frozen.pt")
     report = kernelized(twinkle, "frozen.pt", "--inputs", EXAMPLES / "inputs.pt")
-    assert report["replaced"] == 18 and report["verified"]
+    assert report["replaced"] == 20 and report["verified"]
     # The classes of scripted.pt are not those of the preset: nothing is guessed from a name.
     report = kernelized(twinkle, EXAMPLES / "scripted.pt")
-    assert report["replaced"] == 18
+    assert report["replaced"] == 20
     assert sorted(site["of"].split(".")[-1] for site in report["sites"]) == sorted(
         [*linear, *formulas, "rms_norm", "linear_silu_mul", "linear_silu_mul"])
     assert [warning.split("; ")[0] for warning in report["warnings"]] == [

@@ -11,20 +11,21 @@ from torch.nn import functional as F  # noqa: E402
 
 pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
+ATTENTION = {"scaled_dot_product_attention": 2}
 # What the preset "patterns" alone replaces in the models of tests/models.
 FOUND = {
-    "llama": {"add_rms_norm": 4, "rms_norm": 1, "silu_mul": 2, "rotary": 4},
-    "llama_float16": {"add_rms_norm": 4, "rms_norm": 1, "silu_mul": 2, "rotary": 4},
-    "gemma_bfloat16": {"add_rms_norm": 4, "rms_norm": 1, "gelu_tanh_mul": 2, "rotary": 4},
-    "phi3_float16": {"add_rms_norm": 4, "rms_norm": 1, "silu_and_mul": 2, "partial_rotary": 4},
-    "t5_float16": {"rms_norm": 12},
-    "gpt2": {"add_layer_norm": 5, "gelu_new": 2},
-    "bert": {"add_layer_norm": 5},
+    "llama": {"add_rms_norm": 4, "rms_norm": 1, "silu_mul": 2, "rotary": 4, **ATTENTION},
+    "llama_float16": {"add_rms_norm": 4, "rms_norm": 1, "silu_mul": 2, "rotary": 4, **ATTENTION},
+    "gemma_bfloat16": {"add_rms_norm": 4, "rms_norm": 1, "gelu_tanh_mul": 2, "rotary": 4, **ATTENTION},
+    "phi3_float16": {"add_rms_norm": 4, "rms_norm": 1, "silu_and_mul": 2, "partial_rotary": 4, **ATTENTION},
+    "t5_float16": {"rms_norm": 12, "scaled_dot_product_attention": 6},
+    "gpt2": {"add_layer_norm": 5, "gelu_new": 2, **ATTENTION},
+    "bert": {"add_layer_norm": 5, **ATTENTION},
 }
 # … and with the preset "transformers" before it: layers are more than what patterns find in them.
 WITH_LAYERS = {
-    "llama_float16": ({"add_rms_norm": 4, "rotary": 4}, {"LlamaRMSNorm": 1, "LlamaMLP": 2}),
-    "gpt2": ({"add_layer_norm": 5}, {"NewGELUActivation": 2}),
+    "llama_float16": ({"add_rms_norm": 4, "rotary": 4, **ATTENTION}, {"LlamaRMSNorm": 1, "LlamaMLP": 2}),
+    "gpt2": ({"add_layer_norm": 5, **ATTENTION}, {"NewGELUActivation": 2}),
 }
 
 

@@ -43,6 +43,11 @@ constexpr LinearBorders linear_avx512_fp16{8, 0};  // float16 where the CPU comp
 // as fast (measured on a Xeon of 2024).
 constexpr LinearBorders linear_bf16{40, 256}, linear_bf16_amx{2, 192};
 
+// The least rows of queries for which attention is computed here. LibTorch multiplies by MKL, which
+// has no AVX-512 on AMD's CPUs, and in float32 whatever the dtype is (measured on Zen 4, with AVX2
+// too). On Intel's it has, and oneDNN's products of half precisions.
+constexpr int64_t attention_avx512_amd = 2, attention_avx2_amd = 16, attention_half_amd = 1;
+
 // Of linear layers with fewer bits: tiles of AMX have 16 rows, however many there are.
 constexpr int64_t least_bits_tile_rows = 12;
 

@@ -27,6 +27,7 @@ struct View {
 std::string dtype_name(int scalar_type);
 int scalar_type_of(DType dtype);
 constexpr int scalar_type_fp8 = 24;  // float8_e4m3fn
+constexpr int scalar_type_bool = 11;
 int64_t element_size(DType dtype);
 bool is_supported(int scalar_type);
 DType dtype_of(const View& view);  // for a supported dtype

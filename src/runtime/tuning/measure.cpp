@@ -1,6 +1,7 @@
 #include "child/child_process.h"
 #include "runtime/replay/captured_work.h"
 #include "runtime/replay/same_results.h"
+#include "runtime/verify/other_layers.h"
 #include "runtime/verify/run_error.h"
 #include "runtime/verify/timing.h"
 #include "tuning/file_store.h"
@@ -16,6 +17,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace twinkle {
@@ -70,7 +72,6 @@ public:
             }
         }
     }
-    bool any_written() const { return !written_.empty(); }
     void restore() const {
         for (const std::size_t i : written_) {
             at::Tensor tensor = tensors_[i].detach();
@@ -219,8 +220,15 @@ Samples time_candidates(const Trial& trial, const Timed& timed, const Inputs& in
             std::chrono::steady_clock::now() - start;
         return options.budget_ms > 0 && spent.count() >= options.budget_ms;
     };
-    const auto wait = waiting_for(device_of(trial.tensors));
-    const auto between = [&] { inputs.restore(); };
+    const c10::Device device = device_of(trial.tensors);
+    const auto wait = waiting_for(device);
+    const auto others = device.is_cpu() ? std::optional(runtime::OtherLayers()) : std::nullopt;
+    const auto between = [&] {
+        inputs.restore();
+        if (others) {
+            others->run();
+        }
+    };
     const auto all_turns = static_cast<std::size_t>(std::max(options.num_iters, 1));
     std::vector<std::size_t> left;
     for (const auto& [i, run] : timed.runs) {
@@ -236,7 +244,7 @@ Samples time_candidates(const Trial& trial, const Timed& timed, const Inputs& in
         }
         append(samples, left,
                runtime::time_in_turns(contestants, {.warm_up = warm_up, .runs = some, .wait = wait},
-                                      inputs.any_written() ? between : std::function<void()>()));
+                                      between));
         turns += some;
         warm_up = 0;
         leave_out_losers(left, samples);

@@ -19,8 +19,8 @@ const Executor& executor() {
 Measurement tune_recorded(const Invocation& invocation, const AutotuneOptions& options) {
     static const TuneTable all = [] {
         TuneTable table;
-        for (const auto& add :
-             {list_activations, list_norms, list_rotary, list_linear, list_images}) {
+        for (const auto& add : {list_activations, list_norms, list_rotary, list_linear, list_images,
+                                list_attention}) {
             add(table);
         }
         return table;

@@ -52,6 +52,7 @@ void list_norms(TuneTable& table);
 void list_rotary(TuneTable& table);
 void list_linear(TuneTable& table);
 void list_images(TuneTable& table);
+void list_attention(TuneTable& table);
 
 // How a recorded call of an operation is tuned. `fit` makes arguments that belong together of those
 // with sizes in buckets.

@@ -6,8 +6,13 @@ namespace twinkle::runtime {
 
 namespace {
 
-// The original and a candidate, turn by turn: one that has lost early has fewer.
+// The original and a candidate, turn by turn: one that has lost early has fewer. Empty where there
+// was no time left.
 void append_turns(Samples& all, const Samples& more) {
+    if (all.empty()) {
+        all = more;
+        return;
+    }
     if (all.size() != 2 || more.size() != 2) {
         return;
     }

@@ -112,6 +112,30 @@ std::vector<std::string> sites_of(const VerificationContext& context,
     return sites;
 }
 
+// What the sites are compared with: the original in double precision. Where nothing is compared,
+// any model stands for it.
+class Reference {
+public:
+    Reference(const VerificationContext& context, const std::vector<std::string>& sites,
+              const torch::jit::Module& kernelized, const torch::jit::Module& original)
+        : compares_(context.compares),
+          model_(compares_ ? open_reference(context, sites) : original),
+          inlined_(compares_ ? inlined_sites(kernelized, model_, sites) : InlinedSites{}) {
+        if (compares_) {
+            compute_in_double(model_);
+        }
+    }
+
+    torch::jit::Module of(const std::string& site) const {
+        return compares_ ? in_double(site_of(model_, inlined_, site)) : model_;
+    }
+
+private:
+    bool compares_;
+    torch::jit::Module model_;
+    InlinedSites inlined_;
+};
+
 // Runs in the child. Sends {"fatal"}, or {"trying"} and {"sizes"} (sized_calls.h) and, for sites
 // until one breaks the GPU, {"begin"}, {"size"} and {"verdict"}; then times (side_by_side.h).
 void judge_sites(const VerificationContext& given, const torch::jit::Module& made,
@@ -128,13 +152,8 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
         return;
     }
     const torch::jit::Module original = open_original(context, sites);
-    torch::jit::Module reference = context.compares ? open_reference(context, sites) : original;
     const InlinedSites inlined = inlined_sites(kernelized, original, sites);
-    const InlinedSites inlined_reference =
-        context.compares ? inlined_sites(kernelized, reference, sites) : inlined;
-    if (context.compares) {
-        compute_in_double(reference);
-    }
+    const Reference reference(context, sites, kernelized, original);
     SideBySide times(context, recorder.weights(), send);
     for (const std::string& name : names) {
         send(base::json_line({{"begin", name}}));
@@ -146,18 +165,17 @@ void judge_sites(const VerificationContext& given, const torch::jit::Module& mad
         // A site without a module lies in what another site has replaced.
         const auto calls = replaced ? calls_of(site, *recordings) : std::vector<SizedCalls>(1);
         const bool coarser = context.coarser.contains(site);
-        const Contest contest{
-            replaced.value_or(kernelized),
-            site_of(original, inlined, site),
-            context.compares ? in_double(site_of(reference, inlined_reference, site)) : reference,
-            coarser ? Norm::euclidean : Norm::largest,
-            sign_of_life(send),
-            sender_of_sizes(send),
-            context,
-            std::nullopt,
-            coarser ? std::optional(most_of_coarser) : std::nullopt,
-            std::nullopt,
-            recorder.weights()};
+        const Contest contest{replaced.value_or(kernelized),
+                              site_of(original, inlined, site),
+                              reference.of(site),
+                              coarser ? Norm::euclidean : Norm::largest,
+                              sign_of_life(send),
+                              sender_of_sizes(send),
+                              context,
+                              std::nullopt,
+                              coarser ? std::optional(most_of_coarser) : std::nullopt,
+                              std::nullopt,
+                              recorder.weights()};
         const auto sizes = context.by_size.find(name);
         const JudgedSizes judged = sizes != context.by_size.end()
                                        ? judge_by_size(contest, calls, sizes->second)

@@ -87,10 +87,19 @@ struct Avx2 {
         return _mm256_min_ps(set1(most), _mm256_max_ps(set1(least), a));
     }
     static reg relu(reg a) { return _mm256_max_ps(set1(0), a); }
+    static reg max(reg a, reg b) { return _mm256_max_ps(a, b); }
     static reg larger(reg a, reg b) {
         const reg is_larger =
             _mm256_or_ps(_mm256_cmp_ps(b, a, _CMP_GT_OQ), _mm256_cmp_ps(b, b, _CMP_UNORD_Q));
         return _mm256_blendv_ps(a, b, is_larger);
+    }
+    // Minus infinity where one of the `n` bytes is zero.
+    static reg where(const uint8_t* kept, int64_t n, reg value) {
+        int64_t bytes = 0;
+        __builtin_memcpy(&bytes, kept, static_cast<size_t>(n));
+        const __m256i each = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bytes));
+        const __m256i is_zero = _mm256_cmpeq_epi32(each, _mm256_setzero_si256());
+        return _mm256_blendv_ps(value, set1(-__builtin_inff()), _mm256_castsi256_ps(is_zero));
     }
     static reg if_negative(reg x, reg a, reg b) {
         return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, set1(0), _CMP_LT_OQ));
@@ -419,6 +428,12 @@ private:
 };
 
 template <class T>
+void add_attention(RowFunctions& to, int64_t least_rows) {
+    to.attention[index_of<T>] = attention<Avx2, Outer256<T>>;
+    to.attention_least_rows[index_of<T>] = least_rows;
+}
+
+template <class T>
 void add_linear(RowFunctions& to, LinearBorders borders) {
     to.linear_few[index_of<T>] = linear_few<Avx2, Dot256<T>>;
     to.linear_many[index_of<T>] = linear_many<Avx2, Outer256<T>>;
@@ -429,14 +444,18 @@ void add_linear(RowFunctions& to, LinearBorders borders) {
 
 void add_avx2(RowFunctions& functions) {
     add_float_functions<Avx2, VectorExtension<double, int64_t, 32, true>>(functions, "avx2");
-    add_linear<float>(functions,
-                      __builtin_cpu_is("amd") ? rules::linear_avx2_amd : rules::linear_avx2_intel);
+    const bool is_amd = __builtin_cpu_is("amd");
+    add_linear<float>(functions, is_amd ? rules::linear_avx2_amd : rules::linear_avx2_intel);
     add_linear<BFloat16>(functions, rules::linear_avx2_half);
     add_linear<Float16>(functions, rules::linear_avx2_half);
     add_convolutions<float>(functions);
     add_convolutions<BFloat16>(functions);
     add_convolutions<Float16>(functions);
     add_channels_last(functions);
+    const int64_t of_half = is_amd ? rules::attention_half_amd : rules::any_rows;
+    add_attention<float>(functions, is_amd ? rules::attention_avx2_amd : rules::any_rows);
+    add_attention<BFloat16>(functions, of_half);
+    add_attention<Float16>(functions, of_half);
     add_bits<Avx2, float, Bits256>(functions);
     add_bits<Avx2, BFloat16, Bits256>(functions);
     add_bits<Avx2, Float16, Bits256>(functions);

@@ -18,8 +18,8 @@ namespace {
 
 void add_avx512(RowFunctions& functions) {
     add_float_functions<Avx512, VectorExtension<double, int64_t, 64, true>>(functions, "avx512");
-    const LinearBorders borders =
-        __builtin_cpu_is("amd") ? rules::linear_avx512_amd : rules::linear_avx512_intel;
+    const bool is_amd = __builtin_cpu_is("amd");
+    const LinearBorders borders = is_amd ? rules::linear_avx512_amd : rules::linear_avx512_intel;
     const bool has_fp16 = __builtin_cpu_supports("avx512fp16");
     add_linear<float>(functions, borders);
     add_linear<BFloat16>(functions, borders);
@@ -28,6 +28,10 @@ void add_avx512(RowFunctions& functions) {
     add_convolutions<BFloat16>(functions);
     add_convolutions<Float16>(functions);
     add_channels_last(functions);
+    const int64_t of_half = is_amd && !has_fp16 ? rules::attention_half_amd : rules::any_rows;
+    add_attention<float>(functions, is_amd ? rules::attention_avx512_amd : rules::any_rows);
+    add_attention<BFloat16>(functions, is_amd ? rules::attention_half_amd : rules::any_rows);
+    add_attention<Float16>(functions, of_half);
 }
 
 }  // namespace twinkle_pack

@@ -197,6 +197,12 @@ inline void add_channels_last(RowFunctions& to) {
 }
 
 template <class T>
+void add_attention(RowFunctions& to, int64_t least_rows) {
+    to.attention[index_of<T>] = attention<Avx512, Outer512<T>>;
+    to.attention_least_rows[index_of<T>] = least_rows;
+}
+
+template <class T>
 void add_linear(RowFunctions& to, LinearBorders borders) {
     to.linear_few[index_of<T>] = linear_few<Avx512, Dot512<T>>;
     to.linear_many[index_of<T>] = linear_many<Avx512, Outer512<T>>;

@@ -112,10 +112,17 @@ struct Avx512 {
         return _mm512_min_ps(set1(most), _mm512_max_ps(set1(least), a));
     }
     static reg relu(reg a) { return _mm512_max_ps(set1(0), a); }
+    static reg max(reg a, reg b) { return _mm512_max_ps(a, b); }
     static reg larger(reg a, reg b) {
         const __mmask16 is_larger =
             _mm512_cmp_ps_mask(b, a, _CMP_GT_OQ) | _mm512_cmp_ps_mask(b, b, _CMP_UNORD_Q);
         return _mm512_mask_blend_ps(is_larger, a, b);
+    }
+    // Minus infinity where one of the `n` bytes is zero.
+    static reg where(const uint8_t* kept, int64_t n, reg value) {
+        const __m128i bytes = _mm_maskz_loadu_epi8(first(n), kept);
+        return _mm512_mask_blend_ps(_mm_test_epi8_mask(bytes, bytes), set1(-__builtin_inff()),
+                                    value);
     }
     static reg if_negative(reg x, reg a, reg b) {
         return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, set1(0), _CMP_LT_OQ), b, a);

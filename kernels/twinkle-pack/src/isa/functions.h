@@ -121,6 +121,30 @@ constexpr int64_t conv_rows = 256, conv_pixels = 512, conv_depth = 288;
 // Of ConvPiece::scratch, beside what is copied of x.
 constexpr int64_t conv_scratch = int64_t{1} << 20;
 
+// Scaled dot product attention. Strides are those of batches, heads and rows, in elements; what
+// lies along the last dimension is dense.
+enum class AttentionMask { none, added, kept };  // kept: bytes; where they are zero, -inf
+struct AttentionShape {
+    int64_t batches, heads, heads_each;  // heads_each: queries that share a key and a value
+    int64_t rows, columns, width;        // queries, keys, elements of each
+    int64_t query[3], key[3], value[3], mask[3], result[3];
+    float scale;
+    AttentionMask mask_kind;
+    bool is_causal;  // row i sees keys up to i
+};
+// Rows [begin, end) of one head.
+struct AttentionPiece {
+    const AttentionShape* shape;
+    const void *query, *key, *value, *mask;
+    void* result;
+    int64_t begin, end;  // at most attention_rows
+    void* scratch;
+};
+using Attend = void (*)(const AttentionPiece& piece);
+// Rows of a piece, keys of a block, and elements of a key, at most.
+constexpr int64_t attention_rows = 192, attention_columns = 256, attention_width = 256;
+constexpr int64_t attention_scratch = int64_t{3} << 18;
+
 // Linear layers with fewer bits: weights of 8 or 4 bits and activations of 8, in groups along the
 // depth that have a scale each. Within a group sums are exact integers; groups are summed in
 // float32.
@@ -195,9 +219,11 @@ struct RowFunctions {
     // planes of the result, through all images, with all of their pixels.
     Conv conv_dense[dtype_count], conv_depthwise[dtype_count];
     Conv max_pool[dtype_count];  // of planes, too
-    // Where channels lie last: `begin` and `end` of the latter two are rows of the result, through
-    // all images.
+    // Where channels lie last. The latter two compute whole rows of the result.
     Conv conv_last, depthwise_last, max_pool_last;  // float32
+    // Null: there is none. Calls of fewer rows are LibTorch's.
+    Attend attention[dtype_count];
+    int64_t attention_least_rows[dtype_count];
     RoundRow round_row[dtype_count];
     BitsLinear bits_linear[bits_count][dtype_count];
     // Null: this CPU has no such instructions. They read x's rows in sixteens: the memory of those

@@ -48,6 +48,7 @@ RowFunctions choose() {
             // For tests: all that there is, whatever pays on this CPU.
             for (LinearBorders& borders : functions.linear_borders)
                 if (borders.few > 0) borders.many = rules::any_rows;
+            for (int64_t& rows : functions.attention_least_rows) rows = 1;
             return functions;
         }
     }

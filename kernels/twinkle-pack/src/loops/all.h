@@ -18,6 +18,7 @@
 #include "loops/conv_band.h"
 #include "loops/conv_panels.h"
 #include "loops/conv_dense.h"
+#include "loops/attention.h"
 #include "loops/conv_last_pixels.h"
 #include "loops/conv_last_weights.h"
 #include "loops/conv_last_tile.h"

@@ -52,6 +52,12 @@ OperatorList conv2d_operators();
 // The largest element of each window, or None, as above.
 OperatorList max_pool2d_operators();
 
+// attention(query, key, value, mask, scale, causal, grouped): softmax(query key^T * scale + mask)
+// value of [batch, heads, rows, width]; a mask of the query's dtype is added, of a bool one what is
+// false is left out. `grouped`: several heads of the query share one of key and value. None where
+// LibTorch's own is to be used. The result has the query's order in memory.
+OperatorList attention_operators();
+
 // Linear layers whose weights have fewer bits: linear_int8, linear_int4(x, values, scales, bias).
 //   values: uint8 [columns, depth], or of int4 [columns, depth / 2]; scales: float32 [columns,
 //   depth / 64]. A weight is its value, less 128 or 8, times the scale of its 64.
