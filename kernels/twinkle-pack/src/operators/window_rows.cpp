@@ -25,7 +25,8 @@ struct Work {
         for (int64_t tried = 1; tried == 1 || tried * least_granules <= granules; ++tried) {
             const int64_t rounds = (rows * tried + threads - 1) / threads;
             // A unit lists what its windows see, which takes as long as some of its vectors.
-            const double time = static_cast<double>(rounds * (granules / tried + 2));
+            const double each = static_cast<double>(granules) / static_cast<double>(tried);
+            const double time = static_cast<double>(rounds) * (each + 2);
             if (tried > 1 && time >= best) continue;
             best = time;
             units = tried;
