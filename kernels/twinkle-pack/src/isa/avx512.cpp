@@ -28,10 +28,10 @@ void add_avx512(RowFunctions& functions) {
     add_convolutions<BFloat16>(functions);
     add_convolutions<Float16>(functions);
     add_channels_last(functions);
-    const int64_t of_half = is_amd && !has_fp16 ? rules::attention_half_amd : rules::any_rows;
+    const int64_t of_half = is_amd ? rules::attention_half_amd : rules::any_rows;
     add_attention<float>(functions, is_amd ? rules::attention_avx512_amd : rules::any_rows);
-    add_attention<BFloat16>(functions, is_amd ? rules::attention_half_amd : rules::any_rows);
-    add_attention<Float16>(functions, of_half);
+    add_attention<BFloat16>(functions, of_half);
+    add_attention<Float16>(functions, has_fp16 ? rules::any_rows : of_half);
 }
 
 }  // namespace twinkle_pack

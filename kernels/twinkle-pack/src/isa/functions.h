@@ -125,7 +125,7 @@ constexpr int64_t conv_scratch = int64_t{1} << 20;
 // lies along the last dimension is dense.
 enum class AttentionMask { none, added, kept };  // kept: bytes; where they are zero, -inf
 struct AttentionShape {
-    int64_t batches, heads, heads_each;  // heads_each: queries that share a key and a value
+    int64_t batches, heads, heads_each;  // each: so many of the queries' share one of the keys'
     int64_t rows, columns, width;        // queries, keys, elements of each
     int64_t query[3], key[3], value[3], mask[3], result[3];
     float scale;

@@ -3,6 +3,7 @@
 
 #include "isa/functions.h"
 #include "operators/families.h"
+#include "operators/parts.h"
 #include "operators/scratch.h"
 
 namespace twinkle_pack {
@@ -11,7 +12,8 @@ namespace {
 enum Tensors { query_at, key_at, value_at, mask_at };
 enum Numbers { scale_at, causal_at, grouped_at };
 
-bool is_image_of(const View& view, int scalar_type) {
+// Of four dimensions, and dense along the last.
+bool is_readable(const View& view, int scalar_type) {
     return view.dims == 4 && view.scalar_type == scalar_type &&
            (view.sizes[3] <= 1 || view.strides[3] == 1);
 }
@@ -49,7 +51,7 @@ bool set_shape(const Inputs& in, AttentionShape& shape) {
     const View &value = in.tensors[value_at], &mask = in.tensors[mask_at];
     if (!is_supported(query.scalar_type)) return false;
     for (const View* one : {&query, &key, &value})
-        if (!is_image_of(*one, query.scalar_type) || one->elements() == 0) return false;
+        if (!is_readable(*one, query.scalar_type) || one->elements() == 0) return false;
     if (!fit(query, key, value, in.numbers[grouped_at] != 0)) return false;
     shape.batches = query.sizes[0];
     shape.heads = query.sizes[1];
@@ -94,16 +96,13 @@ struct Work {
         constexpr int64_t tile = 12, of_a_part = 12;  // copying keys, in rows
         const int64_t heads = shape.batches * shape.heads;
         const int64_t least = (shape.rows + attention_rows - 1) / attention_rows;
-        int64_t best = 0;
-        for (int64_t tried = least; tried < least + 2 * threads; ++tried) {
-            const int64_t rows = (shape.rows + tried - 1) / tried;
-            const int64_t rounds = (heads * tried + threads - 1) / threads;
-            const int64_t time = rounds * (rows + of_a_part);
-            if (tried > least && (time >= best || rows < tile)) continue;
-            best = time;
-            each = rows;
-            parts = (shape.rows + rows - 1) / rows;
-        }
+        const int64_t most = std::min(shape.rows / tile, least + 2 * threads - 1);
+        const auto rows_of = [&](int64_t some) { return (shape.rows + some - 1) / some; };
+        each = rows_of(parts_of_least_time(least, most, [&](int64_t some) {
+            const int64_t rounds = (heads * some + threads - 1) / threads;
+            return static_cast<double>(rounds * (rows_of(some) + of_a_part));
+        }));
+        parts = rows_of(each);
     }
 
     static void run(int64_t begin, int64_t end, void* context) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operators/convolution.h"
+#include "operators/parts.h"
 
 namespace twinkle_pack {
 namespace {
@@ -24,18 +25,15 @@ ConvGrid divide(const ConvDivision& all) {
     const int64_t worth = all.copies * all.pixels * all.products / conv_grain_products;
     const int64_t threads = std::clamp<int64_t>(worth, 1, std::max<int64_t>(1, all.threads));
     const int64_t least = ceiling(panels, most_panels);
-    ConvGrid best{};
-    double best_time = 0;
-    for (int64_t tried = least; tried < least + 2 * threads && tried <= panels; ++tried) {
-        const int64_t each = ceiling(panels, tried), blocks = ceiling(panels, each);
-        const int64_t rounds = ceiling(all.copies * blocks * units, threads);
+    const int64_t most = std::min(panels, least + 2 * threads - 1);
+    const int64_t parts = parts_of_least_time(least, most, [&](int64_t tried) {
+        const int64_t each = ceiling(panels, tried);
+        const int64_t rounds = ceiling(all.copies * ceiling(panels, each) * units, threads);
         const double pixels = static_cast<double>(each * all.panel);
-        const double time = static_cast<double>(rounds) * (pixels + pixels_a_copy);
-        if (best.blocks != 0 && time >= best_time) continue;
-        best = {blocks, each * all.panel, units, granules};
-        best_time = time;
-    }
-    return best;
+        return static_cast<double>(rounds) * (pixels + pixels_a_copy);
+    });
+    const int64_t each = ceiling(panels, parts);
+    return {ceiling(panels, each), each * all.panel, units, granules};
 }
 
 }  // namespace twinkle_pack

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operators/convolution.h"
+#include "operators/parts.h"
 #include "operators/scratch.h"
 
 namespace twinkle_pack {
@@ -21,16 +22,12 @@ struct Work {
 
     void set_units(int64_t threads) {
         granules = (whole.shape->channels + granule - 1) / granule;
-        double best = 0;
-        for (int64_t tried = 1; tried == 1 || tried * least_granules <= granules; ++tried) {
-            const int64_t rounds = (rows * tried + threads - 1) / threads;
+        units = parts_of_least_time(1, granules / least_granules, [&](int64_t parts) {
+            const int64_t rounds = (rows * parts + threads - 1) / threads;
             // A unit lists what its windows see, which takes as long as some of its vectors.
-            const double each = static_cast<double>(granules) / static_cast<double>(tried);
-            const double time = static_cast<double>(rounds) * (each + 2);
-            if (tried > 1 && time >= best) continue;
-            best = time;
-            units = tried;
-        }
+            const double each = static_cast<double>(granules) / static_cast<double>(parts);
+            return static_cast<double>(rounds) * (each + 2);
+        });
     }
 
     // Units of a row of the result are neighbours; whole rows are computed together.
