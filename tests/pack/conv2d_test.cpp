@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <cmath>
+#include <limits>
 
 namespace {
 
@@ -297,6 +298,7 @@ TEST_CASE("convolutions are right however many threads there are", "[isa][cpu]")
     // are wider than a block.
     for (const Shape& shape :
          {square({1, 160, 7, 7}, 170, 3, 1, 1), square({1, 64, 14, 14}, 64, 1),
+          square({1, 96, 19, 18}, 80, 3, 1, 1), square({2, 24, 40, 23}, 40, 3, 1, 1),
           square({2, 32, 29, 30}, 24, 3, 1, 1), square({1, 8, 3, 700}, 30, 3, 1, 1),
           square({1, 64, 14, 14}, 96, 3, 1, 1, 1, 2), square({1, 300, 7, 7}, 300, 3, 1, 1, 1, 300)})
         for (const auto dtype : served_dtypes())
@@ -329,6 +331,54 @@ TEST_CASE("what is no number stays where it is seen", "[isa][cpu]") {
             CHECK(at::equal(result.isnan(), original.isnan()));
             CHECK(result.isnan().any().item<bool>());
         }
+    }
+}
+
+// Tiles of 2 x 2 pixels: images of odd and even sizes, of fewer tiles than a piece and of more,
+// with more and less padding, and channels around those of vectors, chains and panels.
+TEST_CASE("3 x 3 pixels by fewer products", "[isa][cpu]") {
+    at::manual_seed(34);
+    if (!is_served(at::kFloat)) return;
+    for (const Shape& shape :
+         {square({1, 16, 30, 61}, 33, 3, 1, 1), square({3, 21, 33, 35}, 37, 3, 1, 1),
+          square({1, 8, 120, 101}, 10, 3, 1, 1), square({1, 160, 14, 14}, 81, 3, 1, 0),
+          square({2, 300, 9, 8}, 70, 3, 1, 2), square({1, 33, 1, 300}, 130, 3, 1, 1),
+          square({40, 32, 7, 7}, 40, 3, 1, 0)})
+        for (const int extras : {0, 7}) {
+            Call call = call_of(shape, at::kFloat, extras);
+            call.channels_last = true;
+            for (const Activation& activation : {activations[0], activations[1], activations[3]})
+                check_right(call, activation);
+            if (extras == 0) continue;
+            call.residual_last = true;
+            check_right(call, activations[3]);
+            call.weight = last(call.weight);
+            call.x = last(call.x);
+            check_right(call, activations[1]);
+        }
+}
+
+// Differences of what is large, or no number, would be no numbers where the convolution has some.
+TEST_CASE("3 x 3 pixels: what no difference can be made of", "[isa][cpu]") {
+    at::manual_seed(35);
+    if (!is_served(at::kFloat)) return;
+    const auto inf = std::numeric_limits<float>::infinity();
+    for (const float value : {inf, -inf, std::nanf(""), 3e38F}) {
+        Call call = call_of(square({2, 32, 18, 18}, 64, 3, 1, 1), at::kFloat, 1);
+        call.channels_last = true;
+        call.x[1][3][9][9] = value;
+        call.x[1][3][9][11] = value;
+        call.weight.mul_(0.5);
+        const Tensor result = call.run(activations[0]), original = call.original(activations[0]);
+        CHECK(at::equal(result.isnan(), original.isnan()));
+        CHECK(at::equal(result == inf, original == inf));
+        CHECK(at::equal(result == -inf, original == -inf));
+        const Tensor finite = original.isfinite();
+        CHECK(at::allclose(result.index({finite}), original.index({finite}), 1e-4, 1e-5));
+        call.x.zero_();
+        call.weight[4][2][1][1] = value;
+        CHECK(at::equal(call.run(activations[0]).isfinite(),
+                        call.original(activations[0]).isfinite()));
     }
 }
 

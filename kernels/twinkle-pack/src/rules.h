@@ -48,6 +48,11 @@ constexpr LinearBorders linear_bf16{40, 256}, linear_bf16_amx{2, 192};
 // too). On Intel's it has, and oneDNN's products of half precisions.
 constexpr int64_t attention_avx512_amd = 2, attention_avx2_amd = 16, attention_half_amd = 1;
 
+// Of a 3 x 3 convolution by fewer products: with fewer pixels its weights take as long as what is
+// saved, and with less work the second waking of threads (measured on Zen 4). Not on the number of
+// threads: results must not depend on that.
+constexpr int64_t winograd_least_pixels = 64, winograd_least_products = 8'000'000;
+
 // Of linear layers with fewer bits: tiles of AMX have 16 rows, however many there are.
 constexpr int64_t least_bits_tile_rows = 12;
 

@@ -298,6 +298,8 @@ private:
 
 inline void add_channels_last(RowFunctions& to) {
     to.conv_last = conv_last<Avx2, Transposed256, float>;
+    to.winograd_weights = winograd_weights<Avx2, Transposed256>;
+    to.conv_winograd = conv_winograd<Avx2, Transposed256>;
     to.depthwise_last = depthwise_last<Avx2, float>;
     to.max_pool_last = max_pool_last<Avx2, float>;
 }

@@ -192,6 +192,8 @@ void add_convolutions(RowFunctions& to) {
 
 inline void add_channels_last(RowFunctions& to) {
     to.conv_last = conv_last<Avx512, Transposed512, float>;
+    to.winograd_weights = winograd_weights<Avx512, Transposed512>;
+    to.conv_winograd = conv_winograd<Avx512, Transposed512>;
     to.depthwise_last = depthwise_last<Avx512, float>;
     to.max_pool_last = max_pool_last<Avx512, float>;
 }

@@ -112,6 +112,8 @@ struct ConvPiece {
     int64_t pixel_begin, pixel_end;  // at most conv_pixels; of more than one row, whole rows of x
     int64_t band_channels;           // for which `scratch` has room
     int64_t most_pixels;             // of a piece where channels lie last
+    float* winograd_weights;         // as loops/winograd_weights.h has them
+    int64_t winograd_stride;         // from product to product
     void* scratch;                   // aligned to 64; its size is in operators/conv2d.cpp
 };
 using Conv = void (*)(const ConvPiece& piece);
@@ -221,6 +223,9 @@ struct RowFunctions {
     Conv max_pool[dtype_count];  // of planes, too
     // Where channels lie last. The latter two compute whole rows of the result.
     Conv conv_last, depthwise_last, max_pool_last;  // float32
+    // The same for 3 x 3 pixels, by fewer products: first all channels' weights, then pieces of
+    // whole rows of tiles of 2 x 2 pixels.
+    Conv winograd_weights, conv_winograd;
     // Null: there is none. Calls of fewer rows are LibTorch's.
     Attend attention[dtype_count];
     int64_t attention_least_rows[dtype_count];

@@ -23,6 +23,8 @@
 #include "loops/conv_last_weights.h"
 #include "loops/conv_last_tile.h"
 #include "loops/conv_last.h"
+#include "loops/winograd_weights.h"
+#include "loops/winograd.h"
 #include "loops/windows.h"
 #include "loops/windows_last.h"
 #include "loops/conv_depthwise.h"

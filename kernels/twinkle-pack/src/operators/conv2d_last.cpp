@@ -4,6 +4,7 @@
 
 #include "memory.h"
 #include "operators/conv_grid.h"
+#include "operators/conv_winograd.h"
 #include "operators/convolution.h"
 #include "operators/scratch.h"
 #include "operators/window_rows.h"
@@ -156,6 +157,8 @@ void compute_last(const Inputs& in, void* const* results, ParallelFor parallel) 
     work.compute = call.is_depthwise() ? functions.depthwise_last : functions.conv_last;
     if (call.is_depthwise())
         run_depthwise(work, shape, call.groups, parallel);
+    else if (is_winograd(call))
+        compute_winograd(work.whole, parallel);
     else
         run_dense(work, shape, call.groups, parallel);
 }

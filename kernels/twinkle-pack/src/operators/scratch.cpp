@@ -5,20 +5,38 @@
 #include <new>
 
 namespace twinkle_pack {
+namespace {
 
-void* scratch(int64_t bytes) {
+class Kept {
+public:
+    void* of(int64_t bytes) {
+        if (size_ < bytes) {
+            size_ = 0;
+            memory_.reset();
+            memory_.reset(operator new(static_cast<size_t>(bytes), std::align_val_t{64}));
+            size_ = bytes;
+        }
+        return memory_.get();
+    }
+
+private:
     struct Free {
         void operator()(void* memory) const { operator delete(memory, std::align_val_t{64}); }
     };
-    thread_local std::unique_ptr<void, Free> memory;
-    thread_local int64_t size = 0;
-    if (size < bytes) {
-        size = 0;
-        memory.reset();
-        memory.reset(operator new(static_cast<size_t>(bytes), std::align_val_t{64}));
-        size = bytes;
-    }
-    return memory.get();
+    std::unique_ptr<void, Free> memory_;
+    int64_t size_ = 0;
+};
+
+}  // namespace
+
+void* scratch(int64_t bytes) {
+    thread_local Kept kept;
+    return kept.of(bytes);
+}
+
+void* call_scratch(int64_t bytes) {
+    thread_local Kept kept;
+    return kept.of(bytes);
 }
 
 }  // namespace twinkle_pack
