@@ -3,8 +3,11 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -118,6 +121,31 @@ std::vector<at::ScalarType> served_dtypes() {
     return served;
 }
 
+// … and those of them that it computes where channels lie last.
+std::vector<at::ScalarType> served_last() {
+    std::vector<at::ScalarType> served;
+    for (auto dtype : {at::kFloat, at::kBFloat16}) {
+        Call call = call_of(square({1, 8, 3, 3}, 2, 1), dtype, 0);
+        call.channels_last = true;
+        const Tensor result = call.run(activations[0]);
+        if (result.defined() && !result.is_contiguous()) served.push_back(dtype);
+    }
+    return served;
+}
+
+bool has_last(at::ScalarType dtype) {
+    const auto served = served_last();
+    return std::find(served.begin(), served.end(), dtype) != served.end();
+}
+
+std::vector<std::pair<at::ScalarType, Shape>> each_with_each(
+    const std::vector<at::ScalarType>& dtypes, const std::vector<Shape>& shapes) {
+    std::vector<std::pair<at::ScalarType, Shape>> all;
+    for (const auto dtype : dtypes)
+        for (const Shape& shape : shapes) all.emplace_back(dtype, shape);
+    return all;
+}
+
 // Sums of products, in any order: each half of a digit counts for every doubling of their number.
 // Of half precisions the last rounding counts; LibTorch's own float16 takes seconds.
 void check_right(const Call& call, const Activation& activation) {
@@ -221,12 +249,13 @@ TEST_CASE("convolutions of parts of tensors", "[isa][cpu]") {
 
 TEST_CASE("convolutions of images whose channels lie last", "[isa][cpu]") {
     at::manual_seed(28);
-    if (!is_served(at::kFloat)) return;
-    for (const Shape& shape : shapes) {
-        // Several results of each channel: LibTorch's.
+    for (const auto& [dtype, shape] : each_with_each(served_last(), shapes)) {
+        // Several results of each channel: LibTorch's. bfloat16 is multiplied in pairs of channels.
         if (shape.groups == shape.x[1] && shape.out_channels != shape.groups) continue;
+        const int64_t channels = shape.x[1] / shape.groups;
+        if (dtype == at::kBFloat16 && channels % 2 != 0 && channels > 1) continue;
         for (const int extras : {0, 5}) {
-            const Call plain = call_of(shape, at::kFloat, extras);
+            const Call plain = call_of(shape, dtype, extras);
             Call call = plain;
             call.channels_last = true;
             check_right(call, activations[1]);
@@ -242,12 +271,13 @@ TEST_CASE("convolutions of images whose channels lie last", "[isa][cpu]") {
 
 TEST_CASE("channels last: normalization, residual and activation", "[isa][cpu]") {
     at::manual_seed(29);
-    if (!is_served(at::kFloat)) return;
-    for (const Shape& shape : {square({2, 12, 7, 9}, 30, 3, 1, 1), square({1, 70, 6, 3}, 90, 1),
-                               square({2, 19, 11, 20}, 19, 3, 1, 1, 1, 19)})
+    const std::vector<Shape> some{square({2, 12, 7, 9}, 30, 3, 1, 1), square({1, 70, 6, 3}, 90, 1),
+                                  square({2, 200, 9, 9}, 300, 3, 1, 1),
+                                  square({2, 19, 11, 20}, 19, 3, 1, 1, 1, 19)};
+    for (const auto& [dtype, shape] : each_with_each(served_last(), some))
         for (const Activation& activation : activations)
             for (const int extras : {2, 4, 7}) {
-                Call call = call_of(shape, at::kFloat, extras);
+                Call call = call_of(shape, dtype, extras);
                 call.x = last(call.x);
                 check_right(call, activation);
                 call.residual_last = true;
@@ -257,32 +287,49 @@ TEST_CASE("channels last: normalization, residual and activation", "[isa][cpu]")
 
 TEST_CASE("channels last: parts of tensors", "[isa][cpu]") {
     at::manual_seed(30);
-    if (!is_served(at::kFloat)) return;
-    for (const Shape& shape :
-         {square({2, 10, 9, 10}, 20, 1), square({2, 10, 9, 10}, 20, 3, 1, 1),
-          square({2, 10, 9, 10}, 10, 3, 2, 1, 1, 10), square({2, 3, 9, 10}, 20, 3, 1, 1)}) {
-        Call call = call_of(shape, at::kFloat, 4);
+    const std::vector<Shape> some{
+        square({2, 10, 9, 10}, 20, 1), square({2, 10, 9, 10}, 20, 3, 1, 1),
+        square({2, 10, 9, 10}, 10, 3, 2, 1, 1, 10), square({2, 3, 9, 10}, 20, 3, 1, 1)};
+    for (const auto& [dtype, shape] : each_with_each(served_last(), some)) {
+        Call call = call_of(shape, dtype, 4);
         call.channels_last = true;
         call.residual = last(at::cat({call.residual, call.residual}, 1)).chunk(2, 1)[1];
-        const Tensor wide = last(random({4, 24, 12, 17}, at::kFloat, 1));
+        const Tensor wide = last(random({4, 24, 12, 17}, dtype, 1));
         call.x = wide.slice(0, 0, 4, 2).slice(1, 1, 1 + shape.x[1]).slice(2, 3).slice(3, 2, 12);
         check_right(call, activations[1]);
         // A residual that is part of an image in the other directions is LibTorch's.
-        const Tensor larger = last(random({2, 20, 12, 17}, at::kFloat, 1));
+        const Tensor larger = last(random({2, 20, 12, 17}, dtype, 1));
         const auto sizes = call.residual.sizes();
         call.residual = larger.slice(1, 0, sizes[1]).slice(2, 0, sizes[2]).slice(3, 0, sizes[3]);
         CHECK(!call.run(activations[1]).defined());
     }
 }
 
+// Groups of bfloat16 are read whole: with an odd number of channels not beyond what is x's.
+TEST_CASE("channels last: bfloat16 with an odd number of channels", "[isa][cpu]") {
+    at::manual_seed(36);
+    if (!has_last(at::kBFloat16)) return;
+    Call call = call_of(square({2, 9, 7, 8}, 20, 3, 1, 1), at::kBFloat16, 1);
+    call.channels_last = true;
+    const Tensor result = call.run(activations[1]);  // as the plain loops give it
+    CHECK(result.is_contiguous());
+    call.x = last(call.x);
+    CHECK(!call.run(activations[1]).defined());
+    for (const int64_t channels : {1, 3, 5, 7}) {  // what a pixel sees is copied
+        call = call_of(square({2, channels, 17, 19}, 20, 3, 2, 1), at::kBFloat16, 5);
+        call.channels_last = true;
+        check_right(call, activations[3]);
+    }
+}
+
 TEST_CASE("who asks for channels last does not get them always", "[cpu]") {
     at::manual_seed(31);
     if (!is_served(at::kFloat)) return;
-    // Half precisions have no such loops, nor have several results of each channel.
+    // float16 has no such loops, nor have several results of each channel.
     Call call = call_of(square({1, 6, 16, 20}, 18, 5, 2, 2, 1, 6), at::kFloat, 1);
     call.channels_last = true;
     CHECK(call.run(activations[0]).is_contiguous());
-    call = call_of(square({1, 6, 8, 8}, 9, 3), at::kBFloat16, 1);
+    call = call_of(square({1, 6, 8, 8}, 9, 3), at::kHalf, 1);
     call.channels_last = true;
     CHECK(call.run(activations[0]).is_contiguous());
     call = call_of(square({1, 6, 8, 8}, 9, 3), at::kFloat, 1);
@@ -304,7 +351,7 @@ TEST_CASE("convolutions are right however many threads there are", "[isa][cpu]")
         for (const auto dtype : served_dtypes())
             for (const bool is_last : {false, true}) {
                 Call call = call_of(shape, dtype, 7);
-                call.channels_last = is_last && dtype == at::kFloat;
+                call.channels_last = is_last && has_last(dtype) && shape.x[1] % 2 == 0;
                 at::set_num_threads(1);
                 const Tensor alone = call.run(activations[1]);
                 for (const int some : {2, 3, 7, 16}) {

@@ -264,16 +264,23 @@ void add_convolutions(RowFunctions& to) {
     to.max_pool[index_of<T>] = max_pool<Avx2, T>;
 }
 
-// Of weights, where channels of images lie last.
-struct Transposed256 {
-    // Element d of row r, of `depth` <= 8 of `rows`, goes to to[places[d] * to_stride + r]; of rows
-    // beyond it is zero.
-    static void transpose_to(const float* from, int64_t stride, int64_t rows, int64_t depth,
-                             float* to, int64_t to_stride, const int64_t* places) {
-        if (rows >= 8 && depth == 8)
-            transpose_some<true>(from, stride, 8, 8, to, to_stride, places);
+// What multiplies where channels of images lie last (loops/conv_last_weights.h).
+struct LastProducts256 {
+    using T = float;
+    using factor = __m256;
+    static constexpr int64_t per_group = 1;
+
+    static factor broadcast(const T* from) { return _mm256_set1_ps(*from); }
+    static factor load(const float* from) { return _mm256_load_ps(from); }
+    static __m256 fma(factor a, factor b, __m256 sum) { return _mm256_fmadd_ps(a, b, sum); }
+
+    template <bool by_channel>
+    static void transpose_to(const T* from, int64_t stride, int64_t rows, int64_t count, float* to,
+                             const int64_t* places) {
+        if (rows >= 8 && count == 8)
+            transpose_some<true>(from, stride, 8, 8, to, places);
         else
-            transpose_some<false>(from, stride, rows, depth, to, to_stride, places);
+            transpose_some<false>(from, stride, rows, count, to, places);
     }
 
 private:
@@ -281,7 +288,6 @@ private:
     static inline __attribute__((always_inline)) void transpose_some(const float* from,
                                                                      int64_t stride, int64_t rows,
                                                                      int64_t depth, float* to,
-                                                                     int64_t to_stride,
                                                                      const int64_t* places) {
         __m256 v[8];
 #pragma GCC unroll 8
@@ -292,16 +298,14 @@ private:
         transpose(v);
 #pragma GCC unroll 8
         for (int d = 0; d < 8; ++d)
-            if (all || d < depth) _mm256_store_ps(to + places[d] * to_stride, v[d]);
+            if (all || d < depth) _mm256_store_ps(to + places[d] * last_lanes, v[d]);
     }
 };
 
 inline void add_channels_last(RowFunctions& to) {
-    to.conv_last = conv_last<Avx2, Transposed256, float>;
-    to.winograd_weights = winograd_weights<Avx2, Transposed256>;
-    to.conv_winograd = conv_winograd<Avx2, Transposed256>;
-    to.depthwise_last = depthwise_last<Avx2, float>;
-    to.max_pool_last = max_pool_last<Avx2, float>;
+    add_last_convolutions<Avx2, LastProducts256>(to);
+    to.winograd_weights = winograd_weights<Avx2, LastProducts256>;
+    to.conv_winograd = conv_winograd<Avx2, LastProducts256>;
 }
 
 // Linear layers with fewer bits (loops/bits_blocks.h).

@@ -76,6 +76,56 @@ struct OuterPairs : GroupSums512 {
     }
 };
 
+// What multiplies where channels of images lie last (loops/conv_last_weights.h).
+struct LastPairs512 {
+    using T = BFloat16;
+    using factor = __m512i;
+    static constexpr int64_t per_group = 2;
+
+    static factor broadcast(const T* from) {
+        int32_t both;
+        __builtin_memcpy(&both, from, sizeof both);
+        return _mm512_set1_epi32(both);
+    }
+    static factor load(const float* from) { return _mm512_load_si512(from); }
+    static __m512 fma(factor a, factor b, __m512 sum) {
+        return _mm512_dpbf16_ps(sum, pairs(a), pairs(b));
+    }
+
+    template <bool by_channel>
+    static void transpose_to(const T* from, int64_t stride, int64_t rows, int64_t count, float* to,
+                             const int64_t* places) {
+        __m512i all[16];
+#pragma GCC unroll 16
+        for (int r = 0; r < 16; ++r)
+            all[r] =
+                r < rows ? loaded<by_channel>(from + r * stride, count) : _mm512_setzero_si512();
+        transpose(all);
+#pragma GCC unroll 16
+        for (int d = 0; d < 16; ++d) {
+            if constexpr (by_channel) {
+                if (2 * d < count) _mm512_store_si512(to + places[2 * d] / 2 * last_lanes, all[d]);
+            } else if (d < count) {
+                put(to + places[d] / 2 * last_lanes, all[d], places[d] % 2 != 0);
+            }
+        }
+    }
+
+private:
+    template <bool by_channel>
+    static __m512i loaded(const T* from, int64_t count) {
+        if constexpr (by_channel)
+            return DotPairs::load_tail(from, count);
+        else
+            return OuterPairs::widened(from, Avx512::first(count));
+    }
+    // The second channel of a pair joins the first one, which was there before.
+    static void put(float* to, __m512i value, bool is_second) {
+        if (is_second) value = _mm512_or_si512(_mm512_load_si512(to), _mm512_slli_epi32(value, 16));
+        _mm512_store_si512(to, value);
+    }
+};
+
 }  // namespace
 
 void add_avx512_bf16(RowFunctions& functions) {
@@ -86,6 +136,7 @@ void add_avx512_bf16(RowFunctions& functions) {
     constexpr int bfloat16 = index_of<BFloat16>;
     functions.conv_dense[bfloat16] = conv_dense<V, OuterPairs>;
     functions.conv_depthwise[bfloat16] = conv_depthwise<V, BFloat16>;
+    add_last_convolutions<V, LastPairs512>(functions);
     functions.linear_few[bfloat16] = linear_few<V, DotPairs>;
     functions.linear_many[bfloat16] = linear_many<V, OuterPairs>;
     functions.linear_borders[bfloat16] = rules::linear_bf16;

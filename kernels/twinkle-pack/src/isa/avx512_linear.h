@@ -164,14 +164,21 @@ struct Outer512 : GroupSums512 {
     }
 };
 
-// Of weights, where channels of images lie last.
-struct Transposed512 {
-    // Element d of row r, of `depth` <= 16 of `rows`, goes to to[places[d] * to_stride + r]; of
-    // rows beyond it is zero.
-    static void transpose_to(const float* from, int64_t stride, int64_t rows, int64_t depth,
-                             float* to, int64_t to_stride, const int64_t* places) {
+// What multiplies where channels of images lie last (loops/conv_last_weights.h).
+struct LastProducts512 {
+    using T = float;
+    using factor = __m512;
+    static constexpr int64_t per_group = 1;
+
+    static factor broadcast(const T* from) { return _mm512_set1_ps(*from); }
+    static factor load(const float* from) { return _mm512_load_ps(from); }
+    static __m512 fma(factor a, factor b, __m512 sum) { return _mm512_fmadd_ps(a, b, sum); }
+
+    template <bool by_channel>
+    static void transpose_to(const T* from, int64_t stride, int64_t rows, int64_t count, float* to,
+                             const int64_t* places) {
         __m512i all[16];
-        const __mmask16 mask = Avx512::first(depth);
+        const __mmask16 mask = Avx512::first(count);
 #pragma GCC unroll 16
         for (int r = 0; r < 16; ++r)
             all[r] = r < rows ? _mm512_castps_si512(Avx512::load_where(from + r * stride, mask))
@@ -179,7 +186,7 @@ struct Transposed512 {
         transpose(all);
 #pragma GCC unroll 16
         for (int d = 0; d < 16; ++d)
-            if (d < depth) _mm512_store_si512(to + places[d] * to_stride, all[d]);
+            if (d < count) _mm512_store_si512(to + places[d] * last_lanes, all[d]);
     }
 };
 
@@ -191,11 +198,9 @@ void add_convolutions(RowFunctions& to) {
 }
 
 inline void add_channels_last(RowFunctions& to) {
-    to.conv_last = conv_last<Avx512, Transposed512, float>;
-    to.winograd_weights = winograd_weights<Avx512, Transposed512>;
-    to.conv_winograd = conv_winograd<Avx512, Transposed512>;
-    to.depthwise_last = depthwise_last<Avx512, float>;
-    to.max_pool_last = max_pool_last<Avx512, float>;
+    add_last_convolutions<Avx512, LastProducts512>(to);
+    to.winograd_weights = winograd_weights<Avx512, LastProducts512>;
+    to.conv_winograd = conv_winograd<Avx512, LastProducts512>;
 }
 
 template <class T>

@@ -122,6 +122,8 @@ using Conv = void (*)(const ConvPiece& piece);
 constexpr int64_t conv_rows = 256, conv_pixels = 512, conv_depth = 288;
 // Of ConvPiece::scratch, beside what is copied of x.
 constexpr int64_t conv_scratch = int64_t{1} << 20;
+// Channels of the result that are computed together at most, where channels lie last.
+constexpr int64_t most_last_group = 256;
 
 // Scaled dot product attention. Strides are those of batches, heads and rows, in elements; what
 // lies along the last dimension is dense.
@@ -222,9 +224,10 @@ struct RowFunctions {
     Conv conv_dense[dtype_count], conv_depthwise[dtype_count];
     Conv max_pool[dtype_count];  // of planes, too
     // Where channels lie last. The latter two compute whole rows of the result.
-    Conv conv_last, depthwise_last, max_pool_last;  // float32
-    // The same for 3 x 3 pixels, by fewer products: first all channels' weights, then pieces of
-    // whole rows of tiles of 2 x 2 pixels.
+    Conv conv_last[dtype_count], depthwise_last[dtype_count], max_pool_last[dtype_count];
+    int64_t conv_last_group[dtype_count];  // channels of x that are multiplied together
+    // The same of float32 for 3 x 3 pixels, by fewer products: first all channels' weights, then
+    // pieces of whole rows of tiles of 2 x 2 pixels.
     Conv winograd_weights, conv_winograd;
     // Null: there is none. Calls of fewer rows are LibTorch's.
     Attend attention[dtype_count];

@@ -3,22 +3,16 @@
 //
 // A group of channels is computed one slab of the depth after the other, whose weights are copied
 // into blocks first. A chain of a panel stays in the first cache while some pixels meet it, what
-// these see of x in the second one. Sums wait in the result.
+// these see of x in the second one. Sums wait in the result, if that is of float32.
 
 constexpr int64_t most_pixels_at_once = 128;
-constexpr int64_t least_last_group = 64, most_last_group = 256;  // channels of the result
+constexpr int64_t least_last_group = 64;  // channels of the result
 
 struct LastScratch {
     // Twice, for the rows between taps (LastSlab).
     alignas(64) float weights[2 * last_depth * least_last_group];
 };
 static_assert(sizeof(LastScratch) <= conv_scratch);
-
-inline void fetch(const NextPanel& next) {
-    for (int64_t r = 0; r < next.rows; ++r)
-        for (int64_t at = 0; at < next.bytes; at += 64)
-            __builtin_prefetch(next.data + r * next.stride + at, 0, 2);
-}
 
 // `some` parts of what is fetched meanwhile.
 inline NextPanel part_of(const NextPanel& next, int64_t part, int64_t parts, int64_t some) {
@@ -27,7 +21,7 @@ inline NextPanel part_of(const NextPanel& next, int64_t part, int64_t parts, int
 }
 
 // `count` pixels with a panel.
-template <class V, int vectors, class A, class T>
+template <class V, class M, int vectors, class A, class T>
 void last_panel(LastTile<T> tile, int64_t count, const NextPanel& next) {
     constexpr int most = last_pixels<V>(vectors);
     constexpr bool is_limit = __is_same(A, Unchanged) || __is_same(A, Relu) || __is_same(A, Relu6);
@@ -35,30 +29,31 @@ void last_panel(LastTile<T> tile, int64_t count, const NextPanel& next) {
     const ConvShape& shape = *piece.shape;
     const int64_t tiles = (count + most - 1) / most;
     const T* residual = tile.residual;
-    const bool acts_later = tile.chain.is_last && !(is_limit && !piece.residual_last);
-    if (acts_later && piece.residual_last) tile.residual = nullptr;
-    if (!acts_later && is_limit && !__is_same(A, Unchanged)) tile.least = 0;
-    if (!acts_later && __is_same(A, Relu6)) tile.most = 6;
+    tile.acts_later = tile.factors.chain.is_last && !(is_limit && !piece.residual_last);
+    if (tile.acts_later && piece.residual_last) tile.residual = nullptr;
+    if (!tile.acts_later && is_limit && !__is_same(A, Unchanged)) tile.least = 0;
+    if (!tile.acts_later && __is_same(A, Relu6)) tile.most = 6;
     for (int64_t t = 0, p = 0; t < tiles; ++t) {
         const int64_t n = (count - p + tiles - t - 1) / (tiles - t);
-        fetch(part_of(next, t, tiles, 1));
-        last_tile<V, most, vectors>(tile, n);
-        if (acts_later) activate_last<V, A>(tile, n, piece.residual_last ? residual : nullptr);
+        tile.factors.next = part_of(next, t, tiles, 1);
+        last_tile<V, M, most, vectors>(tile, n);
+        if (tile.acts_later) activate_last<V, A>(tile, n, piece.residual_last ? residual : nullptr);
         p += n;
-        tile.seen += n;
+        tile.factors.seen += n;
+        tile.sums += n * tile.sums_pixel;
         tile.result += n * shape.result_pixel;
         if (tile.residual) tile.residual += n * shape.residual_pixel;
         if (residual) residual += n * shape.residual_pixel;
     }
 }
 
-template <class V, class A, int vectors, class T>
+template <class V, class M, class A, int vectors, class T>
 void last_vectors(const LastTile<T>& tile, int64_t wanted, int64_t count, const NextPanel& next) {
-    if (wanted == vectors) return last_panel<V, vectors, A>(tile, count, next);
-    if constexpr (vectors > 1) last_vectors<V, A, vectors - 1>(tile, wanted, count, next);
+    if (wanted == vectors) return last_panel<V, M, vectors, A>(tile, count, next);
+    if constexpr (vectors > 1) last_vectors<V, M, A, vectors - 1>(tile, wanted, count, next);
 }
 
-// Channels of x that share a slab: whole vectors of them, and about as many in each slab.
+// Groups of channels of x that share a slab: whole vectors, and about as many in each slab.
 inline int64_t last_slab_channels(int64_t channels, int64_t taps) {
     const int64_t most = taps < last_depth ? last_depth / taps : 1;
     const int64_t fitting = most < last_chain ? most : last_chain;
@@ -69,11 +64,11 @@ inline int64_t last_slab_channels(int64_t channels, int64_t taps) {
 
 // How the depth is divided into slabs.
 struct LastDivision {
-    int64_t channels, taps;   // all of them
+    int64_t channels, taps;   // all of them; channels in groups
     int64_t each, taps_each;  // of a slab, at most
 
-    explicit LastDivision(const ConvShape& shape)
-        : channels(shape.is_patched ? shape.depth : shape.channels),
+    LastDivision(const ConvShape& shape, int64_t per_group)
+        : channels(groups_of(shape.is_patched ? shape.depth : shape.channels, per_group)),
           taps(shape.is_patched ? 1 : shape.taps),
           each(last_slab_channels(channels, taps)),
           taps_each(taps < last_depth ? taps : last_depth) {}
@@ -118,13 +113,19 @@ struct SomePixels {
 };
 
 // These with a group of `channels` from `first` on: chain by chain, panel by panel.
-template <class V, class A, class T>
+template <class V, class M, class A, class T>
 void last_chains(const ConvPiece& piece, const WeightBlocks& weights, const LastPixels<T>& pixels,
                  const LastSlab& slab, const SomePixels& some, int64_t first, int64_t channels,
                  const NextPanel& next) {
     const ConvShape& shape = *piece.shape;
     const int64_t pixel = piece.pixel_begin + some.begin;
     T* const result = static_cast<T*>(piece.result) + pixel * shape.result_pixel + first;
+    float* sums = pixels.sums + some.begin * most_last_group;
+    int64_t sums_pixel = most_last_group;
+    if constexpr (__is_same(T, float)) {
+        sums = result;
+        sums_pixel = shape.result_pixel;
+    }
     const T* residual = static_cast<const T*>(piece.residual);
     if (residual) residual += pixel * shape.residual_pixel + first;
     for (int64_t tap = 0; tap < slab.taps; tap += slab.chain) {
@@ -135,54 +136,59 @@ void last_chains(const ConvPiece& piece, const WeightBlocks& weights, const Last
         for_panels<V>(channels, [&](int64_t panel, int64_t panels, int64_t channel, int64_t lanes) {
             const int64_t vectors = (lanes + V::width - 1) / V::width;
             const LastTile<T> tile{piece,
-                                   chain,
-                                   pixels.seen + (slab.tap + tap) * pixels.stride + some.begin,
-                                   pixels.stride,
-                                   weights.from(channel, tap),
+                                   {chain,
+                                    pixels.seen + (slab.tap + tap) * pixels.stride + some.begin,
+                                    pixels.stride,
+                                    weights.from(channel, tap),
+                                    {}},
+                                   sums + channel,
+                                   sums_pixel,
                                    result + channel,
                                    residual ? residual + channel : nullptr,
+                                   false,
                                    piece.scale + first + channel,
                                    piece.shift + first + channel,
                                    lanes,
                                    -__builtin_inff(),
                                    __builtin_inff()};
-            last_vectors<V, A, most_last_vectors<V>>(tile, vectors, some.count,
-                                                     part_of(meanwhile, panel, panels, 1));
+            last_vectors<V, M, A, most_last_vectors<V>>(tile, vectors, some.count,
+                                                        part_of(meanwhile, panel, panels, 1));
         });
     }
 }
 
 // Channels [first, end) of the result.
-template <class V, class G, class A, class T>
+template <class V, class M, class A, class T>
 void last_channels(const ConvPiece& piece, LastScratch& at, const LastPixels<T>& pixels,
                    int64_t first, int64_t end) {
     const int64_t channels = end - first, count = piece.pixel_end - piece.pixel_begin;
     const int64_t parts = (count + most_pixels_at_once - 1) / most_pixels_at_once;
-    LastDivision(*piece.shape).for_slabs([&](const LastSlab& slab) {
-        const LastWeights<T> weights(piece, slab, first);
-        const WeightBlocks copied = copied_blocks<V, G>(weights, channels, at.weights);
+    LastDivision(*piece.shape, M::per_group).for_slabs([&](const LastSlab& slab) {
+        const LastWeights<M> weights(piece, slab, first);
+        const WeightBlocks copied = copied_blocks<V>(weights, channels, at.weights);
         const NextPanel next = weights.behind(channels, piece.end - end);
         for (int64_t part = 0; part < parts; ++part) {
             const int64_t begin = count * part / parts, until = count * (part + 1) / parts;
-            last_chains<V, A>(piece, copied, pixels, slab, {begin, until - begin}, first, channels,
-                              part_of(next, part, parts, 1));
+            last_chains<V, M, A>(piece, copied, pixels, slab, {begin, until - begin}, first,
+                                 channels, part_of(next, part, parts, 1));
         }
     });
 }
 
-template <class V, class G, class T>
+template <class V, class M>
 void conv_last(const ConvPiece& piece) {
+    using T = typename M::T;
     auto& at = *static_cast<LastScratch*>(piece.scratch);
     const LastPixels<T> pixels(piece);
     if (piece.shape->is_patched)
-        copy_patches<V>(piece, pixels);
+        copy_patches<V, M::per_group>(piece, pixels);
     else
         list_pixels(piece, pixels);
-    const int64_t group = LastDivision(*piece.shape).group();
+    const int64_t group = LastDivision(*piece.shape, M::per_group).group();
     with_activation(piece.finish, [&]<class A>(A*) {
         for (int64_t first = piece.begin; first < piece.end; first += group) {
             const int64_t left = piece.end - first;
-            last_channels<V, G, A, T>(piece, at, pixels, first,
+            last_channels<V, M, A, T>(piece, at, pixels, first,
                                       first + (left < group ? left : group));
         }
     });

@@ -4,14 +4,17 @@
 // Behind ConvPiece::scratch's fixed part.
 template <class T>
 struct LastPixels {
+    float* sums;     // if they do not wait in the result: [pixel of the piece][channel of a group]
     const T** seen;  // [tap][pixel of the piece]
     int64_t stride;  // from tap to tap
     T *zeros, *patches;
 
     explicit LastPixels(const ConvPiece& piece)
-        : seen(reinterpret_cast<const T**>(static_cast<char*>(piece.scratch) + conv_scratch)),
+        : sums(reinterpret_cast<float*>(static_cast<char*>(piece.scratch) + conv_scratch)),
           stride(piece.most_pixels) {
         const ConvShape& shape = *piece.shape;
+        constexpr int64_t waiting = sizeof(T) == 4 ? 0 : most_last_group;
+        seen = reinterpret_cast<const T**>(sums + waiting * stride);
         zeros = reinterpret_cast<T*>(seen + (shape.is_patched ? 1 : shape.taps) * stride);
         patches = zeros + shape.channels;
     }
@@ -47,12 +50,13 @@ void list_pixels(const ConvPiece& piece, const LastPixels<T>& pixels) {
 }
 
 // What each pixel sees of x, one after the other: where x has too few channels to be read along
-// them. In the order of the weights.
-template <class V, class T>
+// them. In the order of the weights, and whole groups of them.
+template <class V, int64_t per_group, class T>
 void copy_patches(const ConvPiece& piece, const LastPixels<T>& pixels) {
     const ConvShape& shape = *piece.shape;
     const T* const x = static_cast<const T*>(piece.x);
-    const int64_t depth = shape.depth, across = shape.kernel[1];
+    const int64_t across = shape.kernel[1];
+    const int64_t depth = (shape.depth + per_group - 1) / per_group * per_group;
     for (int64_t p = piece.pixel_begin; p < piece.pixel_end; ++p) {
         const int64_t row = p / shape.out_width, image = row / shape.out_height;
         const int64_t top = (row - image * shape.out_height) * shape.stride[0] - shape.padding[0];
@@ -81,5 +85,6 @@ void copy_patches(const ConvPiece& piece, const LastPixels<T>& pixels) {
                         to[j] = is_row && at >= 0 && at < shape.width ? from[j * step] : T{};
                     }
             }
+        for (int64_t k = shape.depth; k < depth; ++k) *to++ = T{};
     }
 }

@@ -1,14 +1,26 @@
 // Weights of convolutions where channels lie last: in blocks of sixteen channels of the result,
-// [tap][channel of x][lane], into which they are copied slab by slab.
+// [tap][group][lane], into which they are copied slab by slab.
+//
+// M, what multiplies: `T`, `per_group`: channels of x, 4 bytes together, whose products one
+//    instruction adds to a sum in float32; `factor`, a vector of such groups; static
+//    broadcast(const T*), load(const float*), fma(x, weights, sums), and
+//    transpose_to<by_channel>(from, stride, rows, count, to, places): element d of row r, of
+//    `count`, goes to where places[d] says, in the lane r, and lanes of rows beyond it are zeros.
+//    `count` is at most that of a vector's lanes, or of groups if neighbours are channels.
 
-// So many products are added up before they meet the sum of others: each addition rounds.
+// So many groups are added up before they meet the sum of others: each addition rounds.
 constexpr int64_t last_chain = conv_chain;
 constexpr int64_t last_lanes = 16;  // of a block
 // Of a slab: all taps of some channels, if they are not too many.
-constexpr int64_t last_depth = 4 * last_chain;
+constexpr int64_t last_depth = 4 * last_chain, most_per_group = 2;
 
-// Channels [channel, channel + channels) of x at taps [tap, tap + taps), of which `chain` at a time
-// are added up.
+// What M multiplies at a time.
+constexpr int64_t groups_of(int64_t channels, int64_t per_group) {
+    return (channels + per_group - 1) / per_group;
+}
+
+// Groups [channel, channel + channels) of channels of x at taps [tap, tap + taps), of which `chain`
+// at a time are added up.
 struct LastSlab {
     int64_t channel, channels, tap, taps, chain;
     bool is_first, is_last;
@@ -19,14 +31,15 @@ struct LastSlab {
 };
 
 // Where a slab's weights come from and go to.
-template <class T>
+template <class M>
 struct LastWeights {
+    using T = typename M::T;
     const ConvShape& shape;
     const LastSlab& slab;
     const T* from;  // of the first channel of the result
     // Neighbours in memory are neighbours along the channels of x, or along the taps of all these.
     bool by_channel;
-    int64_t rows, along;
+    int64_t rows, along;  // elements
 
     LastWeights(const ConvPiece& piece, const LastSlab& of, int64_t first)
         : shape(*piece.shape),
@@ -34,25 +47,34 @@ struct LastWeights {
           from(static_cast<const T*>(piece.weight) + first * shape.depth),
           by_channel(shape.weight_in == 1),
           rows(by_channel ? of.taps : 1),
-          along(by_channel ? of.channels : of.channels * of.taps) {}
+          along(channels() * (by_channel ? 1 : of.taps)) {}
+
+    // The last group may have fewer than others.
+    int64_t channels() const {
+        const int64_t all = shape.is_patched ? shape.depth : shape.channels;
+        const int64_t left = all - slab.channel * M::per_group;
+        return left < slab.channels * M::per_group ? left : slab.channels * M::per_group;
+    }
 
     // What the next slab needs of these channels, or its first one of the next `left`.
-    NextPanel behind(int64_t channels, int64_t left) const {
+    NextPanel behind(int64_t out_channels, int64_t left) const {
         if (by_channel && shape.taps > 1) return {};
         constexpr auto size = static_cast<int64_t>(sizeof(T));
-        const T* const next = slab.is_last ? from + channels * shape.depth : row(0) + along;
+        const T* const next = slab.is_last ? from + out_channels * shape.depth : row(0) + along;
         return {reinterpret_cast<const char*>(next), shape.depth * size,
-                slab.is_last && left < channels ? left : channels, along * size};
+                slab.is_last && left < out_channels ? left : out_channels, along * size};
     }
 
     const T* row(int64_t r) const {
-        return from + slab.channel * shape.weight_in + (slab.tap + r) * shape.weight_tap;
+        return from + slab.channel * M::per_group * shape.weight_in +
+               (slab.tap + r) * shape.weight_tap;
     }
-    // The places of neighbours in the slab.
+    // The places of neighbours in the slab, in elements.
     void list_places(int64_t r, int64_t* to) const {
+        const int64_t tap_elements = slab.tap_rows() * M::per_group;
         int64_t c = 0, tap = 0;
         for (int64_t k = 0; k < along; ++k) {
-            to[k] = by_channel ? r * slab.tap_rows() + k : tap * slab.tap_rows() + c;
+            to[k] = by_channel ? r * tap_elements + k : tap * tap_elements + c;
             if (++tap == slab.taps) {
                 tap = 0;
                 ++c;
@@ -61,7 +83,7 @@ struct LastWeights {
     }
 };
 
-// Blocks of weights: floats from block to block, and from tap to tap.
+// Blocks of weights: in units of 4 bytes from block to block, and from tap to tap.
 struct WeightBlocks {
     const float* first;
     int64_t block, tap;
@@ -72,21 +94,24 @@ struct WeightBlocks {
 };
 
 // Blocks of `channels` of the result; lanes beyond are zeros.
-template <class V, class G, class T>
-WeightBlocks copied_blocks(const LastWeights<T>& weights, int64_t channels, float* to) {
+template <class V, class M>
+WeightBlocks copied_blocks(const LastWeights<M>& weights, int64_t channels, float* to) {
     const LastSlab& slab = weights.slab;
     const int64_t depth = weights.shape.depth, block = slab.rows() * last_lanes;
-    int64_t places[last_depth];
+    const int64_t step = V::width * (weights.by_channel ? M::per_group : 1);
+    int64_t places[last_depth * most_per_group];
     for (int64_t r = 0; r < weights.rows; ++r) {
         weights.list_places(r, places);
         for (int64_t c = 0; c < channels; c += V::width) {
-            const T* const from = weights.row(r) + c * depth;
+            const auto* const from = weights.row(r) + c * depth;
             float* const into = to + c / last_lanes * block + c % last_lanes;
             const int64_t left = channels - c, count = left < V::width ? left : V::width;
-            for (int64_t k = 0; k < weights.along; k += V::width) {
-                const int64_t behind = weights.along - k;
-                G::transpose_to(from + k, depth, count, behind < V::width ? behind : V::width, into,
-                                last_lanes, places + k);
+            for (int64_t k = 0; k < weights.along; k += step) {
+                const int64_t behind = weights.along - k, some = behind < step ? behind : step;
+                if (weights.by_channel)
+                    M::template transpose_to<true>(from + k, depth, count, some, into, places + k);
+                else
+                    M::template transpose_to<false>(from + k, depth, count, some, into, places + k);
             }
         }
     }

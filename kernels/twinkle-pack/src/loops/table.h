@@ -109,3 +109,13 @@ void add_bits(RowFunctions& to) {
     to.bits_linear[static_cast<int>(Bits::int4)][index_of<T>] =
         bits_linear<V, T, Bits::int4, P<Bits::int4>>;
 }
+
+// M: what multiplies (loops/conv_last_weights.h).
+template <class V, class M>
+void add_last_convolutions(RowFunctions& to) {
+    using T = typename M::T;
+    to.conv_last[index_of<T>] = conv_last<V, M>;
+    to.conv_last_group[index_of<T>] = M::per_group;
+    to.depthwise_last[index_of<T>] = depthwise_last<V, T>;
+    to.max_pool_last[index_of<T>] = max_pool_last<V, T>;
+}

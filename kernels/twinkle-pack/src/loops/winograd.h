@@ -114,7 +114,7 @@ struct WinogradProduct {
     float* sums;
 };
 
-template <class V, int rows, int vectors>
+template <class V, class M, int rows, int vectors>
 __attribute__((noinline)) void winograd_rows(const WinogradProduct& product) {
     const int64_t channels = product.piece.shape->channels;
     const float* seen[rows];
@@ -124,11 +124,8 @@ __attribute__((noinline)) void winograd_rows(const WinogradProduct& product) {
         WeightBlocks weights = product.weights;
         weights.first += first * last_lanes;
         const LastChain chain{first, left < last_chain ? left : last_chain, 1, first == 0, false};
-        const LastTile<float> tile{product.piece, chain,          seen,    0,
-                                   weights,       nullptr,        nullptr, nullptr,
-                                   nullptr,       winograd_panel, 0,       0};
         typename V::reg sum[rows][vectors];
-        last_sums<V, rows, vectors>(tile, sum);
+        last_sums<V, M, rows, vectors>(LastFactors<float>{chain, seen, 0, weights, {}}, sum);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
@@ -139,22 +136,22 @@ __attribute__((noinline)) void winograd_rows(const WinogradProduct& product) {
     }
 }
 
-template <class V, int rows, int vectors>
+template <class V, class M, int rows, int vectors>
 void some_winograd_rows(const WinogradProduct& product, int64_t wanted) {
-    if (wanted == rows) return winograd_rows<V, rows, vectors>(product);
-    if constexpr (rows > 1) some_winograd_rows<V, rows - 1, vectors>(product, wanted);
+    if (wanted == rows) return winograd_rows<V, M, rows, vectors>(product);
+    if constexpr (rows > 1) some_winograd_rows<V, M, rows - 1, vectors>(product, wanted);
 }
 
-template <class V, int vectors>
+template <class V, class M, int vectors>
 void winograd_vectors(WinogradProduct product, int64_t wanted, int64_t count) {
     if constexpr (vectors > 1) {
-        if (wanted < vectors) return winograd_vectors<V, vectors - 1>(product, wanted, count);
+        if (wanted < vectors) return winograd_vectors<V, M, vectors - 1>(product, wanted, count);
     }
     constexpr int most = last_pixels<V>(vectors);
     const int64_t parts = (count + most - 1) / most;
     for (int64_t part = 0, tile = 0; part < parts; ++part) {
         const int64_t n = (count - tile + parts - part - 1) / (parts - part);
-        some_winograd_rows<V, most, vectors>(product, n);
+        some_winograd_rows<V, M, most, vectors>(product, n);
         tile += n;
         product.seen += n * product.piece.shape->channels;
         product.sums += n * winograd_panel;
@@ -223,7 +220,7 @@ bool join_tiles(const ConvPiece& piece, const WinogradTiles& tiles, const Winogr
     return V::sum(nothing) == 0;
 }
 
-template <class V, class A>
+template <class V, class M, class A>
 bool winograd_channels(const ConvPiece& piece, const WinogradTiles& tiles,
                        const WinogradScratch& at) {
     constexpr int vectors = most_last_vectors<V>;
@@ -232,7 +229,7 @@ bool winograd_channels(const ConvPiece& piece, const WinogradTiles& tiles,
     for (int64_t first = piece.begin; first < piece.end; first += panel) {
         const int64_t left = piece.end - first, channels = left < panel ? left : panel;
         for (int product = 0; product < winograd_products; ++product)
-            winograd_vectors<V, vectors>(
+            winograd_vectors<V, M, vectors>(
                 {piece,
                  at.seen + product * at.seen_stride,
                  {piece.winograd_weights + product * piece.winograd_stride + first * depth,
@@ -245,12 +242,12 @@ bool winograd_channels(const ConvPiece& piece, const WinogradTiles& tiles,
 }
 
 // What is not finite would spread over its tiles: then all is computed again as it is elsewhere.
-template <class V, class G>
+template <class V, class M>
 void conv_winograd(const ConvPiece& piece) {
     const WinogradTiles tiles(piece);
     const WinogradScratch at(piece, tiles.count());
     differ_tiles<V>(piece, tiles, at);
     with_activation(piece.finish, [&]<class A>(A*) {
-        if (!winograd_channels<V, A>(piece, tiles, at)) conv_last<V, G, float>(piece);
+        if (!winograd_channels<V, M, A>(piece, tiles, at)) conv_last<V, M>(piece);
     });
 }

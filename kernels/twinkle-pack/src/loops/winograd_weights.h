@@ -39,17 +39,17 @@ inline __attribute__((always_inline)) void spread_kernel(const float* w, int64_t
 }
 
 // Of the channels [begin, end) of a piece, into its `winograd_weights`.
-template <class V, class G>
+template <class V, class M>
 void winograd_weights(const ConvPiece& piece) {
     auto& at = *static_cast<LastScratch*>(piece.scratch);
     const int64_t channels = piece.shape->channels;
     for (int64_t first = piece.begin; first < piece.end; first += last_lanes) {
         const int64_t left = piece.end - first;
-        LastDivision(*piece.shape).for_slabs([&](const LastSlab& slab) {
-            const LastWeights<float> weights(piece, slab, first);
+        LastDivision(*piece.shape, 1).for_slabs([&](const LastSlab& slab) {
+            const LastWeights<M> weights(piece, slab, first);
             const int64_t lanes = left < last_lanes ? left : last_lanes;
             // Lanes that no vector reaches stay what they were, and their products are not stored.
-            const WeightBlocks copied = copied_blocks<V, G>(weights, lanes, at.weights);
+            const WeightBlocks copied = copied_blocks<V>(weights, lanes, at.weights);
             float* const to =
                 piece.winograd_weights + (first * channels + slab.channel * last_lanes);
             for (int64_t c = 0; c < slab.channels; ++c)

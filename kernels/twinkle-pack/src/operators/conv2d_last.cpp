@@ -6,6 +6,7 @@
 #include "operators/conv_grid.h"
 #include "operators/conv_winograd.h"
 #include "operators/convolution.h"
+#include "operators/few_channels.h"
 #include "operators/scratch.h"
 #include "operators/window_rows.h"
 
@@ -53,6 +54,7 @@ void set_strides(const Inputs& in, ConvCall& call) {
 struct Work {
     ConvPiece whole;  // of the first group
     Conv compute;
+    int64_t size;  // of an element
     ConvGrid grid;
     int64_t scratch_bytes;
 
@@ -61,14 +63,14 @@ struct Work {
     ConvPiece of_group(int64_t group) const {
         const ConvShape& shape = *whole.shape;
         const int64_t channel = group * shape.out_channels;
-        const auto moved = [](const void* from, int64_t by) {
-            return from ? static_cast<const float*>(from) + by : nullptr;
+        const auto moved = [&](const void* from, int64_t by) {
+            return from ? static_cast<const char*>(from) + by * size : nullptr;
         };
         ConvPiece piece = whole;
         piece.x = moved(whole.x, group * shape.channels * shape.x_channel);
         piece.weight = moved(whole.weight, channel * shape.depth);
         piece.residual = moved(whole.residual, channel);
-        piece.result = static_cast<float*>(whole.result) + channel;
+        piece.result = static_cast<char*>(whole.result) + channel * size;
         piece.scale += channel;
         piece.shift += channel;
         piece.scratch = scratch(scratch_bytes);
@@ -100,20 +102,29 @@ void run_dense(Work& work, const ConvShape& shape, int64_t groups, ParallelFor p
                 Work::most_vectors, groups, shape.depth * shape.out_channels, parallel.threads});
     const int64_t most = work.whole.most_pixels = work.grid.pixels_each;
     constexpr int64_t vector = 64;  // what may be written behind the last patch
-    work.scratch_bytes = conv_scratch + (shape.is_patched ? 1 : shape.taps) * most * 8 +
-                         shape.channels * 4 + (shape.is_patched ? most * shape.depth * 4 : 0) +
-                         vector;
+    const bool is_float = work.size == 4;
+    work.scratch_bytes = conv_scratch + (is_float ? 0 : most * most_last_group * 4) +
+                         (shape.is_patched ? 1 : shape.taps) * most * 8 + shape.channels * 4 +
+                         (shape.is_patched ? most * (shape.depth + 1) * 4 : 0) + vector;
     parallel(groups * work.grid.blocks * work.grid.units,
              conv_units_for(shape.depth * shape.out_channels / work.grid.units * most), Work::run,
              &work);
 }
 
 void run_depthwise(Work& work, ConvShape& shape, int64_t channels, ParallelFor parallel) {
-    const auto* const weight = static_cast<const float*>(work.whole.weight);
     std::vector<float> by_tap(static_cast<size_t>(channels * shape.taps));
-    for (int64_t c = 0; c < channels; ++c)
-        for (int64_t tap = 0; tap < shape.taps; ++tap)
-            by_tap[static_cast<size_t>(tap * channels + c)] = weight[c * shape.taps + tap];
+    const auto sort = [&](const auto* weight, auto value) {
+        for (int64_t c = 0; c < channels; ++c)
+            for (int64_t tap = 0; tap < shape.taps; ++tap)
+                by_tap[static_cast<size_t>(tap * channels + c)] =
+                    value(weight[c * shape.taps + tap]);
+    };
+    if (work.size == 4)
+        sort(static_cast<const float*>(work.whole.weight), [](float value) { return value; });
+    else
+        sort(static_cast<const uint16_t*>(work.whole.weight), [](uint16_t bits) {
+            return __builtin_bit_cast(float, uint32_t{bits} << 16);  // of bfloat16
+        });
     work.whole.weight = by_tap.data();
     shape.channels = shape.out_channels = channels;
     compute_window_rows(work.whole, work.compute, parallel);
@@ -123,14 +134,18 @@ void run_depthwise(Work& work, ConvShape& shape, int64_t channels, ParallelFor p
 
 bool is_computed_last(const Inputs& in) {
     const View &x = in.tensors[ConvCall::x_at], &weight = in.tensors[ConvCall::weight_at];
-    const RowFunctions& functions = row_functions();
-    if (x.scalar_type != scalar_type_of(DType::float32) || !functions.conv_last) return false;
     ConvCall call(in);
     if (!call.is_valid || !call.has_right_tensors(in)) return false;
+    const RowFunctions& functions = row_functions();
+    const int dtype = static_cast<int>(dtype_of(x));
+    if (!functions.conv_last[dtype]) return false;
     if (in.numbers[ConvCall::layout_at] == 0 && !is_channels_last(x) && !is_channels_last(weight))
         return false;
     if (call.is_depthwise() && call.shape.out_channels != 1) return false;
+    // A group of them is read at once, even where the image ends.
+    const bool has_groups = call.shape.channels % functions.conv_last_group[dtype] == 0;
     return set_weight(weight, call.shape) &&
+           (has_groups || call.is_depthwise() || call.shape.is_patched) &&
            set_residual(in.tensors[ConvCall::residual_at], call.shape);
 }
 
@@ -149,15 +164,21 @@ void compute_last(const Inputs& in, void* const* results, ParallelFor parallel) 
     if (elements == 0) return;
     set_strides(in, call);
     const ConvScales scales(in, call.all_out_channels());
+    const DType dtype = dtype_of(in.tensors[ConvCall::x_at]);
+    const int index = static_cast<int>(dtype);
     Work work{};
+    work.size = element_size(dtype);
     work.whole = whole_piece(in, scales, results[0]);
     work.whole.shape = &shape;
-    prefer_huge_pages(results[0], elements * 4);
+    prefer_huge_pages(results[0], elements * work.size);
     const RowFunctions& functions = row_functions();
-    work.compute = call.is_depthwise() ? functions.depthwise_last : functions.conv_last;
+    work.compute =
+        call.is_depthwise() ? functions.depthwise_last[index] : functions.conv_last[index];
+    if (can_be_runs(call) && !call.is_depthwise())
+        make_runs(call, work.whole, work.size, functions.conv_last_group[index], parallel);
     if (call.is_depthwise())
         run_depthwise(work, shape, call.groups, parallel);
-    else if (is_winograd(call))
+    else if (dtype == DType::float32 && is_winograd(call))
         compute_winograd(work.whole, parallel);
     else
         run_dense(work, shape, call.groups, parallel);

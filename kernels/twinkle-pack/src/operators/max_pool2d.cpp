@@ -29,7 +29,7 @@ bool set_shape(const Inputs& in, ConvShape& shape) {
 
 bool is_computed_last(const View& x) {
     return is_channels_last(x) && x.strides[1] == 1 &&
-           x.scalar_type == scalar_type_of(DType::float32) && row_functions().max_pool_last;
+           row_functions().max_pool_last[static_cast<int>(dtype_of(x))];
 }
 
 bool serves(const Inputs& in) {
@@ -78,7 +78,8 @@ void compute(const Inputs& in, const Plan&, void* const* results, ParallelFor pa
         conv_scratch + (band_elements(shape, shape.out_pixels, 1) + 64) * element_size(dtype_of(x));
     if (is_computed_last(x)) {
         shape.x_pixel = x.strides[3];
-        return compute_window_rows(work.whole, row_functions().max_pool_last, parallel);
+        return compute_window_rows(
+            work.whole, row_functions().max_pool_last[static_cast<int>(dtype_of(x))], parallel);
     }
     constexpr int64_t grain = 1 << 14;
     parallel(shape.images * shape.channels,

@@ -1,0 +1,18 @@
+#pragma once
+// Convolutions of images with few channels, as first layers have them, where the result's channels
+// lie last.
+
+#include "operators/convolution.h"
+
+namespace twinkle_pack {
+
+// Whether a row of the kernel can be one run of elements of a copy of x: one group, no gaps.
+bool can_be_runs(const ConvCall& call);
+
+// Makes `piece`, of `call`, one of a convolution of kernel rows: x is copied, pixel by pixel with
+// all its channels, with its padding and with as many channels of zeros as complete a group of
+// `per_group`, and so is the weight. Elements have `size` bytes. The copies are in call_scratch.
+void make_runs(ConvCall& call, ConvPiece& piece, int64_t size, int64_t per_group,
+               ParallelFor parallel);
+
+}  // namespace twinkle_pack
