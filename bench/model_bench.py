@@ -69,7 +69,10 @@ class Bench:
         self.files[name] = (self.folder / file).stat().st_size / 2**20
 
     def in_cpp(self, name: str, specification: str) -> list:
-        shape = ["--shape", shape_of(self.model), "--dtype", self.dtype] if shape_of(self.model) else []
+        # Images come in the dtype of the model that is run.
+        asked = TWINKLE.get(name, [])
+        dtype = asked[1] if asked[:1] == ["--dtype"] else self.dtype
+        shape = ["--shape", shape_of(self.model), "--dtype", dtype] if shape_of(self.model) else []
         return [self.options.build / "bench/model_runner", *shape, f"exact={self.folder}/exact.pt", f"{word(name)}={specification}"]
 
     def inputs(self) -> str:

@@ -368,21 +368,26 @@ TEST_CASE("convolutions are right however many threads there are", "[isa][cpu]")
 TEST_CASE("what is no number stays where it is seen", "[isa][cpu]") {
     at::manual_seed(25);
     if (!is_served(at::kFloat)) return;
-    for (const auto& [groups, channels_last] :
-         {std::pair(1, false), {16, false}, {1, true}, {16, true}}) {
-        Call call = call_of(square({1, 16, 20, 20}, 16, 3, 1, 1, 1, groups), at::kFloat, 1);
-        call.x[0][5][10][10] = std::nan("");
-        call.channels_last = channels_last;
-        for (const Activation& activation : activations) {
-            const Tensor result = call.run(activation), original = call.original(activation);
-            CHECK(at::equal(result.isnan(), original.isnan()));
-            CHECK(result.isnan().any().item<bool>());
+    struct Case {
+        int64_t channels, groups;
+        bool channels_last;
+    };
+    for (const auto& [channels, groups, channels_last] :
+         {Case{16, 1, false}, {16, 16, false}, {16, 1, true}, {16, 16, true}, {3, 1, true}})
+        for (const auto dtype : served_dtypes()) {
+            const auto shape = square({1, channels, 20, 20}, 16, 3, 1, 1, 1, groups);
+            Call call = call_of(shape, dtype, 1);
+            call.x[0][channels / 3][10][10] = std::nan("");
+            call.channels_last = channels_last && has_last(dtype);
+            for (const Activation& activation : activations) {
+                const Tensor result = call.run(activation), original = call.original(activation);
+                INFO(at::toString(dtype) << ", " << channels << " channels");
+                CHECK(at::equal(result.isnan(), original.isnan()));
+                CHECK(result.isnan().any().item<bool>());
+            }
         }
-    }
 }
 
-// Tiles of 2 x 2 pixels: images of odd and even sizes, of fewer tiles than a piece and of more,
-// with more and less padding, and channels around those of vectors, chains and panels.
 TEST_CASE("3 x 3 pixels by fewer products", "[isa][cpu]") {
     at::manual_seed(34);
     if (!is_served(at::kFloat)) return;

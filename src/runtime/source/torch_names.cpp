@@ -168,6 +168,15 @@ const std::map<std::string, at::ScalarType>& dtypes() {
     return table;
 }
 
+const std::map<std::string, at::MemoryFormat>& memory_formats() {
+    static const std::map<std::string, at::MemoryFormat> table = {
+        {"contiguous_format", at::MemoryFormat::Contiguous},
+        {"preserve_format", at::MemoryFormat::Preserve},
+        {"channels_last", at::MemoryFormat::ChannelsLast},
+        {"channels_last_3d", at::MemoryFormat::ChannelsLast3d}};
+    return table;
+}
+
 bool is_operator(const std::string& qualified) {
     return !jit::getAllOperatorsFor(c10::Symbol::fromQualString(qualified)).empty();
 }
@@ -197,6 +206,9 @@ Value torch_name(const std::string& name) {
     }
     if (name == "strided") {
         return constant_value(static_cast<std::int64_t>(at::kStrided));
+    }
+    if (const auto format = memory_formats().find(name); format != memory_formats().end()) {
+        return constant_value(static_cast<std::int64_t>(format->second));
     }
     if (Value value = math_constant(name)) {
         return value;

@@ -65,7 +65,7 @@ inline __attribute__((always_inline)) void last_sums(const LastFactors<T>& facto
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) sum[p][v] = V::set1(0);
     const int64_t channel = factors.chain.channel, channels = factors.chain.channels;
-    constexpr int64_t fetch_step = 8;
+    constexpr int64_t fetch_step = 16;
     Fetching fetching(factors.next,
                       factors.chain.taps * ((channels + fetch_step - 1) / fetch_step));
     for (int64_t tap = 0; tap < factors.chain.taps; ++tap) {

@@ -138,7 +138,8 @@ bool is_computed_last(const Inputs& in) {
     if (!call.is_valid || !call.has_right_tensors(in)) return false;
     const RowFunctions& functions = row_functions();
     const int dtype = static_cast<int>(dtype_of(x));
-    if (!functions.conv_last[dtype]) return false;
+    if (!(call.is_depthwise() ? functions.depthwise_last : functions.conv_last)[dtype])
+        return false;
     if (in.numbers[ConvCall::layout_at] == 0 && !is_channels_last(x) && !is_channels_last(weight))
         return false;
     if (call.is_depthwise() && call.shape.out_channels != 1) return false;

@@ -9,7 +9,7 @@ namespace twinkle_pack {
 namespace {
 
 constexpr int64_t vector = 16, most_vectors = 4;  // channels of a unit
-constexpr int64_t most_tiles = 48;                // of a piece, if a row has fewer
+constexpr int64_t most_tiles = 64;                // of a piece, if a row has fewer
 constexpr int64_t products = 16;
 
 int64_t halves(int64_t size) {
