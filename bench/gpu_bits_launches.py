@@ -7,7 +7,8 @@ kernels/twinkle-pack/src/cuda/bits_linear.cu is made.
 FOLDER: across1.so, across2.so, across4.so and across8.so, of bench/bits_launches.cu (script/bench-gpu --bits builds them).
 Calls in one CUDA graph between two events, the least of four runs; weights are rotated, so that the last cache holds
 none. Nothing is compared: tests/gpu/bits_on_gpu.py does that. For each size the four fastest are shown, each with its
-warps, groups that are read ahead, blocks of a multiprocessor and blocks of a cluster.
+warps, groups that are read ahead, blocks of a multiprocessor and blocks of a cluster; "supplied" (bits_supply.h): its
+warps, KiB of a stage, stages and blocks of a cluster.
 """
 
 import argparse

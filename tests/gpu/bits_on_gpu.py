@@ -72,7 +72,7 @@ def test_weights_are_those_that_were_packed(kind):
                                   (129,), (192,), (193,), (300,)], ids=str)
 def test_sizes(kind, dtype, rows):
     torch.manual_seed(0)
-    for outputs, depth in [(64, 64), (112, 128), (1040, 576), (3008, 1024), (9008, 256), (1040, 3584), (7, 64), (70000, 64), (16, 4096)]:
+    for outputs, depth in [(64, 64), (112, 128), (1040, 576), (3008, 1024), (9008, 256), (1040, 3584), (7, 64), (70000, 64), (16, 4096), (32, 33088)]:
         x, weight = random(*rows, depth, dtype=dtype), Weight(kind, outputs, depth)
         for bias in [random(outputs, dtype=dtype), None]:
             assert_right(weight.operator(x, bias), x, weight, bias)

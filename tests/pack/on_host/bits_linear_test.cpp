@@ -149,6 +149,10 @@ void check_sizes(Packing packing) {
     check<T>(packing, 8, 16, 384, false);
     check<T>(packing, 1, 48, 4352, true);
     check<T>(packing, 9, 48, 384, true);
+    // One row: groups that come together, up to a tile's end or a warp's last.
+    check<T>(packing, 1, 2128, 576, true);
+    check<T>(packing, 1, 560, 1344, false);
+    check<T>(packing, 1, 16, 33088, true);  // more than shared memory is used for
 }
 
 }  // namespace

@@ -94,10 +94,13 @@ public:
         return reinterpret_cast<float*>(reinterpret_cast<char*>(shared_[rank].data()) + at);
     }
 
-    void start_copy(char* to, const char* from, bool there) {
-        const auto at = to - shared();
-        if (at < 0 || at + 16 > static_cast<int64_t>(shared_bytes_))
+    void check_in_shared(const char* from, unsigned bytes) {
+        const auto at = from - shared();
+        if (at < 0 || at + bytes > static_cast<int64_t>(shared_bytes_))
             throw std::logic_error("a copy to outside of the shared memory");
+    }
+    void start_copy(char* to, const char* from, bool there) {
+        check_in_shared(to, 16);
         Thread& self = *threads_[current_];
         std::memset(to, 0xff, 16);
         self.copies.push_back({to, from, there, self.copy_groups});
@@ -240,6 +243,10 @@ void meet_cluster() {
 
 char* shared_memory() {
     return Cluster::current()->shared();
+}
+
+void check_in_shared(const void* at, unsigned bytes) {
+    Cluster::current()->check_in_shared(static_cast<const char*>(at), bytes);
 }
 
 void start_copy(void* to, const void* from, bool there) {

@@ -120,6 +120,10 @@ inline bool any_in_warp(bool value) {
     return value;
 }
 
+inline void meet_warp() {
+    exchange(0, threadIdx.x % 32);
+}
+
 struct Grid {
     uint64_t x = 1, y = 1;
     unsigned shared_bytes = 0;
@@ -187,16 +191,83 @@ inline void bring_to_cache(const void* from, unsigned bytes) {
         throw std::logic_error("16 does not divide what is brought to the cache");
 }
 
+inline void bring_line_to_cache(const void*) {}
+
 unsigned cluster_rank();
 void meet_cluster();
 inline void arrive_in_cluster() {}
+inline void arrive_in_cluster_empty() {}
 inline void wait_for_cluster() {
     meet_cluster();
 }
 // Into the shared memory of another block, where `mine` is in this one's.
 void store_in_block(unsigned rank, float* mine, const uint4& value);
 
+// Throws std::logic_error unless these bytes are in the shared memory.
+void check_in_shared(const void* at, unsigned bytes);
+
 // Here all blocks share their shared variables: each block of a cluster has its own place in them.
+// Copies arrive when all of a warp wait for them, not before.
+class Delivery {
+public:
+    void prepare() { of_block() = {}; }
+    void expect(unsigned bytes) { of_block().expected += bytes; }
+    void start_copy(void* to, const void* from, unsigned bytes) {
+        check_aligned(to);
+        check_aligned(from);
+        check_in_shared(to, bytes);
+        OfBlock& here = of_block();
+        if (bytes % 16 != 0 || here.started == most) throw std::logic_error("no such copies");
+        std::memset(to, 0xff, bytes);
+        here.copies[here.started++] = {to, from, bytes};
+    }
+    void wait(bool odd) {
+        meet_warp();
+        OfBlock& here = of_block();
+        for (unsigned i = 0; i < here.started; ++i) {
+            std::memcpy(here.copies[i].to, here.copies[i].from, here.copies[i].bytes);
+            here.expected -= here.copies[i].bytes;
+        }
+        if (here.started > 0) ++here.times;
+        here.started = 0;
+        if (here.expected != 0 || (here.times % 2 == 0) != odd)
+            throw std::logic_error("a warp waits for other copies than are started");
+    }
+
+private:
+    static constexpr unsigned most = 4;
+    struct Copy {
+        void* to;
+        const void* from;
+        unsigned bytes;
+    };
+    struct OfBlock {
+        Copy copies[most];
+        unsigned started, expected, times;
+    };
+    OfBlock& of_block() { return of_blocks_[cluster_rank()]; }
+    OfBlock of_blocks_[most_cluster_blocks];
+};
+
+struct Arrivals {
+    void expect(unsigned bytes) {
+        expected_[cluster_rank()] = bytes;
+        received_[cluster_rank()] = 0;
+    }
+    void send(unsigned rank, float* mine, const uint4& value) {
+        store_in_block(rank, mine, value);
+        received_[rank] += static_cast<unsigned>(sizeof value);
+    }
+    void wait() {
+        meet_cluster();
+        if (received_[cluster_rank()] != expected_[cluster_rank()])
+            throw std::logic_error("a block waits for other bytes than are sent to it");
+    }
+
+private:
+    unsigned expected_[most_cluster_blocks], received_[most_cluster_blocks];
+};
+
 template <class Item, int most>
 struct Gathered {
     struct Items {

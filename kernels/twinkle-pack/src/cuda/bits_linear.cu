@@ -9,15 +9,29 @@
 namespace twinkle_pack::cuda {
 namespace {
 
-// For up to so many rows.
+// For up to so many rows and terms of each; some on Hopper alone, whose shared memory is large.
 struct Way {
-    int64_t rows;
+    int64_t rows, depth;
+    bool hopper;
     void (*launch)(const BitsArguments& a, const Card& card, void* stream);
 };
 struct Ways {
     const Way* first;
     int count;
 };
+
+constexpr int64_t any = INT64_MAX;
+
+// Weights in blocks, which the copy engine brings, by one row of x, if that fits in shared memory:
+// 8 KiB of values are under way for each warp. There is none for others.
+template <class T, class W>
+constexpr Way supplied() {
+    if constexpr (W::grouped && !std::is_same_v<T, float>)
+        return {1, most_supplied_depth(1), true,
+                launch_bits<T, SupplyShape<W, 1, 12, 128 / W::bytes_of_group, 2>>};
+    else
+        return {0, 0, true, nullptr};
+}
 
 // The first that fits is taken. Few: for a tile of eight rows.
 template <class T, class W, class Few = W>
@@ -27,11 +41,12 @@ Ways ways() {
     // Where 64 registers are enough for a thread.
     constexpr int resident = is_small && !std::is_same_v<T, float> ? 2 : 1;
     static constexpr Way all[] = {
-        {8, launch_bits<T, BitsShape<Few, 1, 16, 1, resident>>},
-        {16, launch_bits<T, BitsShape<W, 2, 16, 1, 1>>},
-        {32, launch_bits<T, BitsShape<W, 4, 16, 1, 1>>},
+        supplied<T, Few>(),
+        {8, any, false, launch_bits<T, BitsShape<Few, 1, 16, 1, resident>>},
+        {16, any, false, launch_bits<T, BitsShape<W, 2, 16, 1, 1>>},
+        {32, any, false, launch_bits<T, BitsShape<W, 4, 16, 1, 1>>},
         // Of fp8 and float32, and on other GPUs than Hopper.
-        {64, launch_bits<T, BitsShape<W, 8, 8, 1, 1>>},
+        {64, any, false, launch_bits<T, BitsShape<W, 8, 8, 1, 1>>},
     };
     return {all, sizeof all / sizeof *all};
 }
@@ -57,10 +72,11 @@ Ways ways_of(const PackedLayer& layer) {
     }
 }
 
-const Way* way_of(const PackedLayer& layer) {
+const Way* way_of(const PackedLayer& layer, const Card& card) {
     const Ways ways = ways_of(layer);
     for (const Way* way = ways.first; way != ways.first + ways.count; ++way)
-        if (layer.rows <= way->rows) return way;
+        if (layer.rows <= way->rows && layer.depth <= way->depth && (card.hopper || !way->hopper))
+            return way;
     return nullptr;
 }
 
@@ -77,7 +93,7 @@ bool serves(const PackedLayer& layer, int device) {
     return layer.rows > 0 && layer.outputs > 0 && layer.outputs < most &&
            layer.outputs % block_outputs == 0 && layer.depth > 0 && layer.depth < most &&
            layer.depth % 64 == 0 && layer.outputs <= most_weights / layer.depth &&
-           (way_of(layer) || by_strips(layer, card(device))) &&
+           (way_of(layer, card(device)) || by_strips(layer, card(device))) &&
            layer.rows * layer.depth * element_size(layer.dtype) < most_x && at_vectors(layer.x) &&
            at_vectors(layer.values) && at_vectors(layer.scales) && card(device).cluster_blocks > 1;
 }
@@ -87,7 +103,7 @@ void launch_packed(const PackedLayer& layer, const Queue& queue) {
     if (by_strips(layer, on))
         launch_strips(layer, queue);
     else
-        way_of(layer)->launch(BitsArguments::of(layer), on, queue.stream);
+        way_of(layer, on)->launch(BitsArguments::of(layer), on, queue.stream);
 }
 
 namespace {

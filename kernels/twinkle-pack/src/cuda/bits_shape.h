@@ -19,6 +19,7 @@ struct BitsArguments {
     uint32_t clusters;
     uint32_t cluster_bits;  // of the blocks in a cluster, a power of two
     uint32_t early_groups;  // that a warp brings to the cache before earlier kernels end
+    uint32_t factor_bytes;  // of x in shared memory (bits_supply.h)
     uint32_t row_tiles;     // in which clusters share the rows of x (bits_strips.h)
 
     static BitsArguments of(const PackedLayer& layer) {
@@ -55,6 +56,11 @@ struct BitsPath {
     uint32_t tile, group, count;
 };
 
+// Then the last warps are those without groups if there are fewer than warps, so that a tile's sums
+// are of warps that follow one another (bits_few_sums.h).
+template <class Shape>
+constexpr bool has_few_rows = Shape::across <= 2;
+
 // A cluster has outputs of its own, its blocks share the groups, and of a block's groups of all its
 // tiles, taken one after the other, each warp has as many as any other, or one more. 32 bits count
 // them all: see serves() in bits_linear.cu.
@@ -80,11 +86,15 @@ struct BitsShare {
         return {first / groups, first % groups, start_of(warp + 1) - first};
     }
     __device__ __forceinline__ uint32_t start_of(unsigned warp) const {
-        return tiles * groups * warp / Shape::warps;
+        const uint32_t all = tiles * groups;
+        if (has_few_rows<Shape> && all < Shape::warps) return warp < all ? warp : all;
+        return all * warp / Shape::warps;
     }
     // The warp that has this group of the block, of all tiles.
     __device__ __forceinline__ unsigned warp_of(uint32_t at) const {
-        return ((at + 1) * Shape::warps - 1) / (tiles * groups);
+        const uint32_t all = tiles * groups;
+        if (has_few_rows<Shape> && all < Shape::warps) return at;
+        return ((at + 1) * Shape::warps - 1) / all;
     }
     __device__ __forceinline__ uint32_t outputs_of(uint32_t tile) const {
         const uint32_t left = end_output - first_output - tile * tile_outputs;

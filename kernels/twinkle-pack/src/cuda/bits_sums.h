@@ -38,6 +38,13 @@ public:
         inbox_ = shared + slots_size(Shape::warps, share.tiles, a.tokens);
     }
 
+    // Until finish() the cluster must meet, for which its blocks arrive here.
+    __device__ __forceinline__ void prepare(Arrivals&) const {
+        if (a_.cluster_bits > 0) arrive_in_cluster_empty();
+    }
+    __device__ __forceinline__ void bring_ends() const {}
+    __device__ __forceinline__ void read_ends() const {}
+
     __device__ __forceinline__ void put(const Tile (&tiles)[2][Shape::across], uint32_t tile) {
         const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         float* const slot = slot_of(threadIdx.x / 32, tile) + g * 4;
@@ -79,11 +86,17 @@ public:
         }
     }
 
-private:
+protected:
     __device__ __forceinline__ float* slot_of(unsigned warp, uint32_t tile) const {
         return slots_ + uint64_t{(warp + tile) * a_.tokens} * token_pitch;
     }
 
+    const BitsArguments& a_;
+    const BitsShare<Shape>& share_;
+    const unsigned rank_;
+    float *slots_, *inbox_;  // [block of the cluster][vector]
+
+private:
     // The block's sum: of a tile's warps, which may be none.
     __device__ __forceinline__ Four collect(uint32_t at) const {
         const uint32_t tile = at / vectors_of_tile / a_.tokens;
@@ -115,11 +128,6 @@ private:
         if (a_.bias) sum += to_float(static_cast<const T*>(a_.bias)[output]);
         static_cast<T*>(a_.y)[uint64_t{token} * a_.outputs + output] = rounded<T>(sum);
     }
-
-    const BitsArguments& a_;
-    const BitsShare<Shape>& share_;
-    const unsigned rank_;
-    float *slots_, *inbox_;  // [block of the cluster][vector]
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 // y = x W^T + bias for weights packed in 8 or 4 bits, for few rows of x: as fast as W can be read.
+// One row mostly has another kernel, where weights lie in blocks (bits_supply.h).
 //
 // W goes from memory straight to the registers of the lane that multiplies by it, some groups
 // ahead. There it becomes 16-bit numbers, exactly, which tensor cores multiply by x in its own
@@ -8,7 +9,7 @@
 // memory brings the next one.
 
 #include "cuda/async_copy.h"
-#include "cuda/bits_sums.h"
+#include "cuda/bits_few_sums.h"
 #include "cuda/bits_weights.h"
 #include "cuda/launching.h"
 
@@ -58,6 +59,9 @@ public:
         const uint64_t output = share_.first_output + tile_ * tile_outputs + first;
         const uint64_t group = share_.first_group + share_.groups - left_in_tile_;
         bring_to_cache(a_.weight + output * a_.row_bytes + group * W::step, count * W::step);
+        if constexpr (W::grouped)
+            bring_to_cache(a_.scales + output * a_.scale_groups + group * block_outputs,
+                           count * block_outputs * sizeof(float));
     }
 
 private:
@@ -211,18 +215,21 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident) bits_tiles(Bi
     using W = typename Shape::Weights;
     const unsigned rank = a.cluster_bits > 0 ? cluster_rank() : 0;
     const BitsShare<Shape> share(a, rank);
-    if (a.cluster_bits > 0) arrive_in_cluster();
+    __shared__ Arrivals arrivals;
+    SumsOf<T, Shape> result(a, share, rank, reinterpret_cast<float*>(shared_memory()));
+    result.prepare(arrivals);
     // Shuffled, so that the compiler knows branches on it to be the same for all of a warp.
     const BitsPath path = share.path(shuffle_first(threadIdx.x / 32, 32));
     BitsReader<Shape> reader(a, share, path);
     reader.bring(a.early_groups);
+    if (a.early_groups > 0) result.bring_ends();
     wait_for_earlier();
     let_next_begin();
 
     BitsPart<W> ring[Shape::ahead];
 #pragma unroll
     for (unsigned i = 0; i < Shape::ahead; ++i) reader.start(ring[i]);
-    BitsSums<T, Shape> result(a, share, rank, reinterpret_cast<float*>(shared_memory()));
+    result.read_ends();
     BitsTokens<T, W, Shape::across> x(a, share.first_group + path.group);
     Tile tiles[2][Shape::across] = {};
     uint32_t tile = path.tile, left = share.groups - path.group;

@@ -50,6 +50,7 @@ struct BlockWeights {
 };
 
 struct Int8Weights : BlockWeights<64> {
+    static constexpr float offset = 0;
     template <class T>
     static __device__ __forceinline__ uint32_t pair_of_bytes(uint32_t bytes, unsigned) {
         return bytes_less_128(bytes, Factor<T>());
@@ -73,9 +74,10 @@ struct Int4Weights : BlockWeights<32> {
     }
     // A difference for each pair of weights costs more than one for each term of x, and sums of
     // float32 have bits enough for it, beside the eight of bfloat16.
+    static constexpr float offset = 136;
     template <class T>
     static __device__ constexpr uint32_t offset_of() {
-        return std::is_same_v<T, BFloat16> ? 0x43084308u : 0;  // 136
+        return std::is_same_v<T, BFloat16> ? 0x43084308u : 0;
     }
 
     template <class T>

@@ -98,6 +98,11 @@ __device__ __forceinline__ bool any_in_warp(bool value) {
     return __any_sync(0xffffffffu, value);
 }
 
+// A barrier of a warp's threads.
+__device__ __forceinline__ void meet_warp() {
+    __syncwarp();
+}
+
 // Lets the next kernel of the stream begin, if it is launched early. Its blocks take room and issue
 // slots: if this kernel has more blocks than that, they had better end first. Measured on an H200,
 // which has room for 1056 blocks of 256 threads.
