@@ -108,6 +108,11 @@ TEST_CASE("constructs of layer source compute what Python computes") {
          x.slice(-1, 0, 2) * x.slice(-1, 2, 4));
     same("return x.view(x.shape[:-1] + (2, 2)).flatten(1)", x);
     same("return x.to(torch.float64).to(dtype=x.dtype)", x);
+    same(
+        "y = x[None, :, None].contiguous(memory_format=torch.channels_last)\n"
+        "assert y.stride(1) == 1, f\"strides {y.stride()}\"\n"
+        "return y.contiguous(memory_format=torch.contiguous_format)[0, :, 0]",
+        x);
     same("a, b = x.shape\nreturn x * a + b", x * 2 + 4);
     same("y = x if x.dim() == 2 else -x\nreturn y", x);
     same("if 1 < x.dim() <= 2:\n    x = x + 1\nelse:\n    x = x - 1\nreturn x", x + 1);
