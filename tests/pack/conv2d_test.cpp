@@ -395,7 +395,8 @@ TEST_CASE("3 x 3 pixels by fewer products", "[isa][cpu]") {
          {square({1, 16, 30, 61}, 33, 3, 1, 1), square({3, 21, 33, 35}, 37, 3, 1, 1),
           square({1, 8, 120, 101}, 10, 3, 1, 1), square({1, 160, 14, 14}, 81, 3, 1, 0),
           square({2, 300, 9, 8}, 70, 3, 1, 2), square({1, 33, 1, 300}, 130, 3, 1, 1),
-          square({40, 32, 7, 7}, 40, 3, 1, 0)})
+          square({40, 32, 7, 7}, 40, 3, 1, 0),
+          square({1, 8, 1, 40000}, 16, 3, 1, 1)})  // rows too wide to be kept
         for (const int extras : {0, 7}) {
             Call call = call_of(shape, at::kFloat, extras);
             call.channels_last = true;

@@ -16,6 +16,12 @@ int64_t halves(int64_t size) {
     return (size + 1) / 2;
 }
 
+// What a thread keeps of a tile, and may keep of a row of them, which a piece has whole.
+int64_t tile_bytes(const ConvShape& shape) {
+    return products * (shape.channels + vector * most_vectors) * 4;
+}
+constexpr int64_t most_row_bytes = int64_t{8} << 20;
+
 struct Work {
     ConvPiece whole;
     Conv weights, compute;
@@ -72,6 +78,7 @@ bool is_winograd(const ConvCall& call) {
     const int64_t pixels = shape.images * shape.out_pixels;
     return row_functions().conv_winograd && call.groups == 1 && !shape.is_patched &&
            pixels >= rules::winograd_least_pixels &&
+           tile_bytes(shape) * halves(shape.out_width) <= most_row_bytes &&
            pixels * shape.depth * shape.out_channels >= rules::winograd_least_products;
 }
 
