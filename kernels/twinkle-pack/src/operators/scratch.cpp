@@ -7,10 +7,13 @@
 namespace twinkle_pack {
 namespace {
 
+// More than this is kept until a call asks for less.
+constexpr int64_t most_kept = int64_t{32} << 20;
+
 class Kept {
 public:
     void* of(int64_t bytes) {
-        if (size_ < bytes) {
+        if (size_ < bytes || (size_ > most_kept && bytes <= most_kept)) {
             size_ = 0;
             memory_.reset();
             memory_.reset(operator new(static_cast<size_t>(bytes), std::align_val_t{64}));
