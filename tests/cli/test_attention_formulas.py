@@ -1,32 +1,53 @@
-"""The formulas of presets/attention.py, run as Python: what takes their place computes the same, also where PyTorch's
-operator refuses or would read its mask in another way."""
+"""The formulas of presets/attention.py, run as Python: what the pack has in their place computes the same, also where the
+operators refuse or would read their mask in another way."""
 
 import importlib.util
 import inspect
 import math
 import pathlib
+import sys
 
 import pytest
 import torch
+from kernels_for_tests import PREFIX, needs_runtime
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2] / "kernels/presets/attention.py"
-spec = importlib.util.spec_from_file_location("attention", SOURCE)
-attention = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(attention)
+pytestmark = needs_runtime
 
-REPLACEMENTS = {"biased": attention.biased_attention, "grouped": attention.grouped_attention, "left_out": attention.attention_left_out,
-                "dropout": attention.attention_dropout, "exported": attention.exported_grouped_attention}
-HELPERS = {"scores", "weights", "weights_by_float32", "left_out", "mixed", "repeated", "repeated_by", "fits", "takes", "attend",
-           "attention", "biased_attention", "grouped_attention", "exported_grouped_attention", "attention_left_out",
-           "attention_dropout"}
+
+def imported(name, path, **options):
+    spec = importlib.util.spec_from_file_location(name, path, **options)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+attention = imported("attention", pathlib.Path(__file__).resolve().parents[2] / "kernels/presets/attention.py")
+HELPERS = {"scores", "weights", "weights_by_float32", "left_out", "mixed", "repeated", "repeated_by"}
 FORMULAS = {name: function for name, function in inspect.getmembers(attention, inspect.isfunction)
             if function.__module__ == "attention" and name not in HELPERS}
+REPLACEMENTS = {"biased": "biased_attention", "grouped": "grouped_attention", "left_out": "attention_left_out",
+                "dropout": "attention_dropout", "exported": "exported_grouped_attention"}
 torch.set_num_threads(1)  # threads that wait for each other cost more than they gain here
 ROUNDOFF = {torch.float32: 6e-8, torch.bfloat16: 4e-3, torch.float16: 5e-4}
 
 
-def replacement_of(name):
-    return next((function for word, function in REPLACEMENTS.items() if name.startswith(word)), attention.attention)
+@pytest.fixture(scope="module")
+def replacement_of():
+    build = next((PREFIX / "lib/twinkle/kernels/twinkle-pack/build").iterdir())
+    pack = imported("pack_of_attention_formulas", build / "__init__.py", submodule_search_locations=[str(build)])
+
+    def of(name):
+        return getattr(pack, "fused_" + next((other for word, other in REPLACEMENTS.items() if name.startswith(word)),
+                                             "written_attention"))
+
+    return of
+
+
+@pytest.fixture(params=[True, False], ids=["inference", "grad enabled"])
+def by_the_pack(request):
+    """The pack's operator is for inference alone."""
+    with torch.inference_mode(request.param):
+        yield
 
 
 def arguments(name, shape, dtype, generator, mask="float"):
@@ -72,10 +93,10 @@ def error(result, expected):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", FORMULAS)
-def test_a_formula_and_its_replacement(name, dtype):
+def test_a_formula_and_its_replacement(by_the_pack, replacement_of, name, dtype):
     generator = torch.Generator().manual_seed(3)
     group = 2 if name.startswith(("grouped", "exported")) else 1
-    for shape in ((2, 2, group, 5, 7, 16), (1, 4, group, 1, 33, 24), (3, 1, group, 17, 17, 9)):
+    for shape in ((2, 2, group, 5, 7, 16), (1, 4, group, 1, 33, 24), (3, 1, group, 17, 17, 9), (1, 2, group, 70, 140, 64)):
         values = arguments(name, shape, dtype, generator)
         exact = torch.float64 if "by_float32" in name else None
         own = FORMULAS[name](**values)
@@ -89,7 +110,7 @@ def test_a_formula_and_its_replacement(name, dtype):
 
 
 @pytest.mark.parametrize("mask", ["two", "heads", "one", "larger", "wide"])
-def test_masks_of_other_shapes_and_dtypes(mask):
+def test_masks_of_other_shapes_and_dtypes(by_the_pack, replacement_of, mask):
     """Whatever the sum takes: what the operator refuses is left to the formula."""
     generator = torch.Generator().manual_seed(4)
     values = arguments("masked", (1, 2, 1, 5, 7, 16), torch.float32, generator, mask)
@@ -97,42 +118,42 @@ def test_masks_of_other_shapes_and_dtypes(mask):
         with pytest.raises(RuntimeError):
             FORMULAS["masked"](**values)
         values["v"] = values["v"].double()
-    own, result = FORMULAS["masked"](**values), attention.attention(**values)
+    own, result = FORMULAS["masked"](**values), replacement_of("masked")(**values)
     assert result.dtype == own.dtype and result.shape == own.shape
     torch.testing.assert_close(result, own, rtol=0, atol=1e-6)
 
 
-def test_numbers_that_are_added_as_a_mask():
+def test_numbers_that_are_added_as_a_mask(by_the_pack, replacement_of):
     """A sum with flags adds ones; the operator would leave scores out."""
     generator = torch.Generator().manual_seed(5)
     values = arguments("masked", (2, 2, 1, 5, 7, 16), torch.float32, generator, "bool")
     assert values["mask"].dtype == torch.bool
-    torch.testing.assert_close(attention.attention(**values), FORMULAS["masked"](**values), rtol=0, atol=1e-6)
+    torch.testing.assert_close(replacement_of("masked")(**values), FORMULAS["masked"](**values), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("rows, columns", [(2, 3), (3, 2), (-2, -1), (-1, -2), (1, 2), (1, 3), (2, 2)])
-def test_transpositions(rows, columns):
+def test_transpositions(by_the_pack, replacement_of, rows, columns):
     generator = torch.Generator().manual_seed(6)
     values = {**arguments("scaled", (2, 6, 1, 6, 6, 6), torch.float32, generator), "rows": rows, "columns": columns}
-    own, result = FORMULAS["scaled"](**values), attention.attention(**values)
+    own, result = FORMULAS["scaled"](**values), replacement_of("scaled")(**values)
     torch.testing.assert_close(result, own, rtol=0, atol=1e-6)
 
 
-def test_dropout_is_that_of_the_graph():
+def test_dropout_is_that_of_the_graph(by_the_pack, replacement_of):
     """On average what it is without, and off unless it trains."""
     generator = torch.Generator().manual_seed(7)
     values = arguments("dropout_scaled", (2, 2, 1, 4, 9, 8), torch.float32, generator)
-    without = attention.attention_dropout(**values)
+    without = replacement_of("dropout")(**values)
     torch.testing.assert_close(without, FORMULAS["dropout_scaled"](**values), rtol=0, atol=1e-6)
     torch.manual_seed(8)
-    for function in (attention.attention_dropout, FORMULAS["dropout_scaled"]):
+    for function in (replacement_of("dropout"), FORMULAS["dropout_scaled"]):
         runs = torch.stack([function(**{**values, "training": True}) for _ in range(300)])
         assert (runs[0] - without).abs().max() > 0.01
         torch.testing.assert_close(runs.mean(0), without, rtol=0, atol=0.3)
 
 
 @pytest.mark.parametrize("name", ["grouped", "grouped_masked", "scaled"])
-def test_gradients(name):
+def test_gradients(replacement_of, name):
     """Of rows that see nothing, too: PyTorch's operator has others there."""
     generator = torch.Generator().manual_seed(9)
     values = arguments(name, (2, 2, 2 if "grouped" in name else 1, 5, 7, 16), torch.float32, generator)

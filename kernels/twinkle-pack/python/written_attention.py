@@ -1,0 +1,97 @@
+"""What stands for attention that a model writes out: the operator, where the sizes and the mask are what it takes.
+
+`rows` and `columns` are the dimensions that transposing k swaps; the scores are multiplied by `scale` and divided by
+`divisor`; `mask` is added to them, or says which of them become -inf; every head of k and v serves `group` heads of q.
+The result has its positions in front of its heads: what follows cannot depend on an order in memory that the operator
+does not give.
+"""
+
+import torch
+from torch import Tensor
+
+from .attention import fused_attention
+
+
+def repeated(x: Tensor, group: int) -> Tensor:
+    batch, heads, length, width = x.size(0), x.size(1), x.size(2), x.size(3)
+    return x[:, :, None, :, :].expand(batch, heads, group, length, width).reshape(batch, heads * group, length, width)
+
+
+def repeated_by(x: Tensor, batch: int, heads: int, group: int, all_heads: int, length: int, width: int) -> Tensor:
+    return x[:, :, None, :, :].expand(batch, heads, group, length, width).reshape(batch, all_heads, length, width)
+
+
+def fits(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, group: int) -> bool:
+    last = max(rows, columns)
+    return (q.dim() == 4 and k.dim() == 4 and v.dim() == 4 and (last == 3 or last == -1)
+            and min(rows, columns) == last - 1 and v.dtype == q.dtype and k.size(0) == q.size(0)
+            and k.size(1) * group == q.size(1))
+
+
+# The written formula takes masks of more shapes and dtypes. With a mask, the gradients of PyTorch's operator are wrong
+# (2.13, CPU) in rows that leave everything out by finite numbers, as masks of transformers do.
+def takes(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dtype: torch.dtype) -> bool:
+    if q.requires_grad or k.requires_grad or v.requires_grad or mask.requires_grad:
+        return False
+    if mask.dim() == 2:
+        return mask.dtype == dtype and mask.size(0) <= q.size(2)
+    return (mask.dim() == 4 and mask.dtype == dtype and mask.size(0) <= q.size(0) and mask.size(1) <= q.size(1)
+            and mask.size(2) <= q.size(2))
+
+
+def as_written(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, mask: Tensor | None, leaves_out: bool,
+               scale: float, p: float) -> Tensor:
+    scores = torch.matmul(q, k.transpose(rows, columns)) * scale
+    if mask is not None:
+        scores = scores.masked_fill(mask, float("-inf")) if leaves_out else scores + mask
+    weights = torch.dropout(torch.softmax(scores, -1).to(v.dtype), p, True)
+    return torch.matmul(weights, v).transpose(1, 2)
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, group: int, mask: Tensor | None, leaves_out: bool,
+           scale: float, p: float) -> Tensor:
+    if (fits(q, k, v, rows, columns, group)
+            and (mask is None or takes(q, k, v, mask, torch.bool if leaves_out else q.dtype))):
+        kept = mask
+        if mask is not None and leaves_out:
+            kept = mask.logical_not()
+        return fused_attention(q, k, v, kept, p, False, scale, group > 1).transpose(1, 2)
+    if group > 1:
+        k, v = repeated(k, group), repeated(v, group)
+    return as_written(q, k, v, rows, columns, mask, leaves_out, scale, p)
+
+
+def fused_grouped_attention(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, group: int, scale: float,
+                            mask: Tensor | None) -> Tensor:
+    return attend(q, k, v, rows, columns, group, mask, False, scale, 0.0)
+
+
+def fused_exported_grouped_attention(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, batch: int, heads: int,
+                                     group: int, all_heads: int, length: int, width: int, scale: float,
+                                     mask: Tensor) -> Tensor:
+    if (k.dim() == 4 and v.dim() == 4 and k.size(0) == batch and v.size(0) == batch and k.size(1) == heads
+            and v.size(1) == heads and all_heads == heads * group):
+        return attend(q, k, v, rows, columns, group, mask, False, scale, 0.0)
+    return attend(q, repeated_by(k, batch, heads, group, all_heads, length, width),
+                  repeated_by(v, batch, heads, group, all_heads, length, width), rows, columns, 1, mask, False, scale,
+                  0.0)
+
+
+def fused_written_attention(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, mask: Tensor | None,
+                            scale: float, divisor: float) -> Tensor:
+    return attend(q, k, v, rows, columns, 1, mask, False, scale / divisor, 0.0)
+
+
+def fused_biased_attention(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, bias: Tensor, mask: Tensor,
+                           scale: float) -> Tensor:
+    return attend(q, k, v, rows, columns, 1, bias + mask, False, scale, 0.0)
+
+
+def fused_attention_left_out(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, mask: Tensor, scale: float,
+                             divisor: float) -> Tensor:
+    return attend(q, k, v, rows, columns, 1, mask, True, scale / divisor, 0.0)
+
+
+def fused_attention_dropout(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, p: float, training: bool,
+                            mask: Tensor | None, scale: float, divisor: float) -> Tensor:
+    return attend(q, k, v, rows, columns, 1, mask, False, scale / divisor, p if training else 0.0)
