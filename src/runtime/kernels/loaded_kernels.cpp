@@ -1,5 +1,6 @@
 #include "runtime/kernels/loaded_kernels.h"
 
+#include "base/freed_memory.h"
 #include "runtime/kernels/gpu_code.h"
 #include "runtime/kernels/op_library.h"
 #include "runtime/kernels/own_system.h"
@@ -49,6 +50,7 @@ std::shared_ptr<const LoadedKernel> load(const MappedKernel& kernel,
     require_gpu_code(kernel);
     VerifiedFiles verified = files();
     open_op_libraries(kernel, std::move(verified.code));
+    base::keep_freed_memory();
     auto result = std::make_shared<LoadedKernel>();
     result->kernel = kernel;
     result->build_id = build_id;

@@ -1,6 +1,6 @@
 // Convolutions of images whose channels lie last, or whose result is to be such an image.
 #include <algorithm>
-#include <vector>
+#include <memory>
 
 #include "memory.h"
 #include "operators/conv_grid.h"
@@ -112,12 +112,11 @@ void run_dense(Work& work, const ConvShape& shape, int64_t groups, ParallelFor p
 }
 
 void run_depthwise(Work& work, ConvShape& shape, int64_t channels, ParallelFor parallel) {
-    std::vector<float> by_tap(static_cast<size_t>(channels * shape.taps));
+    const std::unique_ptr<float[]> by_tap(new float[static_cast<size_t>(channels * shape.taps)]);
     const auto sort = [&](const auto* weight, auto value) {
-        for (int64_t c = 0; c < channels; ++c)
-            for (int64_t tap = 0; tap < shape.taps; ++tap)
-                by_tap[static_cast<size_t>(tap * channels + c)] =
-                    value(weight[c * shape.taps + tap]);
+        for (int64_t tap = 0; tap < shape.taps; ++tap)
+            for (int64_t c = 0; c < channels; ++c)
+                by_tap[tap * channels + c] = value(weight[c * shape.taps + tap]);
     };
     if (work.size == 4)
         sort(static_cast<const float*>(work.whole.weight), [](float value) { return value; });
@@ -125,7 +124,7 @@ void run_depthwise(Work& work, ConvShape& shape, int64_t channels, ParallelFor p
         sort(static_cast<const uint16_t*>(work.whole.weight), [](uint16_t bits) {
             return __builtin_bit_cast(float, uint32_t{bits} << 16);  // of bfloat16
         });
-    work.whole.weight = by_tap.data();
+    work.whole.weight = by_tap.get();
     shape.channels = shape.out_channels = channels;
     compute_window_rows(work.whole, work.compute, parallel);
 }

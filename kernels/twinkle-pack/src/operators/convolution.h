@@ -1,10 +1,9 @@
 #pragma once
 // What a call of conv2d asks for, whatever its layout.
 
-#include <vector>
-
 #include "isa/functions.h"
 #include "operator.h"
+#include "operators/conv_scales.h"
 #include "operators/images.h"
 
 namespace twinkle_pack {
@@ -42,13 +41,6 @@ struct ConvCall {
     bool is_result_shape(const View& view) const;
     // All but layouts.
     bool has_right_tensors(const Inputs& in) const;
-};
-
-// What bias and batch normalization do to a sum of each channel.
-struct ConvScales {
-    std::vector<float> scale, shift;
-
-    ConvScales(const Inputs& in, int64_t channels);
 };
 
 // All of a piece that does not depend on the layout; `scales` must outlive it.
