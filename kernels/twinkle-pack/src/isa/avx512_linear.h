@@ -1,5 +1,5 @@
-// The instructions of linear layers (loops/linear_few.h, loops/linear_many.h) in AVX-512. Included
-// like the loops, after avx512_vector.h.
+// The instructions of linear layers (loops/linear_few.h, loops/linear_many.h) and of images with
+// channels last in AVX-512. Included like the loops, after avx512_vector.h.
 
 // A pair of vectors, or of vectors of such sums, becomes one: neighbouring sums are added.
 inline __m512 add_pairs(__m512 a, __m512 b) {
@@ -189,29 +189,3 @@ struct LastProducts512 {
             if (d < count) _mm512_store_si512(to + places[d] * last_lanes, all[d]);
     }
 };
-
-template <class T>
-void add_convolutions(RowFunctions& to) {
-    to.conv_dense[index_of<T>] = conv_dense<Avx512, Outer512<T>>;
-    to.conv_depthwise[index_of<T>] = conv_depthwise<Avx512, T>;
-    to.max_pool[index_of<T>] = max_pool<Avx512, T>;
-}
-
-inline void add_channels_last(RowFunctions& to) {
-    add_last_convolutions<Avx512, LastProducts512>(to);
-    to.winograd_weights = winograd_weights<Avx512, LastProducts512>;
-    to.conv_winograd = conv_winograd<Avx512, LastProducts512>;
-}
-
-template <class T>
-void add_attention(RowFunctions& to, int64_t least_rows) {
-    to.attention[index_of<T>] = attention<Avx512, Outer512<T>>;
-    to.attention_least_rows[index_of<T>] = least_rows;
-}
-
-template <class T>
-void add_linear(RowFunctions& to, LinearBorders borders) {
-    to.linear_few[index_of<T>] = linear_few<Avx512, Dot512<T>>;
-    to.linear_many[index_of<T>] = linear_many<Avx512, Outer512<T>>;
-    to.linear_borders[index_of<T>] = borders;
-}

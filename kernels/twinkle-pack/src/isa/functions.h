@@ -109,12 +109,12 @@ struct ConvPiece {
     ConvFinish finish;
     bool residual_last;
     int64_t begin, end;              // channels of the result
-    int64_t pixel_begin, pixel_end;  // at most conv_pixels; of more than one row, whole rows of x
+    int64_t pixel_begin, pixel_end;  // of more than one row, whole rows of x
     int64_t band_channels;           // for which `scratch` has room
     int64_t most_pixels;             // of a piece where channels lie last
     float* winograd_weights;         // as loops/winograd_weights.h has them
     int64_t winograd_stride;         // from product to product
-    void* scratch;                   // aligned to 64; its size is in operators/conv2d.cpp
+    void* scratch;                   // aligned to 64; who makes the piece knows the size
 };
 using Conv = void (*)(const ConvPiece& piece);
 
@@ -124,6 +124,9 @@ constexpr int64_t conv_rows = 256, conv_pixels = 512, conv_depth = 288;
 constexpr int64_t conv_scratch = int64_t{1} << 20;
 // Channels of the result that are computed together at most, where channels lie last.
 constexpr int64_t most_last_group = 256;
+// Of a tile of Winograd's filtering, and tiles of a piece, unless one row has more.
+constexpr int winograd_products = 16;
+constexpr int64_t most_winograd_tiles = 64;
 
 // Scaled dot product attention. Strides are those of batches, heads and rows, in elements; what
 // lies along the last dimension is dense.
@@ -247,8 +250,12 @@ const RowFunctions& row_functions();
 // Each sets the functions that it has; the rest stay those of the narrower ones.
 void add_portable(RowFunctions& functions);
 #ifdef TWINKLE_PACK_X86
-void add_avx2(RowFunctions& functions);
-void add_avx512(RowFunctions& functions);
+void add_avx2(RowFunctions& functions);  // with these two
+void add_avx2_products(RowFunctions& functions);
+void add_avx2_images(RowFunctions& functions);
+void add_avx512(RowFunctions& functions);  // with these two
+void add_avx512_products(RowFunctions& functions);
+void add_avx512_images(RowFunctions& functions);
 void add_avx512_vnni(RowFunctions& functions);
 void add_avx512_bf16(RowFunctions& functions);
 void add_amx(RowFunctions& functions);

@@ -6,7 +6,8 @@
 //    broadcast(const T*), load(const float*), fma(x, weights, sums), and
 //    transpose_to<by_channel>(from, stride, rows, count, to, places): element d of row r, of
 //    `count`, goes to where places[d] says, in the lane r, and lanes of rows beyond it are zeros.
-//    `count` is at most that of a vector's lanes, or of groups if neighbours are channels.
+//    `count` is at most that of a vector's lanes, or of the channels of as many groups if
+//    neighbours are channels.
 
 // So many groups are added up before they meet the sum of others: each addition rounds.
 constexpr int64_t last_chain = conv_chain;
@@ -37,8 +38,9 @@ struct LastWeights {
     const ConvShape& shape;
     const LastSlab& slab;
     const T* from;  // of the first channel of the result
-    // Neighbours in memory are neighbours along the channels of x, or along the taps of all these.
-    bool by_channel;
+    // Neighbours in memory are neighbours along the channels of x, or along the taps of all these;
+    // or along some of the taps of one.
+    bool by_channel, by_some_taps;
     int64_t rows, along;  // elements
 
     LastWeights(const ConvPiece& piece, const LastSlab& of, int64_t first)
@@ -46,8 +48,13 @@ struct LastWeights {
           slab(of),
           from(static_cast<const T*>(piece.weight) + first * shape.depth),
           by_channel(shape.weight_in == 1),
-          rows(by_channel ? of.taps : 1),
-          along(channels() * (by_channel ? 1 : of.taps)) {}
+          by_some_taps(!by_channel && of.taps < shape.taps),
+          rows(by_channel     ? of.taps
+               : by_some_taps ? channels()
+                              : 1),
+          along(by_channel     ? channels()
+                : by_some_taps ? of.taps
+                               : channels() * of.taps) {}
 
     // The last group may have fewer than others.
     int64_t channels() const {
@@ -66,13 +73,14 @@ struct LastWeights {
     }
 
     const T* row(int64_t r) const {
-        return from + slab.channel * M::per_group * shape.weight_in +
-               (slab.tap + r) * shape.weight_tap;
+        const int64_t channel = slab.channel * M::per_group + (by_channel ? 0 : r);
+        return from + channel * shape.weight_in +
+               (slab.tap + (by_channel ? r : 0)) * shape.weight_tap;
     }
     // The places of neighbours in the slab, in elements.
     void list_places(int64_t r, int64_t* to) const {
         const int64_t tap_elements = slab.tap_rows() * M::per_group;
-        int64_t c = 0, tap = 0;
+        int64_t c = by_channel ? 0 : r, tap = 0;
         for (int64_t k = 0; k < along; ++k) {
             to[k] = by_channel ? r * tap_elements + k : tap * tap_elements + c;
             if (++tap == slab.taps) {

@@ -110,7 +110,29 @@ void add_bits(RowFunctions& to) {
         bits_linear<V, T, Bits::int4, P<Bits::int4>>;
 }
 
-// M: what multiplies (loops/conv_last_weights.h).
+// Dot and Outer are templates over T: what multiplies (loops/linear_few.h, loops/conv_dense.h).
+template <class V, template <class> class Dot, template <class> class Outer, class T>
+void add_linear(RowFunctions& to, LinearBorders borders) {
+    to.linear_few[index_of<T>] = linear_few<V, Dot<T>>;
+    to.linear_many[index_of<T>] = linear_many<V, Outer<T>>;
+    to.linear_borders[index_of<T>] = borders;
+}
+
+template <class V, template <class> class Outer, class T>
+void add_attention(RowFunctions& to, int64_t least_rows) {
+    to.attention[index_of<T>] = attention<V, Outer<T>>;
+    to.attention_least_rows[index_of<T>] = least_rows;
+}
+
+// Where channels lie first.
+template <class V, template <class> class Outer, class... T>
+void add_convolutions(RowFunctions& to) {
+    ((to.conv_dense[index_of<T>] = conv_dense<V, Outer<T>>), ...);
+    ((to.conv_depthwise[index_of<T>] = conv_depthwise<V, T>), ...);
+    ((to.max_pool[index_of<T>] = max_pool<V, T>), ...);
+}
+
+// Where they lie last. M: what multiplies (loops/conv_last_weights.h).
 template <class V, class M>
 void add_last_convolutions(RowFunctions& to) {
     using T = typename M::T;
@@ -118,4 +140,10 @@ void add_last_convolutions(RowFunctions& to) {
     to.conv_last_group[index_of<T>] = M::per_group;
     to.depthwise_last[index_of<T>] = depthwise_last<V, T>;
     to.max_pool_last[index_of<T>] = max_pool_last<V, T>;
+}
+
+template <class V, class M>
+void add_winograd(RowFunctions& to) {
+    to.winograd_weights = winograd_weights<V, M>;
+    to.conv_winograd = conv_winograd<V, M>;
 }

@@ -2,7 +2,6 @@
 // (loops/winograd_weights.h): tiles of 4 x 4 pixels of x, two pixels apart, become 16 vectors each,
 // which meet the weights one product after the other; each tile's sums become 2 x 2 pixels.
 
-constexpr int winograd_products = 16;
 constexpr int64_t winograd_panel = 64;  // channels of the result that are computed together
 
 // Behind ConvPiece::scratch's fixed part: numbers of some tiles for each product. A vector between
@@ -37,14 +36,21 @@ struct WinogradTiles {
         const int64_t image = pixel / shape.out_pixels;
         return image * down + (pixel - image * shape.out_pixels) / shape.out_width / 2;
     }
-    // Calls f(tile, image, y, x) with each tile's first pixel of the result.
+    // Calls f(tile, image, y, x) with each tile's first pixel of the result, of all rows or one.
     template <class F>
     void for_each(F f) const {
-        int64_t tile = 0;
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t image = row / down, y = (row - image * down) * 2;
-            for (int64_t x = 0; x < shape.out_width; x += 2) f(tile++, image, y, x);
-        }
+        for (int64_t row = begin; row < end; ++row) for_each_of(row, f);
+    }
+    template <class F>
+    void for_each_of(int64_t row, F f) const {
+        const int64_t image = row / down, y = (row - image * down) * 2;
+        int64_t tile = (row - begin) * across;
+        for (int64_t x = 0; x < shape.out_width; x += 2) f(tile++, image, y, x);
+    }
+    // The first pixel of a row of tiles, or the one behind all.
+    int64_t first_pixel(int64_t row) const {
+        const int64_t image = row / down, y = (row - image * down) * 2;
+        return (image * shape.out_height + y) * shape.out_width;
     }
 };
 
@@ -189,20 +195,21 @@ inline __attribute__((always_inline)) void join_sums(const float* sums, int64_t 
     }
 }
 
-// `channels` of the result from `first` on. False: one is no finite number.
+// Some channels of the result, `into` a panel that begins at `first`, in a row of tiles. False: a
+// sum is no finite number.
 template <class V, class A>
-bool join_tiles(const ConvPiece& piece, const WinogradTiles& tiles, const WinogradScratch& at,
-                int64_t first, int64_t channels) {
+bool join_row(const ConvPiece& piece, const WinogradTiles& tiles, int64_t row,
+              const WinogradScratch& at, int64_t first, int64_t into, int64_t channels) {
     const ConvShape& shape = *piece.shape;
-    auto* const result = static_cast<float*>(piece.result);
+    auto* const result = static_cast<float*>(piece.result) + first;
     const auto* const residual = static_cast<const float*>(piece.residual);
     const auto zero = V::set1(0);
     auto nothing = zero;
-    tiles.for_each([&](int64_t tile, int64_t image, int64_t y, int64_t x) {
-        const int64_t pixel = image * shape.out_pixels + y * shape.out_width + x;
-        for (int64_t c = 0; c < channels; c += V::width) {
-            const int64_t left = channels - c, n = left < V::width ? left : V::width;
-            const auto scale = ChannelScale<V>::of_vector(piece, first + c, n);
+    for (int64_t c = into; c < into + channels; c += V::width) {
+        const int64_t left = into + channels - c, n = left < V::width ? left : V::width;
+        const auto scale = ChannelScale<V>::of_vector(piece, first + c, n);
+        tiles.for_each_of(row, [&](int64_t tile, int64_t image, int64_t y, int64_t x) {
+            const int64_t pixel = image * shape.out_pixels + y * shape.out_width + x;
             typename V::reg pixels[4];
             join_sums<V>(at.sums + tile * winograd_panel + c, at.sum_stride, pixels);
 #pragma GCC unroll 4
@@ -212,21 +219,54 @@ bool join_tiles(const ConvPiece& piece, const WinogradTiles& tiles, const Winogr
                 const int64_t p = pixel + i / 2 * shape.out_width + i % 2;
                 const float* const added =
                     residual ? residual + p * shape.residual_pixel + first + c : nullptr;
-                store_first<V>(result + p * shape.result_pixel + first + c,
+                store_first<V>(result + p * shape.result_pixel + c,
                                finished<V, A>(piece, scale, pixels[i], added, n), n);
             }
-        }
-    });
+        });
+    }
     return V::sum(nothing) == 0;
 }
 
+// A panel. What is not finite would spread over its tile: then a row of tiles of a block of
+// channels is computed as it is elsewhere. Neither depends on how the work is divided. True: there
+// was one, and `at` has been overwritten.
 template <class V, class M, class A>
-bool winograd_channels(const ConvPiece& piece, const WinogradTiles& tiles,
+bool join_tiles(const ConvPiece& piece, const WinogradTiles& tiles, const WinogradScratch& at,
+                int64_t first, int64_t channels) {
+    constexpr int64_t blocks = winograd_panel / last_lanes;
+    bool is_finite[most_winograd_tiles][blocks], all_are = true;
+    const auto for_blocks = [&](auto f) {
+        for (int64_t row = tiles.begin; row < tiles.end; ++row)
+            for (int64_t c = 0; c < channels; c += last_lanes) {
+                const int64_t left = channels - c, some = left < last_lanes ? left : last_lanes;
+                f(row, c, some, is_finite[row - tiles.begin][c / last_lanes]);
+            }
+    };
+    for_blocks([&](int64_t row, int64_t c, int64_t some, bool& finite) {
+        finite = join_row<V, A>(piece, tiles, row, at, first, c, some);
+        all_are = all_are && finite;
+    });
+    if (all_are) return false;
+    for_blocks([&](int64_t row, int64_t c, int64_t some, bool finite) {
+        if (finite) return;
+        ConvPiece again = piece;
+        again.begin = first + c;
+        again.end = again.begin + some;
+        again.pixel_begin = tiles.first_pixel(row);
+        again.pixel_end = tiles.first_pixel(row + 1);
+        conv_last<V, M>(again);
+    });
+    return true;
+}
+
+template <class V, class M, class A>
+void winograd_channels(const ConvPiece& piece, const WinogradTiles& tiles,
                        const WinogradScratch& at) {
     constexpr int vectors = most_last_vectors<V>;
     const int64_t depth = piece.shape->channels, panel = vectors * V::width;
-    bool is_finite = true;
+    bool is_seen = false;
     for (int64_t first = piece.begin; first < piece.end; first += panel) {
+        if (!is_seen) differ_tiles<V>(piece, tiles, at);
         const int64_t left = piece.end - first, channels = left < panel ? left : panel;
         for (int product = 0; product < winograd_products; ++product)
             winograd_vectors<V, M, vectors>(
@@ -236,18 +276,14 @@ bool winograd_channels(const ConvPiece& piece, const WinogradTiles& tiles,
                   depth * last_lanes, 0},
                  at.sums + product * at.sum_stride},
                 (channels + V::width - 1) / V::width, tiles.count());
-        is_finite = join_tiles<V, A>(piece, tiles, at, first, channels) && is_finite;
+        is_seen = !join_tiles<V, M, A>(piece, tiles, at, first, channels);
     }
-    return is_finite;
 }
 
-// What is not finite would spread over its tiles: then all is computed again as it is elsewhere.
 template <class V, class M>
 void conv_winograd(const ConvPiece& piece) {
     const WinogradTiles tiles(piece);
     const WinogradScratch at(piece, tiles.count());
-    differ_tiles<V>(piece, tiles, at);
-    with_activation(piece.finish, [&]<class A>(A*) {
-        if (!winograd_channels<V, M, A>(piece, tiles, at)) conv_last<V, M>(piece);
-    });
+    with_activation(piece.finish,
+                    [&]<class A>(A*) { winograd_channels<V, M, A>(piece, tiles, at); });
 }

@@ -3,8 +3,6 @@
 // for these products, in blocks of sixteen channels of the result: [product][block][channel of
 // x][lane].
 
-constexpr int winograd_taps = 9;
-
 // G w of three numbers, where G is ((1, 0, 0), (1/2, 1/2, 1/2), (1/2, -1/2, 1/2), (0, 0, 1)).
 template <class V>
 inline __attribute__((always_inline)) void spread_three(const typename V::reg (&w)[3],

@@ -27,9 +27,10 @@ bool set_weight(const View& weight, ConvShape& shape) {
 
 // Pixels at one distance, through all images.
 bool set_residual(const View& residual, ConvShape& shape) {
-    if (!residual.is_there() || residual.strides[1] != 1) return true;  // or it is copied
+    if (!residual.is_there()) return true;
     const int64_t* const strides = residual.strides;
     const int64_t* const sizes = residual.sizes;
+    if (sizes[1] > 1 && strides[1] != 1) return true;  // it is copied
     int64_t pixel = sizes[1];
     for (const int d : {3, 2, 0})
         if (sizes[d] > 1) {

@@ -9,18 +9,17 @@ namespace twinkle_pack {
 namespace {
 
 constexpr int64_t vector = 16, most_vectors = 4;  // channels of a unit
-constexpr int64_t most_tiles = 64;                // of a piece, if a row has fewer
-constexpr int64_t products = 16;
+constexpr int64_t products = winograd_products;
 
 int64_t halves(int64_t size) {
     return (size + 1) / 2;
 }
 
-// What a thread keeps of a tile, and may keep of a row of them, which a piece has whole.
+// What a thread keeps of a tile, and may keep of all of a piece, which has whole rows of them.
 int64_t tile_bytes(const ConvShape& shape) {
     return products * (shape.channels + vector * most_vectors) * 4;
 }
-constexpr int64_t most_row_bytes = int64_t{8} << 20;
+constexpr int64_t most_bytes = int64_t{8} << 20;
 
 struct Work {
     ConvPiece whole;
@@ -78,7 +77,7 @@ bool is_winograd(const ConvCall& call) {
     const int64_t pixels = shape.images * shape.out_pixels;
     return row_functions().conv_winograd && call.groups == 1 && !shape.is_patched &&
            pixels >= rules::winograd_least_pixels &&
-           tile_bytes(shape) * halves(shape.out_width) <= most_row_bytes &&
+           tile_bytes(shape) * halves(shape.out_width) <= most_bytes &&
            pixels * shape.depth * shape.out_channels >= rules::winograd_least_products;
 }
 
@@ -86,6 +85,7 @@ void compute_winograd(ConvPiece whole, ParallelFor parallel) {
     const ConvShape& shape = *whole.shape;
     const int64_t across = halves(shape.out_width), down = halves(shape.out_height);
     const int64_t depth = shape.channels, blocks = (shape.out_channels + vector - 1) / vector;
+    const int64_t most_tiles = std::min(most_winograd_tiles, most_bytes / tile_bytes(shape));
     Work work{};
     work.grid =
         divide({shape.images * down * across, across, most_tiles, shape.out_channels, vector,

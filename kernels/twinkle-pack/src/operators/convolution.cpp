@@ -22,7 +22,8 @@ ConvCall::ConvCall(const Inputs& in) {
     if (groups < 1 || weight.sizes[0] < 1 || weight.sizes[0] % groups != 0) return;
     shape.channels = weight.sizes[1];
     shape.out_channels = weight.sizes[0] / groups;
-    if (shape.channels > x.sizes[1] || shape.channels * groups != x.sizes[1]) return;
+    if (shape.channels < 1 || shape.channels > x.sizes[1]) return;
+    if (shape.channels * groups != x.sizes[1]) return;
     for (int d = 0; d < 2; ++d) {
         shape.kernel[d] = weight.sizes[2 + d];
         shape.stride[d] = integer(in, stride_at + d);

@@ -77,10 +77,22 @@ void copy_runs(ConvCall& call, ConvPiece& piece, int64_t per_group, ParallelFor 
     shape.is_patched = false;
 }
 
+// With its padding, which may be a million pixels, and strides that leave most of it out.
+bool is_small_copy(const ConvShape& shape) {
+    constexpr int64_t always = int64_t{1} << 20, most_of_result = 4;
+    int64_t elements = shape.images;
+    for (const int64_t size : {shape.channels + 1, shape.height + 2 * shape.padding[0],
+                               shape.width + 2 * shape.padding[1]})
+        if (__builtin_mul_overflow(elements, size, &elements)) return false;
+    return elements <= always ||
+           elements / most_of_result <= shape.images * shape.out_pixels * shape.out_channels;
+}
+
 }  // namespace
 
 bool can_be_runs(const ConvCall& call) {
-    return call.shape.is_patched && call.groups == 1 && call.shape.dilation[1] == 1;
+    const ConvShape& shape = call.shape;
+    return shape.is_patched && call.groups == 1 && shape.dilation[1] == 1 && is_small_copy(shape);
 }
 
 void make_runs(ConvCall& call, ConvPiece& piece, int64_t size, int64_t per_group,

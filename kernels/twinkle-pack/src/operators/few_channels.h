@@ -6,7 +6,8 @@
 
 namespace twinkle_pack {
 
-// Whether a row of the kernel can be one run of elements of a copy of x: one group, no gaps.
+// Whether a row of the kernel can be one run of elements of a copy of x: one group, no gaps, and a
+// copy that is not much larger than the result.
 bool can_be_runs(const ConvCall& call);
 
 // Makes `piece`, of `call`, one of a convolution of kernel rows: x is copied, pixel by pixel with

@@ -1,5 +1,5 @@
 #pragma once
-// Windows that see one channel each, over float32 images whose channels lie last.
+// Windows that see one channel each, over images whose channels lie last.
 
 #include "isa/functions.h"
 #include "operator.h"
