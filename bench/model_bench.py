@@ -13,6 +13,7 @@ precision. BUILD_FOLDER is configured with -DTWINKLE_BENCH=ON.
 
 import argparse
 import contextlib
+import math
 import os
 import pathlib
 import subprocess
@@ -45,6 +46,11 @@ PEERS = {"torch.compile": "torch.compile", "dynamic quantization": "dynamic-quan
 # That read a model in float32 alone, or for which another dtype is the same as one that is there.
 OF_FLOAT32 = {"twinkle, bfloat16", "dynamic quantization", "torchao int8", "OpenVINO float32", "OpenVINO bfloat16",
               "OpenVINO int8 weights", "ONNX Runtime", "ONNX Runtime dynamic int8"}
+
+
+def largest(errors: list[float]) -> float:
+    """What is no number is worse than any."""
+    return max(errors, key=lambda error: (math.isnan(error), error))
 
 
 def shape_of(model: str) -> str:
@@ -150,7 +156,7 @@ def report_model(rows: list[dict]) -> list[str]:
     for name in names:
         errors = [row["contestants"][name]["differs"] for row in rows if name in row["contestants"]]
         known = about.get(name, {"resident": 0, "file": 0})
-        body.append([f"**{name}**" if name in TWINKLE else name, *(cell(row, name) for row in rows), f"{max(errors):.1e}",
+        body.append([f"**{name}**" if name in TWINKLE else name, *(cell(row, name) for row in rows), f"{largest(errors):.1e}",
                      f"{known['resident']:.0f}", f"{known['file']:.0f}" if known["file"] else "–"])
     lines += table([rows[0]["dtype"], *(str(row["tokens"]) for row in rows), "largest error", "process, MiB", "file, MiB"],
                    body)
