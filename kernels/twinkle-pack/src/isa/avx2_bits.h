@@ -36,13 +36,14 @@ struct Bits256 {
     template <int rows, int blocks>
     static inline __attribute__((always_inline)) void add_group(const uint8_t* const* w,
                                                                 const int8_t* const* x,
-                                                                ints (&sum)[rows][blocks]) {
+                                                                ints (&sum)[rows][blocks],
+                                                                int64_t ahead) {
 #pragma GCC unroll 8
         for (int b = 0; b < blocks; ++b)
             if constexpr (kind == Bits::int8)
-                add_bytes<rows, blocks>(w[b], x, sum, b);
+                add_bytes<rows, blocks>(w[b], x, sum, b, ahead);
             else
-                add_halves<rows, blocks>(w[b], x, sum, b);
+                add_halves<rows, blocks>(w[b], x, sum, b, ahead);
     }
 
 private:
@@ -65,8 +66,10 @@ private:
     template <int rows, int blocks>
     static inline __attribute__((always_inline)) void add_bytes(const uint8_t* w,
                                                                 const int8_t* const* x,
-                                                                ints (&sum)[rows][blocks], int b) {
+                                                                ints (&sum)[rows][blocks], int b,
+                                                                int64_t ahead) {
         for (int64_t k = 0; k < bits_group_bytes(kind) / 64; ++k) {
+            if (ahead) __builtin_prefetch(w + 64 * k + ahead, 0, 2);
             __m256i with_sign[2], magnitude[2];
 #pragma GCC unroll 2
             for (int half = 0; half < 2; ++half) {
@@ -91,7 +94,8 @@ private:
     template <int rows, int blocks>
     static inline __attribute__((always_inline)) void add_halves(const uint8_t* w,
                                                                  const int8_t* const* x,
-                                                                 ints (&sum)[rows][blocks], int b) {
+                                                                 ints (&sum)[rows][blocks], int b,
+                                                                 int64_t ahead) {
         static_assert(bits_group_bytes(kind) / 64 <= 8);
         const __m256i mask = _mm256_set1_epi8(15);
 #pragma GCC unroll 2
@@ -100,6 +104,7 @@ private:
 #pragma GCC unroll 8
             for (int r = 0; r < rows; ++r) sums[r][0] = sums[r][1] = _mm256_setzero_si256();
             for (int64_t k = 0; k < bits_group_bytes(kind) / 64; ++k) {
+                if (ahead && upper == 0) __builtin_prefetch(w + 64 * k + ahead, 0, 2);
                 __m256i values[2];
 #pragma GCC unroll 2
                 for (int half = 0; half < 2; ++half) {

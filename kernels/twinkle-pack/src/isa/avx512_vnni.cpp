@@ -45,13 +45,15 @@ struct Bits512 {
     template <int rows, int blocks>
     static inline __attribute__((always_inline)) void add_group(const uint8_t* const* w,
                                                                 const int8_t* const* x,
-                                                                ints (&sum)[rows][blocks]) {
+                                                                ints (&sum)[rows][blocks],
+                                                                int64_t ahead) {
         const __m512i mask = _mm512_set1_epi8(15);
         for (int64_t k = 0; k < bits_group_bytes(kind) / 64; ++k) {
             __m512i low[blocks], high[blocks];
 #pragma GCC unroll 8
             for (int b = 0; b < blocks; ++b) {
                 low[b] = _mm512_loadu_si512(w[b] + 64 * k);
+                if (ahead) __builtin_prefetch(w[b] + 64 * k + ahead, 0, 2);
                 if constexpr (kind == Bits::int4) {
                     high[b] = _mm512_and_si512(_mm512_srli_epi16(low[b], 4), mask);
                     low[b] = _mm512_and_si512(low[b], mask);

@@ -3,9 +3,15 @@
 // P: `ints` and `floats`, 16 sums of integers and of floats; `rows`, `blocks`: of a tile, whose
 // sums
 //     must fit the registers; `few_rows`, `few_blocks`: of one for as many rows at most; zero(),
-//     begin(int32_t) -> ints, add_group<rows, blocks>(weights, x, ints), load(const float*) ->
-//     floats, add(floats, ints, scales of the columns, scale of the row) -> floats, store(float*,
-//     floats)
+//     begin(int32_t) -> ints, add_group<rows, blocks>(weights, x, ints, ahead), load(const float*)
+//     -> floats, add(floats, ints, scales of the columns, scale of the row) -> floats,
+//     store(float*, floats). add_group asks the memory for what lies `ahead` bytes behind the
+//     weights, if that is not 0.
+
+// Weights of the next tile are asked for while a tile is computed, if they are not far behind.
+// The memory foresees long rows by itself, as long as the products with a few rows of x do not hold
+// it up; with more rows, weights are asked for that come soon.
+constexpr int64_t most_bits_ahead = int64_t{128} << 10, less_bits_ahead = int64_t{16} << 10;
 
 template <Bits kind>
 inline BitsPiece::Weight bits_block_at(const BitsPiece& piece, int64_t block) {
@@ -16,7 +22,8 @@ inline BitsPiece::Weight bits_block_at(const BitsPiece& piece, int64_t block) {
 
 template <Bits kind, class P, int rows, int blocks>
 inline __attribute__((always_inline)) void bits_tile(const BitsPiece& piece, int64_t row,
-                                                     const BitsPiece::Weight* from, float* sums) {
+                                                     const BitsPiece::Weight* from, int64_t ahead,
+                                                     float* sums) {
     typename P::floats sum[rows][blocks];
     const uint8_t* w[blocks];
     const int8_t* x[rows];
@@ -38,11 +45,13 @@ inline __attribute__((always_inline)) void bits_tile(const BitsPiece& piece, int
 #pragma GCC unroll 8
             for (int b = 0; b < blocks; ++b) products[r][b] = begin;
         }
-        P::template add_group<rows, blocks>(w, x, products);
+        P::template add_group<rows, blocks>(w, x, products, ahead);
 #pragma GCC unroll 8
         for (int b = 0; b < blocks; ++b) {
             w[b] += bits_group_bytes(kind);
-            const auto scales = P::load(from[b].scales + g * bits_block);
+            const float* const own = from[b].scales + g * bits_block;
+            if (ahead) __builtin_prefetch(own + ahead / bits_group_bytes(kind) * bits_block, 0, 2);
+            const auto scales = P::load(own);
 #pragma GCC unroll 8
             for (int r = 0; r < rows; ++r)
                 sum[r][b] = P::add(sum[r][b], products[r][b], scales, x_groups[r][g].scale);
@@ -57,12 +66,23 @@ inline __attribute__((always_inline)) void bits_tile(const BitsPiece& piece, int
     }
 }
 
+// 0 where nothing of the piece lies there, and where rows before these have asked.
+template <Bits kind, int blocks>
+int64_t bits_ahead(const BitsPiece& piece, int64_t row, int64_t block) {
+    const int64_t next = blocks * piece.groups * bits_group_bytes(kind);
+    const int64_t left =
+        (piece.columns / bits_block - block) * piece.groups * bits_group_bytes(kind);
+    if (row > 0 || left < 2 * next) return 0;
+    return next <= most_bits_ahead ? next : piece.row_count > 3 ? less_bits_ahead : 0;
+}
+
 template <Bits kind, class V, class T, class P, int rows, int blocks>
 void bits_rows(const BitsPiece& piece, int64_t row, int64_t block) {
     BitsPiece::Weight from[blocks];
     for (int b = 0; b < blocks; ++b) from[b] = bits_block_at<kind>(piece, block + b);
     alignas(64) float sums[rows * blocks * bits_block];
-    bits_tile<kind, P, rows, blocks>(piece, row, from, sums);
+    bits_tile<kind, P, rows, blocks>(piece, row, from, bits_ahead<kind, blocks>(piece, row, block),
+                                     sums);
     LinearPiece last{};
     last.factors[0].bias = piece.bias;
     last.finish = Finish::none;
@@ -144,7 +164,7 @@ struct PlainBits {
     }
     template <int rows, int blocks>
     static void add_group(const uint8_t* const* w, const int8_t* const* x,
-                          ints (&sum)[rows][blocks]) {
+                          ints (&sum)[rows][blocks], int64_t) {
         constexpr int64_t step = 4 * bits_block;
         for (int r = 0; r < rows; ++r)
             for (int b = 0; b < blocks; ++b)
