@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures the pack's linear layers with packed weights for more rows of x on a GPU, beside the exact layer (LibTorch's) and
-beside unpacking the weight for it.
+"""Measures the pack's linear layers with packed weights for more rows of x on a GPU, beside the exact layer (LibTorch's), and
+beside unpacking the weight for it, of fp8 beside LibTorch's product of rounded rows.
 
     TWINKLE_PACK_CUDA=build/gpu/lib/twinkle/kernels/twinkle-pack/build/VARIANT gpu_bits_rows.py [-o OUT.md] [--rows 64]…
 
@@ -24,7 +24,7 @@ from gpu_linear_bench import graphed
 
 SHAPES = [(18944, 3584), (3584, 18944), (3584, 3584), (512, 3584)]
 ROWS = [33, 64, 65, 96, 128, 160, 192, 256]
-KINDS = ["int8", "int4"]
+KINDS = ["int8", "int4", "fp8"]
 RUNS, LEAST_CALLS = 4, 16
 
 
@@ -54,10 +54,17 @@ def case(low_bits, kind: str, outputs: int, depth: int, packed: list, plain: lis
     x = torch.randn(rows, depth, device="cuda").bfloat16()
     linear, exact = getattr(low_bits.ops, f"linear_{kind}"), torch.nn.functional.linear
     unpack = getattr(low_bits.ops, f"unpack_{kind}")
+
+    def by_libtorch(weight):
+        if kind != "fp8":
+            return exact(x, unpack(x, *weight))
+        values, scales = low_bits.ops.round_to_fp8(x)
+        return torch._scaled_mm(values, weight[0].t(), scales, weight[1].t(), out_dtype=x.dtype)
+
     ours = seconds(lambda weight: linear(x, *weight, None), packed)
-    unpacked = seconds(lambda weight: exact(x, unpack(x, *weight)), packed)
+    libtorch = seconds(by_libtorch, packed)
     cublas = seconds(lambda weight: exact(x, *weight), plain)
-    return [f"{outputs} x {depth}", kind, str(rows), *(f"{1e6 * time:.1f}" for time in (ours, unpacked, cublas)), f"{ours / cublas:.2f}"]
+    return [f"{outputs} x {depth}", kind, str(rows), *(f"{1e6 * time:.1f}" for time in (ours, libtorch, cublas)), f"{ours / cublas:.2f}"]
 
 
 def main() -> None:
@@ -70,7 +77,7 @@ def main() -> None:
         packed = rotated(lambda: getattr(low_bits, f"quantize_{kind}")(torch.randn(outputs, depth, device="cuda")))
         plain = rotated(lambda: [torch.randn(outputs, depth, device="cuda").bfloat16()])
         cases += [case(low_bits, kind, outputs, depth, packed, plain, rows) for rows in options.rows or ROWS]
-    head = ["weight (N x K)", "bits", "rows", "ours, us", "unpacked, us", "exact, us", "ours / exact"]
+    head = ["weight (N x K)", "bits", "rows", "ours, us", "LibTorch's, us", "exact, us", "ours / exact"]
     text = "\n".join([f"{machine.versions(sys.executable)}; {machine.gpu()}.", "", *table(head, cases)]) + "\n"
     options.output.write_text(text) if options.output else print(text)
 

@@ -46,7 +46,7 @@ function(add_cuda_kernels name archs)
         CUDA_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
 endfunction()
 # What is in instructions of Hopper alone, which no other GPU has.
-set(hopper_sources ${pack}/src/cuda/bits_strips.cu)
+set(hopper_sources ${pack}/src/cuda/bits_strips.cu ${pack}/src/cuda/fp8_products.cu)
 set(cuda_objects twinkle_pack_cuda_kernels)
 if(90 IN_LIST TWINKLE_CUDA_ARCHS)
     list(REMOVE_ITEM cuda_sources ${hopper_sources})

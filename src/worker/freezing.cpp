@@ -1,8 +1,8 @@
 #include "worker/freezing.h"
 
 #include "base/file.h"
+#include "runtime/convert/frozen_model.h"
 #include "runtime/graph/format.h"
-#include "runtime/model/frozen_model.h"
 #include "runtime/verify/model_times.h"
 #include "runtime/verify/run_error.h"
 #include "twinkle/error.h"
@@ -133,7 +133,7 @@ Freezing unverified_freezing() {
     return decided(true, "asked for");
 }
 
-void save_frozen(const torch::jit::Module& model, const Request& request) {
+void save_frozen(const Kernelized& made, const Request& request) {
     auto limits = runtime::SandboxLimits::for_bytes(std::filesystem::file_size(request.model));
     limits.total = 2 * limits.silence;
     limits.opens_kernels = false;
@@ -144,7 +144,7 @@ void save_frozen(const torch::jit::Module& model, const Request& request) {
         *request.output, std::move(limits),
         [&] {
             try {
-                return runtime::frozen_model(model);
+                return runtime::frozen_model(made.model, torch::Device(made.report.device));
             } catch (const std::exception& error) {
                 throw failed(runtime::run_error(error.what()));
             }

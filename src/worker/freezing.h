@@ -30,6 +30,6 @@ Freezing unverified_freezing();
 
 // Writes it frozen, with its labels: in a child, as freezing computes what the model's code does
 // with constants. Throws Error(refused).
-void save_frozen(const torch::jit::Module& model, const Request& request);
+void save_frozen(const Kernelized& made, const Request& request);
 
 }  // namespace twinkle::worker

@@ -75,8 +75,7 @@ Json save(const Request& request, const Channel& channel, Kernelized& made, runt
     if (graphs) {
         runtime::mark_for_graphs(made.model, runtime::marked_models(graphs->text));
     }
-    freezing.wanted ? save_frozen(made.model, request)
-                    : runtime::save_model(made.model, *request.output);
+    freezing.wanted ? save_frozen(made, request) : runtime::save_model(made.model, *request.output);
     return written(*request.output);
 }
 

@@ -37,6 +37,16 @@ def test_without_inputs(twinkle):
     assert twinkle("inspect", "frozen.pt", "--json").json["kind"] == "frozen"
 
 
+def test_devices_that_freezing_names(twinkle):
+    """Frozen, code that asks a weight for its device names the one that it was frozen on, and the model is for another."""
+    kernelize(twinkle, "--freeze", "--device", "cuda", "--only", "nothing")
+    graph = torch.jit.load(twinkle.folder / "frozen.pt").graph
+    named = {node.output().debugName() for node in graph.nodes()
+             if node.kind() == "prim::Constant" and str(node.output().type()) == "Device"}
+    assert not [node for node in graph.nodes() if named & {value.debugName() for value in node.inputs()}]
+    assert "prim::device" in str(graph)
+
+
 def test_where_it_was_not_asked_for(twinkle):
     assert "frozen" not in kernelize(twinkle, "--inputs", INPUTS)
     assert twinkle("inspect", "frozen.pt", "--json").json["kind"] != "frozen"

@@ -28,6 +28,8 @@ at::Tensor doubled(const at::Tensor& x) {
 TORCH_LIBRARY(twinkle_pack_joined, library) {
     library.def("linear_int8(Tensor x, Tensor values, Tensor scales, Tensor? bias) -> Tensor",
                 linear_int8);
+    library.def("linear_fp8(Tensor x, Tensor values, Tensor scales, Tensor? bias) -> Tensor",
+                linear_int8);
     library.def("doubled(Tensor x) -> Tensor", doubled);
 }
 TORCH_LIBRARY(joined_tests, library) {
@@ -39,8 +41,9 @@ struct Operators : torch::jit::Resolver {
     std::shared_ptr<torch::jit::SugaredValue> resolveValue(
         const std::string& name, torch::jit::GraphFunction& function,
         const torch::jit::SourceRange& range) override {
-        for (const char* known : {"twinkle_pack_joined::linear_int8",
-                                  "twinkle_pack_joined::doubled", "joined_tests::doubled"}) {
+        for (const char* known :
+             {"twinkle_pack_joined::linear_int8", "twinkle_pack_joined::linear_fp8",
+              "twinkle_pack_joined::doubled", "joined_tests::doubled"}) {
             std::string flat = known;
             flat.replace(flat.find("::"), 2, "_");
             if (name == flat) {
@@ -69,6 +72,8 @@ torch::jit::Module model_of(const std::string& forward) {
     for (const auto& [name, rows] : {std::pair{"p", 16}, {"q", 32}, {"r", 8}}) {
         model.register_buffer(name, torch::randint(-9, 9, {rows, 4}, at::kChar));
         model.register_buffer(std::string(name) + "_scales", torch::rand({rows, 1}));
+        model.register_buffer(std::string(name) + "_fp8",
+                              torch::randn({rows, 4}).to(at::kFloat8_e4m3fn));
     }
     model.define(forward, std::make_shared<Operators>());
     return model;
@@ -236,6 +241,18 @@ TEST_CASE("packed layers are joined in whole blocks of outputs") {
     CHECK(pair("p", "q").layers == 1);
     CHECK(pair("p", "q").bytes == 48 * 4 + 48 * sizeof(float));
     CHECK(pair("p", "r").layers == 0);
+}
+
+TEST_CASE("layers with weights of fp8 are joined") {
+    const auto layer = [](const std::string& name) {
+        return "twinkle_pack_joined_linear_fp8(x, self." + name + "_fp8, self." + name +
+               "_scales, None)";
+    };
+    const JoinedLinears done = joined(
+        model_of("def forward(self, x):\n    return " + layer("p") + ", " + layer("q") + "\n"),
+        {torch::randn({2, 3, 4})});
+    CHECK(done.layers == 1);
+    CHECK(done.bytes == 48 * 4 + 48 * sizeof(float));
 }
 
 TEST_CASE("copies are bounded, and the smallest come first") {

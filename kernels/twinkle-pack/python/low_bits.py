@@ -1,14 +1,12 @@
 """Linear layers whose weights have fewer bits: their rounding, done once, and the layer."""
 
 import torch
-import torch.nn.functional as F
 
 from ._ops import ops
 
 GROUP = 64
 BLOCK = 16
 FP8_LARGEST = 448.0
-FEW_ROWS = 32  # more of them LibTorch multiplies in fp8 on a GPU
 
 
 def grouped(weight: torch.Tensor) -> torch.Tensor:
@@ -85,15 +83,5 @@ def linear_int4(x: torch.Tensor, values: torch.Tensor, scales: torch.Tensor,
 
 def linear_fp8(x: torch.Tensor, values: torch.Tensor, scales: torch.Tensor,
                bias: torch.Tensor | None = None) -> torch.Tensor:
-    """x weight^T + bias; many rows of x on a GPU are rounded to 8 bits, too, each with a scale of its own."""
-    depth = values.size(1)
-    if not x.is_cuda or x.numel() <= FEW_ROWS * depth or values.size(0) % 16 != 0:
-        return ops.linear_fp8(x, values, scales, bias)
-    rounded, row_scales = ops.round_to_fp8(x.reshape(-1, depth).contiguous())
-    # LibTorch has row scales for results in bfloat16 alone.
-    result = torch._scaled_mm(rounded, values.t(), row_scales, scales.t(), out_dtype=torch.bfloat16).to(x.dtype)
-    if bias is not None:
-        result = result + bias
-    sizes = list(x.shape)
-    sizes[-1] = values.size(0)
-    return result.reshape(sizes)
+    """x weight^T + bias; more than 32 rows of x on a GPU are rounded to 8 bits, too, each with a scale of its own."""
+    return ops.linear_fp8(x, values, scales, bias)

@@ -80,6 +80,9 @@ struct Composition {
     const char* then = nullptr;  // null: the products are the results
     // An operator that makes the weight of x and the two tensors behind it; null: it is given.
     const char* weight = nullptr;
+    // An operator that rounds the rows of x to fp8, which LibTorch multiplies by the weight as it
+    // is (_scaled_mm) where the CUDA kernel says so.
+    const char* round = nullptr;
 };
 
 struct Operator {

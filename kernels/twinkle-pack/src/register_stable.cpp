@@ -86,6 +86,13 @@ public:
         check(aoti_torch_copy_(handle_.get(), other.handle_.get(), 0));
     }
 
+    // A view of the same memory.
+    Tensor as(int64_t dims, const int64_t* sizes, const int64_t* strides) const {
+        AtenTensorHandle handle = nullptr;
+        check(aoti_torch__reinterpret_tensor(handle_.get(), dims, sizes, strides, 0, &handle));
+        return Tensor(handle);
+    }
+
     // Another handle of the same tensor.
     Tensor shared() const {
         AtenTensorHandle handle = nullptr;
@@ -179,6 +186,18 @@ struct Arguments {
             tensors[i] = std::move(copy);
             inputs.tensors[i] = tensors[i].view(true);
         }
+    }
+
+    // Replaces one by a copy, unless it is dense in the order of its dimensions.
+    [[maybe_unused]] void make_dense(int i) {
+        const View view = inputs.tensors[i];
+        if (!tensors[i] || view.is_contiguous()) return;
+        int64_t strides[twinkle_pack::most_dims], stride = 1;
+        for (int64_t d = view.dims - 1; d >= 0; stride *= view.sizes[d--]) strides[d] = stride;
+        Tensor copy = Tensor::empty(view.dims, view.sizes, strides, view.scalar_type, device);
+        copy.copy_from(tensors[i]);
+        tensors[i] = std::move(copy);
+        inputs.tensors[i] = tensors[i].view(true);
     }
 
     std::pair<int32_t, int32_t> device;
@@ -298,7 +317,59 @@ Tensor unpacked(const Operator& op, const Arguments& arguments) {
     return take_tensor(values[0]);
 }
 
+#ifdef TWINKLE_PACK_CUDA
+bool rounds(const Operator& op, const Arguments& arguments) {
+    if (!op.composition.round || is_on_cpu(arguments)) return false;
+    const DeviceGuard guard(arguments.device);
+    const auto* const kernel = twinkle_pack::cuda::kernel_of(op.name);
+    return kernel && kernel->rounds && kernel->rounds(arguments.inputs, arguments.device.second);
+}
+
+StableIValue give_dtype(int32_t dtype) {
+    return std::bit_cast<StableIValue>(new StableIValue(static_cast<StableIValue>(dtype)));
+}
+
+// Tensor cores add up fp8 with some 14 bits. Of so many terms that is 0.1 % of the result where
+// rounding to fp8 is 3.8 %, and 6 % if all have one sign; with more bits LibTorch takes a tenth
+// more time, and at 129 to 192 rows more than an exact layer (bench/results/gpu_bits.md).
+constexpr int64_t most_terms_in_few_bits = 4096;
+
+// The rows of x rounded to fp8, too.
+void compose_rounded(const Operator& op, const Arguments& arguments, StableIValue* stack) {
+    const View &x = arguments.inputs.tensors[0], &weight = arguments.inputs.tensors[1];
+    const int64_t depth = x.last_size(), rows = x.elements() / depth, outputs = weight.sizes[0];
+    const int64_t matrix[] = {rows, depth}, row_by_row[] = {depth, 1};
+    StableIValue rounded[2] = {give_tensor(arguments.tensors[0].as(2, matrix, row_by_row))};
+    call(twinkle_pack::find_operator(op.composition.round), rounded);
+
+    const int64_t transposed[] = {depth, outputs}, column_by_column[] = {1, depth};
+    const int64_t one_row[] = {1, outputs}, dense_row[] = {outputs, 1};
+    const bool has_bias = static_cast<bool>(arguments.tensors[3]);
+    StableIValue values[] = {
+        rounded[0],
+        give_tensor(arguments.tensors[1].as(2, transposed, column_by_column)),
+        rounded[1],
+        give_tensor(arguments.tensors[2].as(2, one_row, dense_row)),
+        give_optional(has_bias ? arguments.tensors[3].shared() : Tensor()),
+        give_optional(Tensor()),  // a scale of the result
+        give_dtype(aoti_torch_dtype_bfloat16()),
+        depth <= most_terms_in_few_bits,
+    };
+    check(torch_call_dispatcher("aten::_scaled_mm", "", values, TORCH_ABI_VERSION));
+    const Tensor product = take_tensor(values[0]);
+    int64_t sizes[twinkle_pack::most_dims], strides[twinkle_pack::most_dims], stride = 1;
+    for (int64_t d = x.dims - 1; d >= 0; stride *= sizes[d--]) {
+        sizes[d] = d == x.dims - 1 ? outputs : x.sizes[d];
+        strides[d] = stride;
+    }
+    stack[0] = give_tensor(product.as(x.dims, sizes, strides));
+}
+#endif
+
 void compose(const Operator& op, Arguments& arguments, StableIValue* stack) {
+#ifdef TWINKLE_PACK_CUDA
+    if (rounds(op, arguments)) return compose_rounded(op, arguments, stack);
+#endif
     const auto& tensors = arguments.tensors;
     const bool packed = op.composition.weight != nullptr;
     for (int i = 0; i < op.composition.products; ++i) {
@@ -328,6 +399,9 @@ void call(const Operator& op, StableIValue* stack) {
     }
     Plan plan;
     op.plan(op.name, arguments.inputs, plan);
+    // The kernels of packed weights take no strides, and to unpack a weight takes longer than this.
+    if (op.composition.weight && !arguments.is_meta && !is_on_cpu(arguments))
+        for (const int i : {0, 3}) arguments.make_dense(i);
     if (is_composed(op, arguments)) return compose(op, arguments, stack);
     Tensor results[twinkle_pack::most_results];
     for (int i = 0; i < plan.result_count; ++i) {

@@ -39,11 +39,14 @@ std::size_t most_bytes(const jit::Graph& graph, const c10::ivalue::Object& self,
 }
 
 at::Tensor joined_weights(const LinearGroup& group, std::size_t which) {
+    const at::ScalarType dtype = group[0].weights[which].scalar_type();
+    const bool as_bytes = c10::isFloat8Type(dtype);  // which LibTorch joins on few devices
     std::vector<at::Tensor> all;
     for (const LinearLayer& layer : group) {
-        all.push_back(layer.weights[which].detach());
+        const at::Tensor weight = layer.weights[which].detach();
+        all.push_back(as_bytes ? weight.contiguous().view(at::kByte) : weight);
     }
-    return at::cat(all);
+    return as_bytes ? at::cat(all).view(dtype) : at::cat(all);
 }
 
 // Zeros for a layer that has none beside others that have. None: no layer has.

@@ -18,7 +18,7 @@ constexpr std::string_view pack_namespace = "twinkle_pack_";
 
 struct Kind {
     std::size_t weights;
-    bool in_blocks;  // of 16 outputs, so that only such can stand below others
+    bool in_blocks;  // of 16 outputs: only such can stand below others, or are multiplied fast
 };
 
 bool is_of_pack(const jit::Node* node) {
@@ -30,7 +30,8 @@ std::optional<Kind> kind_of(const jit::Node* node) {
         return Kind{1, false};
     }
     const std::string_view name = node->kind().toUnqualString();
-    if (is_of_pack(node) && (name == "linear_int8" || name == "linear_int4")) {
+    if (is_of_pack(node) &&
+        (name == "linear_int8" || name == "linear_int4" || name == "linear_fp8")) {
         return Kind{2, true};
     }
     return std::nullopt;

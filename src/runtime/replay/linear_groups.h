@@ -21,8 +21,8 @@ struct LinearLayer {
 using LinearGroup = std::vector<LinearLayer>;
 std::size_t bytes_of(const LinearGroup& group);
 
-// Layers are aten::linear, and linear_int8 and linear_int4 of the bundled kernels, whose weights
-// are of this device, and nothing in the graph writes them, the input or the result. Left out is
+// Layers are aten::linear, and those of the bundled kernels with fewer bits, whose weights are of
+// this device, and nothing in the graph writes them, the input or the result. Left out is
 // one whose result, or a view of it, may reach what needs a dense tensor: kernels of somebody else,
 // which were tried with those, operators that take strides, and results of the graph, if
 // `dense_results`. `self`: the object that the graph's first input will be. The graph is inlined.

@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "runtime/model/frozen_model.h"
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/originals.h"
 #include "twinkle/error.h"
@@ -81,7 +80,7 @@ std::vector<Entry> enter_models(const VerificationContext& context,
         enter(original_name, original);
     }
     const bool freeze = context.frozen && contest == Contest::as_they_are;
-    enter(kernelized_name, freeze ? frozen_model(kernelized) : kernelized);
+    enter(kernelized_name, freeze ? frozen_for(kernelized, context) : kernelized);
     return entries;
 }
 

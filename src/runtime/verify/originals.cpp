@@ -2,6 +2,7 @@
 
 #include "runtime/convert/device_constants.h"
 #include "runtime/convert/dtype_conversion.h"
+#include "runtime/convert/frozen_model.h"
 #include "runtime/convert/moved_model.h"
 #include "runtime/exported/opened_file.h"
 #include "runtime/graph/function_calls.h"
@@ -103,6 +104,10 @@ torch::jit::Module open_rounded(const VerificationContext& context) {
     torch::jit::Module model = open(context);
     round_model(model, *context.dtype);
     return model;
+}
+
+torch::jit::Module frozen_for(const torch::jit::Module& model, const VerificationContext& context) {
+    return frozen_model(model, context.device.value_or(at::kCPU));
 }
 
 torch::jit::Module in_place(const torch::jit::Module& model, const VerificationContext& context) {

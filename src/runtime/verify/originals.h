@@ -31,6 +31,9 @@ torch::jit::Module open_rounded(const VerificationContext& context);
 torch::jit::Module in_place(const torch::jit::Module& model, const VerificationContext& context);
 VerificationContext in_place(const VerificationContext& context);
 
+// The model frozen, to run there.
+torch::jit::Module frozen_for(const torch::jit::Module& model, const VerificationContext& context);
+
 // A copy with its weights in double.
 torch::jit::Module in_double(const torch::jit::Module& module);
 

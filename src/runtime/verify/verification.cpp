@@ -4,7 +4,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "runtime/graph/sites.h"
-#include "runtime/model/frozen_model.h"
 #include "runtime/trial/gpu_state.h"
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/contestant.h"
@@ -196,7 +195,7 @@ void judge_whole(const VerificationContext& given, const torch::jit::Module& mad
     const VerificationContext context = in_place(given);
     // Frozen where it is saved from, and moved then, as who loads it does.
     const torch::jit::Module kernelized =
-        in_place(context.frozen ? frozen_model(made) : made, context);
+        in_place(context.frozen ? frozen_for(made, context) : made, context);
     const torch::jit::Module original = open_original(context);
     const torch::jit::Module reference = open_exact(context);
     const auto measure = context.dtype ? std::optional(open_rounded(context)) : std::nullopt;

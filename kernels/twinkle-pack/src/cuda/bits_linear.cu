@@ -5,6 +5,7 @@
 #include "cuda/bits_launch.h"
 #include "cuda/bits_strip_ways.h"
 #include "cuda/families.h"
+#include "cuda/fp8_ways.h"
 
 namespace twinkle_pack::cuda {
 namespace {
@@ -33,6 +34,16 @@ constexpr Way supplied() {
         return {0, 0, true, nullptr};
 }
 
+// Of more rows, where others (bits_strips.h) do not serve: of float32, and on other GPUs than
+// Hopper. Not of fp8, which rounds so many.
+template <class T, class W>
+constexpr Way of_more_rows() {
+    if constexpr (W::grouped)
+        return {64, any, false, launch_bits<T, BitsShape<W, 8, 8, 1, 1>>};
+    else
+        return {0, 0, true, nullptr};
+}
+
 // The first that fits is taken. Few: for a tile of eight rows.
 template <class T, class W, class Few = W>
 Ways ways() {
@@ -45,8 +56,7 @@ Ways ways() {
         {8, any, false, launch_bits<T, BitsShape<Few, 1, 16, 1, resident>>},
         {16, any, false, launch_bits<T, BitsShape<W, 2, 16, 1, 1>>},
         {32, any, false, launch_bits<T, BitsShape<W, 4, 16, 1, 1>>},
-        // Of fp8 and float32, and on other GPUs than Hopper.
-        {64, any, false, launch_bits<T, BitsShape<W, 8, 8, 1, 1>>},
+        of_more_rows<T, W>(),
     };
     return {all, sizeof all / sizeof *all};
 }
@@ -119,22 +129,50 @@ PackedLayer layer_of(const Inputs& in) {
     return layer;
 }
 
+// Of fp8 and more rows than this, x is rounded, too: read as 16 bits, its rows would take longer
+// than the weight.
+constexpr int64_t few_rows = 32;
+
+template <Packing packing>
+bool rounds_rows(const PackedLayer& layer) {
+    return packing == Packing::fp8 && layer.rows > few_rows && layer.outputs % 16 == 0;
+}
+
 template <Packing packing>
 bool serves_inputs(const Inputs& in, int device) {
-    return in.tensors[0].is_contiguous() && in.tensors[3].is_contiguous() &&
-           serves(layer_of<packing>(in), device);
+    if (!in.tensors[0].is_contiguous() || !in.tensors[3].is_contiguous()) return false;
+    const PackedLayer layer = layer_of<packing>(in);
+    return rounds_rows<packing>(layer) ? fp8_products_serve(layer, device) : serves(layer, device);
+}
+
+template <Packing packing>
+int64_t workspace(const Inputs& in) {
+    const PackedLayer layer = layer_of<packing>(in);
+    return rounds_rows<packing>(layer) ? fp8_workspace(layer) : 0;
 }
 
 template <Packing packing>
 void launch_inputs(const Inputs& in, const Plan&, void* const* results, const Queue& queue) {
     PackedLayer layer = layer_of<packing>(in);
     layer.y = results[0];
-    launch_packed(layer, queue);
+    if (rounds_rows<packing>(layer))
+        launch_fp8_products(layer, queue);
+    else
+        launch_packed(layer, queue);
+}
+
+// By LibTorch, whose results are of bfloat16; on GPUs that multiply fp8.
+template <Packing packing>
+bool rounds_inputs(const Inputs& in, int device) {
+    const PackedLayer layer = layer_of<packing>(in);
+    return rounds_rows<packing>(layer) && layer.dtype == DType::bfloat16 &&
+           card(device).cluster_blocks > 1;
 }
 
 template <Packing packing>
 constexpr Kernel kernel(const char* name) {
-    return {name, launch_inputs<packing>, nullptr, serves_inputs<packing>};
+    return {name, launch_inputs<packing>, workspace<packing>, serves_inputs<packing>,
+            rounds_inputs<packing>};
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ struct Kernel {
     // Whether it can and should be used for these inputs on this device, which is the current one;
     // else the operator's composition is. Null: always.
     bool (*serves)(const Inputs& inputs, int device) = nullptr;
+    // Whether the composition is the one by Composition::round. Null: never.
+    bool (*rounds)(const Inputs& inputs, int device) = nullptr;
 };
 
 // Null: none.

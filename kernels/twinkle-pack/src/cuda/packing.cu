@@ -2,7 +2,9 @@
 // by LibTorch takes.
 #include "cuda/families.h"
 #include "cuda/four.h"
+#include "cuda/launching.h"
 #include "cuda/pack.h"
+#include "cuda/rounding.h"
 #include "cuda/rows.h"
 #include "fp8.h"
 
@@ -193,6 +195,7 @@ struct Rows {
     uint8_t* values;
     float* scales;
     uint32_t vectors;  // of eight, in a row
+    bool aligned;
 };
 
 __device__ __forceinline__ float larger_magnitude(float largest, float x) {
@@ -201,13 +204,24 @@ __device__ __forceinline__ float larger_magnitude(float largest, float x) {
 }
 
 template <class T>
-__global__ void round_rows(Rows a) {
+__device__ __forceinline__ Pack<T, 8> eight_at(const T* from, bool aligned) {
+    if (aligned) return load<T, 8>(from);
+    Pack<T, 8> eight;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) eight.at[i] = from[i];
+    return eight;
+}
+
+template <class T>
+__global__ void __launch_bounds__(block_threads) round_rows(Rows a) {
     constexpr unsigned warps = block_threads / 32;
     __shared__ float of_warps[warps];
+    wait_for_earlier();
+    let_next_begin();
     const T* const x = static_cast<const T*>(a.x) + uint64_t{blockIdx.x} * a.vectors * 8;
     float largest = 0;
     for (uint32_t v = threadIdx.x; v < a.vectors; v += block_threads) {
-        const auto eight = load<T, 8>(x + uint64_t{v} * 8);
+        const auto eight = eight_at(x + uint64_t{v} * 8, a.aligned);
 #pragma unroll
         for (int i = 0; i < 8; ++i) largest = larger_magnitude(largest, number_at(eight, i));
     }
@@ -222,7 +236,7 @@ __global__ void round_rows(Rows a) {
     if (threadIdx.x == 0) a.scales[blockIdx.x] = nothing ? 0 : largest / fp8_largest;
     uint8_t* const values = a.values + uint64_t{blockIdx.x} * a.vectors * 8;
     for (uint32_t v = threadIdx.x; v < a.vectors; v += block_threads) {
-        const auto eight = load<T, 8>(x + uint64_t{v} * 8);
+        const auto eight = eight_at(x + uint64_t{v} * 8, a.aligned);
         Pack<uint16_t, 4> rounded;
 #pragma unroll
         for (int i = 0; i < 4; ++i)
@@ -237,19 +251,26 @@ __global__ void round_rows(Rows a) {
 void launch_round(const Inputs& in, const Plan&, void* const* results, const Queue& queue) {
     const View& x = in.tensors[0];
     if (x.elements() == 0) return;
-    const Rows rows{x.data, static_cast<uint8_t*>(results[0]), static_cast<float*>(results[1]),
-                    static_cast<uint32_t>(x.last_size() / 8)};
-    const Grid grid{static_cast<uint64_t>(x.sizes[0])};
-    switch (dtype_of(x)) {
-        case DType::float32:
-            return launch(queue.stream, round_rows<float>, grid, block_threads, rows);
-        case DType::bfloat16:
-            return launch(queue.stream, round_rows<BFloat16>, grid, block_threads, rows);
-        default: return launch(queue.stream, round_rows<Float16>, grid, block_threads, rows);
-    }
+    launch_rounding({dtype_of(x), x.data, results[0], static_cast<float*>(results[1]), x.sizes[0],
+                     x.last_size()},
+                    queue);
 }
 
 }  // namespace
+
+void launch_rounding(const RoundedRows& rows, const Queue& queue) {
+    const Rows a{rows.x, static_cast<uint8_t*>(rows.values), rows.scales,
+                 static_cast<uint32_t>(rows.depth / 8), at_vectors(rows.x)};
+    const auto start = [&](auto* kernel) {
+        launch_early(queue.stream, card(queue.device), kernel, {static_cast<uint64_t>(rows.rows)},
+                     block_threads, 1, a);
+    };
+    switch (rows.dtype) {
+        case DType::float32: return start(round_rows<float>);
+        case DType::bfloat16: return start(round_rows<BFloat16>);
+        default: return start(round_rows<Float16>);
+    }
+}
 
 KernelList packing_kernels() {
     static constexpr Kernel all[] = {{"unpack_int8", launch_blocks<8>},

@@ -71,7 +71,8 @@ OperatorList bits_linear_operators();
 
 // linear_fp8(x, values, scales, bias): values: float8_e4m3fn (fp8.h) [columns, depth]; scales:
 //   float32 [columns, 1]. A weight is its value times the scale of its row. On a CPU by
-//   unpack_fp8 and LibTorch's own.
+//   unpack_fp8 and LibTorch's own. On a Hopper or later more than 32 rows of x are rounded as by
+//   round_to_fp8, too, if 16 divides the columns.
 // unpack_int8, unpack_int4, unpack_fp8(x, values, scales): the weight in x's dtype [columns,
 // depth];
 //   x has that depth and is not read otherwise.

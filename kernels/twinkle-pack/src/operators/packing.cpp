@@ -144,7 +144,7 @@ OperatorList packing_operators() {
          plan_linear_fp8,
          nullptr,
          never,
-         {1, nullptr, "unpack_fp8"}},
+         {1, nullptr, "unpack_fp8", "round_to_fp8"}},
         {"round_to_fp8", "round_to_fp8(Tensor x) -> (Tensor, Tensor)", "t", plan_round,
          round_rows}};
     return {all, sizeof all / sizeof *all};

@@ -1,5 +1,6 @@
-#include "runtime/model/frozen_model.h"
+#include "runtime/convert/frozen_model.h"
 
+#include "runtime/convert/device_constants.h"
 #include "runtime/model/labels.h"
 
 #include <torch/csrc/jit/api/module.h>
@@ -9,7 +10,7 @@
 
 namespace twinkle::runtime {
 
-torch::jit::Module frozen_model(const torch::jit::Module& root) {
+torch::jit::Module frozen_model(const torch::jit::Module& root, const torch::Device& device) {
     std::vector<std::string> kept = label_attributes(*root.type());
     for (const torch::jit::Method& method : root.get_methods()) {
         const std::string& name = method.name();
@@ -17,7 +18,9 @@ torch::jit::Module frozen_model(const torch::jit::Module& root) {
             kept.push_back(name);
         }
     }
-    return torch::jit::freeze(root, kept);
+    torch::jit::Module frozen = torch::jit::freeze(root, kept);
+    release_devices(frozen, device);
+    return frozen;
 }
 
 }  // namespace twinkle::runtime

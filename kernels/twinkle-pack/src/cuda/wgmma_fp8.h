@@ -1,0 +1,106 @@
+#pragma once
+// Products of matrices in fp8 (fp8.h) by four warps together, as in wgmma.h, but A lies in shared
+// memory, too, its 64 rows like the columns of B.
+
+#include "cuda/wgmma.h"
+#include "fp8.h"
+
+#ifdef __CUDACC__
+
+#define TWINKLE_TILE(tile) "+f"(tile.at[0]), "+f"(tile.at[1]), "+f"(tile.at[2]), "+f"(tile.at[3])
+#define TWINKLE_TWO(at) TWINKLE_TILE(tiles[at]), TWINKLE_TILE(tiles[at + 1])
+#define TWINKLE_FOUR(at) TWINKLE_TWO(at), TWINKLE_TWO(at + 2)
+#define TWINKLE_EIGHT TWINKLE_FOUR(0), TWINKLE_FOUR(4)
+#define TWINKLE_FOUR_NAMES(n) "%" #n "0, %" #n "1, %" #n "2, %" #n "3, "
+#define TWINKLE_NAMES(n) \
+    TWINKLE_FOUR_NAMES(n) "%" #n "4, %" #n "5, %" #n "6, %" #n "7, %" #n "8, %" #n "9"
+#define TWINKLE_START(columns, names, a_name, b_name, add_name, ...)                          \
+    asm volatile(                                                                             \
+        "{\n"                                                                                 \
+        ".reg .pred add;\n"                                                                   \
+        "setp.ne.b32 add, %" add_name                                                         \
+        ", 0;\n"                                                                              \
+        "wgmma.mma_async.sync.aligned.m64n" columns "k32.f32.e4m3.e4m3 {" names "}, %" a_name \
+        ", %" b_name                                                                          \
+        ", add, 1, 1;\n"                                                                      \
+        "}"                                                                                   \
+        : __VA_ARGS__                                                                         \
+        : "l"(columns_at(a)), "l"(columns_at(b)), "r"(int{add}))
+
+namespace twinkle_pack::cuda {
+namespace {
+
+// Starts tiles = A * B, or += where `add`, of the 32 elements of each row and column from here on.
+__device__ __forceinline__ void start_products(Tile (&tiles)[4], const char* a, const char* b,
+                                               bool add) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    TWINKLE_START("32", TWINKLE_NAMES() ", %10, %11, %12, %13, %14, %15", "16", "17", "18",
+                  TWINKLE_FOUR(0));
+#endif
+}
+__device__ __forceinline__ void start_products(Tile (&tiles)[6], const char* a, const char* b,
+                                               bool add) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    TWINKLE_START("48", TWINKLE_NAMES() ", " TWINKLE_NAMES(1) ", %20, %21, %22, %23", "24", "25",
+                  "26", TWINKLE_FOUR(0), TWINKLE_TWO(4));
+#endif
+}
+__device__ __forceinline__ void start_products(Tile (&tiles)[8], const char* a, const char* b,
+                                               bool add) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    TWINKLE_START("64", TWINKLE_NAMES() ", " TWINKLE_NAMES(1) ", " TWINKLE_NAMES(2) ", %30, %31",
+                  "32", "33", "34", TWINKLE_EIGHT);
+#endif
+}
+__device__ __forceinline__ void start_products(Tile (&tiles)[9], const char* a, const char* b,
+                                               bool add) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    TWINKLE_START("72",
+                  TWINKLE_NAMES() ", " TWINKLE_NAMES(1) ", " TWINKLE_NAMES(
+                      2) ", %30, %31, %32, %33, %34, %35",
+                  "36", "37", "38", TWINKLE_EIGHT, TWINKLE_TILE(tiles[8]));
+#endif
+}
+
+}  // namespace
+}  // namespace twinkle_pack::cuda
+
+#undef TWINKLE_START
+#undef TWINKLE_NAMES
+#undef TWINKLE_FOUR_NAMES
+#undef TWINKLE_EIGHT
+#undef TWINKLE_FOUR
+#undef TWINKLE_TWO
+#undef TWINKLE_TILE
+
+#else
+
+namespace twinkle_pack::cuda {
+namespace {
+
+template <unsigned count>
+void start_products(Tile (&tiles)[count], const char* a, const char* b, bool add) {
+    const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    // Of a row or column, in the order of wgmma.h.
+    const auto term = [](const char* of, unsigned row, unsigned i) {
+        const unsigned place = static_cast<unsigned>(reinterpret_cast<uintptr_t>(of) % 128) + i;
+        const char* const first = of - reinterpret_cast<uintptr_t>(of) % 128;
+        return double{
+            fp8_to_float(static_cast<uint8_t>(first[row * 128 + (place ^ row % 8 * 16)]))};
+    };
+    for (unsigned j = 0; j < count; ++j) {
+        if (!add) tiles[j] = {};
+        for (unsigned i = 0; i < 4; ++i) {
+            const unsigned row = threadIdx.x / 32 % 4 * 16 + i / 2 * 8 + g;
+            const unsigned column = j * 8 + 2 * t + i % 2;
+            double sum = tiles[j].at[i];
+            for (unsigned k = 0; k < 32; ++k) sum += term(a, row, k) * term(b, column, k);
+            tiles[j].at[i] = static_cast<float>(sum);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace twinkle_pack::cuda
+
+#endif
