@@ -56,18 +56,7 @@ struct Work {
     }
 
     ConvPiece of_group(int64_t group) const {
-        const ConvShape& shape = *whole.shape;
-        ConvPiece piece = whole;
-        const auto moved = [&](const void* from, int64_t by) {
-            return from ? static_cast<const char*>(from) + by * size : nullptr;
-        };
-        const int64_t channel = group * shape.out_channels;
-        piece.x = moved(whole.x, group * shape.channels * shape.x_channel);
-        piece.weight = moved(whole.weight, channel * shape.depth);
-        piece.residual = moved(whole.residual, channel * shape.residual_channel);
-        piece.result = static_cast<char*>(whole.result) + channel * shape.out_pixels * size;
-        piece.scale += channel;
-        piece.shift += channel;
+        ConvPiece piece = piece_of_group(whole, group, size, whole.shape->out_pixels);
         piece.scratch = scratch(scratch_bytes);
         return piece;
     }

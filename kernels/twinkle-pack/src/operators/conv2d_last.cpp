@@ -48,6 +48,7 @@ void set_strides(const Inputs& in, ConvCall& call) {
     call.shape.x_pixel = x.strides[3];
     call.shape.result_pixel = call.all_out_channels();
     call.shape.residual_pixel = call.all_out_channels();
+    call.shape.residual_channel = 1;
     set_weight(in.tensors[ConvCall::weight_at], call.shape);
     set_residual(in.tensors[ConvCall::residual_at], call.shape);
 }
@@ -62,18 +63,7 @@ struct Work {
     static constexpr int64_t vector = 16, most_vectors = 4;  // channels
 
     ConvPiece of_group(int64_t group) const {
-        const ConvShape& shape = *whole.shape;
-        const int64_t channel = group * shape.out_channels;
-        const auto moved = [&](const void* from, int64_t by) {
-            return from ? static_cast<const char*>(from) + by * size : nullptr;
-        };
-        ConvPiece piece = whole;
-        piece.x = moved(whole.x, group * shape.channels * shape.x_channel);
-        piece.weight = moved(whole.weight, channel * shape.depth);
-        piece.residual = moved(whole.residual, channel);
-        piece.result = static_cast<char*>(whole.result) + channel * size;
-        piece.scale += channel;
-        piece.shift += channel;
+        ConvPiece piece = piece_of_group(whole, group, size, 1);
         piece.scratch = scratch(scratch_bytes);
         return piece;
     }

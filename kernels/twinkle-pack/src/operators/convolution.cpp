@@ -68,4 +68,21 @@ ConvPiece whole_piece(const Inputs& in, const ConvScales& scales, void* result) 
     return piece;
 }
 
+ConvPiece piece_of_group(const ConvPiece& whole, int64_t group, int64_t size,
+                         int64_t result_channel) {
+    const ConvShape& shape = *whole.shape;
+    const int64_t channel = group * shape.out_channels;
+    const auto moved = [&](const void* from, int64_t by) {
+        return from ? static_cast<const char*>(from) + by * size : nullptr;
+    };
+    ConvPiece piece = whole;
+    piece.x = moved(whole.x, group * shape.channels * shape.x_channel);
+    piece.weight = moved(whole.weight, channel * shape.depth);
+    piece.residual = moved(whole.residual, channel * shape.residual_channel);
+    piece.result = static_cast<char*>(whole.result) + channel * result_channel * size;
+    piece.scale += channel;
+    piece.shift += channel;
+    return piece;
+}
+
 }  // namespace twinkle_pack

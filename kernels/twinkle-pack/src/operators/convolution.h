@@ -46,6 +46,10 @@ struct ConvCall {
 // All of a piece that does not depend on the layout; `scales` must outlive it.
 ConvPiece whole_piece(const Inputs& in, const ConvScales& scales, void* result);
 
+// What one group has of it. Elements have `size` bytes; so many lie between channels of the result.
+ConvPiece piece_of_group(const ConvPiece& whole, int64_t group, int64_t size,
+                         int64_t result_channel);
+
 // Fewer products of numbers than this are not worth waking another thread.
 constexpr int64_t conv_grain_products = 1 << 16;
 inline int64_t conv_units_for(int64_t products) {
