@@ -12,13 +12,11 @@ using runtime::call_pack;
 using runtime::PackOperation;
 
 // Other ways to write gelu_tanh; the second has fewer digits of a constant.
-struct GeluNew {
+struct GeluNew : GeluTanh {
     static constexpr const char* name = "gelu_new";
-    static Tensor of(const Tensor& x) { return GeluTanh::of(x); }
 };
-struct GeluFast {
+struct GeluFast : GeluTanh {
     static constexpr const char* name = "gelu_fast";
-    static Tensor of(const Tensor& x) { return GeluTanh::of(x); }
 };
 struct GeluQuick {
     static constexpr const char* name = "gelu_quick";
