@@ -35,7 +35,8 @@ struct RequiredKernel {
 TWINKLE_API std::vector<RequiredKernel> required_kernels(const std::filesystem::path& model);
 
 // Finds, verifies and loads what required_kernels() names. Does nothing for a model without
-// kernels.
+// kernels. With the first kernel of a process, glibc's malloc begins to keep up to 64 MiB of what
+// is freed, unless the program has set M_TRIM_THRESHOLD or M_MMAP_THRESHOLD.
 TWINKLE_API void load_required_kernels(const std::filesystem::path& model,
                                        const LoadOptions& options = {});
 // The same for an archive behind a reader; reads only its code. Leaves a file that is no
