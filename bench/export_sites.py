@@ -44,7 +44,8 @@ def kernelize(folder, kind):
 
 # What an exporter writes otherwise has a formula of its own, which calls the same operator.
 SAME_OPERATOR = {"fused_exported_rotary": "fused_rotary", "fused_partial_rotary": "fused_rotary",
-                 "exported_grouped_attention": "grouped_attention", "biased_attention": "attention"}
+                 "fused_exported_grouped_attention": "fused_grouped_attention",
+                 "fused_biased_attention": "fused_written_attention"}
 
 
 def kernels(report):

@@ -76,6 +76,7 @@ set(cuda_pack_dir ${TWINKLE_KERNELS_DIR}/twinkle-pack/build/${cuda_variant})
 add_custom_command(
     OUTPUT ${cuda_pack_dir}/metadata.json
     COMMAND ${TWINKLE_TORCH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/package.py --python ${pack}/python
+            --for-torch ${pack_for_torch}
             --library $<TARGET_FILE:twinkle_pack_cuda> --id ${cuda_id} --backend cuda --archs ${declared}
             --output ${cuda_pack_dir}
     DEPENDS twinkle_pack_cuda package.py ${pack_python}

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Puts a kernel build together in the Hub's layout: sources, library, metadata.json with digest.
 
-    package.py --python DIR --library FILE --id NAMESPACE [--backend cuda --archs 9.0 12.0+PTX] --output build/VARIANT
+    package.py --python DIR [--for-torch FILE] --library FILE --id NAMESPACE [--backend cuda --archs 9.0 12.0+PTX]
+               --output build/VARIANT
 """
 
 import argparse
@@ -10,6 +11,7 @@ import hashlib
 import json
 import pathlib
 import shutil
+from collections.abc import Sequence
 
 OPS = '''import pathlib
 
@@ -35,7 +37,17 @@ def digest_of(folder: pathlib.Path) -> dict:
     return {"algorithm": "sha256", "files": files}
 
 
-def put_together(output: pathlib.Path, python: pathlib.Path, library: pathlib.Path, metadata: dict) -> None:
+def with_own_functions(source: pathlib.Path) -> str:
+    """A file that is written for PyTorch's functions, with the package's own instead."""
+    text = source.read_text()
+    found = text.count("\nfrom torch.nn.functional import ")
+    if found != 1:
+        raise SystemExit(f"{source} imports {found} times from torch.nn.functional, not once")
+    return text.replace("\nfrom torch.nn.functional import ", "\nfrom .attention import ")
+
+
+def put_together(output: pathlib.Path, python: pathlib.Path, library: pathlib.Path, metadata: dict,
+                 for_torch: Sequence[pathlib.Path] = ()) -> None:
     """A build in the Hub's layout: the Python files of a folder, the library, and the digest beside the metadata."""
     # Made aside and moved into place: a build is never seen half-written, nothing stale stays.
     scratch = output.with_name(output.name + ".new")
@@ -43,6 +55,8 @@ def put_together(output: pathlib.Path, python: pathlib.Path, library: pathlib.Pa
     scratch.mkdir(parents=True)
     for source in sorted([*python.glob("*.py"), *python.glob("tuning.toml")]):
         shutil.copyfile(source, scratch / source.name)
+    for source in for_torch:
+        (scratch / source.name).write_text(with_own_functions(source))
     shutil.copyfile(library, scratch / library.name)
     (scratch / "_ops.py").write_text(OPS.format(library=library.name, id=metadata["id"]))
     (scratch / "metadata.json").write_text(json.dumps(metadata | {"digest": digest_of(scratch)}, indent=2) + "\n")
@@ -53,6 +67,8 @@ def put_together(output: pathlib.Path, python: pathlib.Path, library: pathlib.Pa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", type=pathlib.Path, required=True, help="the package's Python files")
+    parser.add_argument("--for-torch", type=pathlib.Path, action="append", default=[],
+                        help="a further one that imports functions from torch.nn.functional: here attention.py has them")
     parser.add_argument("--library", type=pathlib.Path, required=True, help="the library of operators")
     parser.add_argument("--id", required=True, help="the namespace of its operators")
     parser.add_argument("--backend", default="cpu")
@@ -66,7 +82,7 @@ def main() -> None:
         "license": "Apache-2.0",
         "python-depends": [],
         "backend": {"type": arguments.backend} | ({"archs": arguments.archs} if arguments.archs else {}),
-    })
+    }, arguments.for_torch)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Attention that is written out. What stands for it is in the pack's written_attention.py.
+"""Attention that is written out. What stands for it is in written_attention.py.
 
 `rows` and `columns` are the dimensions that transposing k swaps; the scores are multiplied by `scale` and divided by
 `divisor`; `mask` is added to them, or says which of them become -inf; every head of k and v serves `group` heads of q.

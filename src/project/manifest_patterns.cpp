@@ -20,8 +20,8 @@ std::optional<std::pair<std::filesystem::path, std::string>> parse_formula(
 
 namespace {
 
-void read_formulas(TableReader& reader, const DocumentPlace& place, PatternBinding& binding) {
-    const Node& value = reader.require("pattern");
+void read_formulas(const Node& value, TableReader& reader, const DocumentPlace& place,
+                   PatternBinding& binding) {
     const auto texts = value.kind == Node::Kind::string
                            ? std::vector{reader.as_string(value, "pattern")}
                            : reader.as_strings(value, "pattern");
@@ -38,14 +38,20 @@ void read_formulas(TableReader& reader, const DocumentPlace& place, PatternBindi
     }
 }
 
-PatternBinding read_pattern(const std::string& name, const Node& value,
-                            const DocumentPlace& place) {
+// `before`: the candidate in front of it, whose formulas it has if it names none.
+PatternBinding read_pattern(const std::string& name, const Node& value, const DocumentPlace& place,
+                            const PatternBinding* before) {
     TableReader reader(value, place.origin, "the pattern \"" + base::printable(name) + "\"");
     if (!is_name(name) || name.starts_with('_')) {
         reader.fail(value, "the name of a pattern is an identifier that begins with a letter");
     }
     PatternBinding binding;
-    read_formulas(reader, place, binding);
+    if (const Node* formulas = reader.find("pattern"); formulas == nullptr && before != nullptr) {
+        binding.formula_file = before->formula_file;
+        binding.formulas = before->formulas;
+    } else {
+        read_formulas(reader.require("pattern"), reader, place, binding);
+    }
     binding.replacement = read_replacement(reader, name, value, place);
     return binding;
 }
@@ -54,7 +60,16 @@ PatternBinding read_pattern(const std::string& name, const Node& value,
 
 std::vector<PatternBinding> read_patterns(const Node& table, const DocumentPlace& place) {
     const TableReader reader(table, place.origin, "the table of patterns");
-    return read_bindings(table, place, read_pattern);
+    std::vector<PatternBinding> patterns;
+    for (const auto& [name, at, value] : table.members) {
+        const bool several = value.kind == Node::Kind::array;
+        const std::size_t first = patterns.size();
+        for (const Node& item : several ? value.items : std::vector{value}) {
+            const PatternBinding* before = patterns.size() > first ? &patterns.back() : nullptr;
+            patterns.push_back(read_pattern(name, item, place, before));
+        }
+    }
+    return patterns;
 }
 
 }  // namespace twinkle::project

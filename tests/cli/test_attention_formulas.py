@@ -21,7 +21,8 @@ def imported(name, path, **options):
     return module
 
 
-attention = imported("attention", pathlib.Path(__file__).resolve().parents[2] / "kernels/presets/attention.py")
+PRESETS = pathlib.Path(__file__).resolve().parents[2] / "kernels/presets"
+attention = imported("attention", PRESETS / "attention.py")
 HELPERS = {"scores", "weights", "weights_by_float32", "left_out", "mixed", "repeated", "repeated_by"}
 FORMULAS = {name: function for name, function in inspect.getmembers(attention, inspect.isfunction)
             if function.__module__ == "attention" and name not in HELPERS}
@@ -31,10 +32,14 @@ torch.set_num_threads(1)  # threads that wait for each other cost more than they
 ROUNDOFF = {torch.float32: 6e-8, torch.bfloat16: 4e-3, torch.float16: 5e-4}
 
 
-@pytest.fixture(scope="module")
-def replacement_of():
-    build = next((PREFIX / "lib/twinkle/kernels/twinkle-pack/build").iterdir())
-    pack = imported("pack_of_attention_formulas", build / "__init__.py", submodule_search_locations=[str(build)])
+@pytest.fixture(scope="module", params=["pack", "PyTorch"])
+def replacement_of(request):
+    """By the pack's copy of the file, and by PyTorch's operator alone."""
+    if request.param == "pack":
+        build = next((PREFIX / "lib/twinkle/kernels/twinkle-pack/build").iterdir())
+        pack = imported("pack_of_attention_formulas", build / "__init__.py", submodule_search_locations=[str(build)])
+    else:
+        pack = imported("written_attention", PRESETS / "written_attention.py")
 
     def of(name):
         return getattr(pack, "fused_" + next((other for word, other in REPLACEMENTS.items() if name.startswith(word)),

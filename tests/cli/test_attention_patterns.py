@@ -168,6 +168,16 @@ def test_scripted_attention(twinkle, tmp_path, form):
     case.assert_right(outputs(twinkle, case))
 
 
+def test_pytorch_s_operator_is_for_all_devices(twinkle):
+    """Also for GPUs without a build of the bundled kernels for them."""
+    done = twinkle("resolve", "-o", "map.json")
+    assert done.code == 0, done.err
+    patterns = json.loads((twinkle.folder / "map.json").read_text())["patterns"]
+    devices = {one["name"]: [candidate["device"] for candidate in one["candidates"]] for one in patterns}
+    assert {name: devices[name] for name in MINE if "attention" in name} == {
+        name: ["cpu", "any"] for name in MINE if "attention" in name}
+
+
 def test_dropout_while_training(twinkle, tmp_path):
     """All weights are dropped: whoever forgets it gives something else than zeros."""
     model = made(tmp_path, "dropout", dropout=1.0).train()

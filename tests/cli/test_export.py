@@ -265,7 +265,7 @@ def test_inspect(twinkle, exported):
 
 # What an exporter writes otherwise has a formula of its own, which calls the same operator.
 SAME_OPERATOR = {"fused_exported_rotary": "fused_rotary", "fused_partial_rotary": "fused_rotary",
-                 "exported_grouped_attention": "grouped_attention"}
+                 "fused_exported_grouped_attention": "fused_grouped_attention"}
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3", "phi3", "gpt2", "bert", "t5", "llama_eager"])
@@ -290,7 +290,7 @@ def test_kernelize_finds_what_it_finds_in_the_trace(twinkle, exported, name):
         return counted
 
     assert kernels(reports["exported"]) == kernels(reports["traced"])
-    assert not name.endswith("_eager") or "grouped_attention" in kernels(reports["exported"])
+    assert not name.endswith("_eager") or "fused_grouped_attention" in kernels(reports["exported"])
 
 
 # Other dtypes and devices ----------------------------------------------------------------------------------------

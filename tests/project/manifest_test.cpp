@@ -70,6 +70,9 @@ pattern = "norms/formulas.py:norm"
 repo_id = "o/norms"
 version = 1
 
+[[patterns.norm]]
+func_impl = "op:my_pack::norm"
+
 [targets.prod]
 torch = "2.11"
 backend = "cu130"
@@ -106,12 +109,14 @@ TEST_CASE("everything that a manifest may say") {
     CHECK(manifest.functions[0].target_module == "my_pkg.math_ops");
     CHECK(manifest.functions[0].source_file == project.folder / "fast_math.py");
     CHECK(manifest.functions[0].source_function == "fast_add");
-    REQUIRE(manifest.patterns.size() == 2);
+    REQUIRE(manifest.patterns.size() == 3);
     CHECK(manifest.patterns[0].formula_file == project.folder / "formulas.py");
     CHECK(manifest.patterns[0].formulas == std::vector<std::string>{"gate", "other_form"});
     CHECK(manifest.patterns[0].replacement.op == "twinkle_pack::silu_mul");
     CHECK(manifest.patterns[0].replacement.name == "gate");
     CHECK(manifest.patterns[1].formula_file == project.folder / "norms/formulas.py");
+    CHECK(manifest.patterns[2].formula_file == manifest.patterns[1].formula_file);
+    CHECK(manifest.patterns[2].formulas == manifest.patterns[1].formulas);
     CHECK(manifest.patterns[1].replacement.pin.version == 1);
     CHECK_FALSE(manifest.patterns[1].preset);
     CHECK(manifest.targets.at("prod").values.at("cxx11") == "1");

@@ -15,3 +15,9 @@ def fused_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | No
         if attended is not None:
             return attended
     return F.scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale=scale, enable_gqa=grouped)
+
+
+# With the names of PyTorch's arguments.
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float,
+                                 is_causal: bool, scale: float | None, enable_gqa: bool) -> Tensor:
+    return fused_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)

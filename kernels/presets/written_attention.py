@@ -1,4 +1,6 @@
-"""What stands for attention that a model writes out: the operator, where the sizes and the mask are what it takes.
+"""What stands for attention that a model writes out: PyTorch's operator, where the sizes and the mask are what it takes.
+
+The bundled pack has a copy that calls its own function of that name (package.py).
 
 `rows` and `columns` are the dimensions that transposing k swaps; the scores are multiplied by `scale` and divided by
 `divisor`; `mask` is added to them, or says which of them become -inf; every head of k and v serves `group` heads of q.
@@ -8,8 +10,7 @@ does not give.
 
 import torch
 from torch import Tensor
-
-from .attention import fused_attention
+from torch.nn.functional import scaled_dot_product_attention
 
 
 def repeated(x: Tensor, group: int) -> Tensor:
@@ -55,7 +56,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, group: int,
         kept = mask
         if mask is not None and leaves_out:
             kept = mask.logical_not()
-        return fused_attention(q, k, v, kept, p, False, scale, group > 1).transpose(1, 2)
+        result = scaled_dot_product_attention(q, k, v, kept, p, False, scale=scale, enable_gqa=group > 1)
+        return result.transpose(1, 2)
     if group > 1:
         k, v = repeated(k, group), repeated(v, group)
     return as_written(q, k, v, rows, columns, mask, leaves_out, scale, p)
