@@ -163,7 +163,7 @@ def test_what_crashes_costs_no_other_its_times(project, operator):
     """Compared after the other, which is measured once all are compared."""
     project.kernel(operator)
     project.kernel("tuned", TUNING.format(more="", first=0))
-    site = project.tuned(["tuned", operator])
+    site = project.tuned(["tuned", operator], budget="15")
     assert {one["kernel"] for one in site["measured"] if not one["problem"]} == {
         None, "tuned: Layer", "tuned: Layer (mode=1)", "tuned: Layer (mode=2)"}
     assert [one["kernel"] for one in site["by_size"]] == ["tuned: Layer (mode=1)", "tuned: Layer (mode=2)"]
