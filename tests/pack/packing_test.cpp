@@ -96,12 +96,12 @@ TEST_CASE("linear layers with weights of fp8 are right") {
                         .item<double>();
                 };
                 CHECK(result.scalar_type() == dtype);
-                const double limit = dtype == at::kFloat ? 5e-4 : 1e-2;
+                const double limit = dtype == at::kFloat ? 1e-4 : 1e-2;
                 if (rows <= 32 || columns % 16 != 0 || error(x) <= limit) {
                     CHECK(error(x) <= limit);
                 } else {  // on a GPU rows of x are rounded, too
                     const auto rounded = call_here("round_to_fp8", {x});
-                    CHECK(error(rounded[0].to(at::kDouble) * rounded[1]) <= limit);
+                    CHECK(error(rounded[0].to(at::kDouble) * rounded[1]) <= std::max(limit, 5e-4));
                 }
             }
 }

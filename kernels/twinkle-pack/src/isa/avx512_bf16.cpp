@@ -137,7 +137,7 @@ void add_avx512_bf16(RowFunctions& functions) {
     functions.conv_dense[bfloat16] = conv_dense<V, OuterPairs>;
     functions.conv_depthwise[bfloat16] = conv_depthwise<V, BFloat16>;
     add_last_convolutions<V, LastPairs512>(functions);
-    functions.max_pool_last[bfloat16] = max_pool_last<Avx512, BFloat16>;  // what V rounds may be 0
+    functions.max_pool_last[bfloat16] = max_pool_last<Avx512, BFloat16>;  // V makes denormals 0
     functions.linear_few[bfloat16] = linear_few<V, DotPairs>;
     functions.linear_many[bfloat16] = linear_many<V, OuterPairs>;
     functions.linear_borders[bfloat16] = rules::linear_bf16;

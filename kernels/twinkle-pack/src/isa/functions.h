@@ -114,7 +114,7 @@ struct ConvPiece {
     int64_t most_pixels;             // of a piece where channels lie last
     float* winograd_weights;         // as loops/winograd_weights.h has them
     int64_t winograd_stride;         // from product to product
-    void* scratch;                   // aligned to 64; who makes the piece knows the size
+    void* scratch;                   // aligned to 64; as large as the operator makes it
 };
 using Conv = void (*)(const ConvPiece& piece);
 
@@ -124,7 +124,8 @@ constexpr int64_t conv_rows = 256, conv_pixels = 512, conv_depth = 288;
 constexpr int64_t conv_scratch = int64_t{1} << 20;
 // Channels of the result that are computed together at most, where channels lie last.
 constexpr int64_t most_last_group = 256;
-// Of a tile of Winograd's filtering, and tiles of a piece, unless one row has more.
+// Winograd's filtering (loops/winograd.h): products of a tile, and tiles of a piece at most, unless
+// one row of tiles has more.
 constexpr int winograd_products = 16;
 constexpr int64_t most_winograd_tiles = 64;
 
@@ -250,10 +251,10 @@ const RowFunctions& row_functions();
 // Each sets the functions that it has; the rest stay those of the narrower ones.
 void add_portable(RowFunctions& functions);
 #ifdef TWINKLE_PACK_X86
-void add_avx2(RowFunctions& functions);  // with these two
+void add_avx2(RowFunctions& functions);  // calls the next two
 void add_avx2_products(RowFunctions& functions);
 void add_avx2_images(RowFunctions& functions);
-void add_avx512(RowFunctions& functions);  // with these two
+void add_avx512(RowFunctions& functions);  // calls the next two
 void add_avx512_products(RowFunctions& functions);
 void add_avx512_images(RowFunctions& functions);
 void add_avx512_vnni(RowFunctions& functions);
