@@ -25,8 +25,13 @@ def repeated_by(x: Tensor, batch: int, heads: int, group: int, all_heads: int, l
 def fits(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, group: int) -> bool:
     last = max(rows, columns)
     return (q.dim() == 4 and k.dim() == 4 and v.dim() == 4 and (last == 3 or last == -1)
-            and min(rows, columns) == last - 1 and v.dtype == q.dtype and k.size(0) == q.size(0)
-            and k.size(1) * group == q.size(1))
+            and min(rows, columns) == last - 1 and k.dtype == q.dtype and v.dtype == q.dtype and k.size(0) == q.size(0)
+            and k.size(1) * group == q.size(1) and v.size(0) == k.size(0) and v.size(1) == k.size(1)
+            and v.size(2) == k.size(2))
+
+
+def spreads(size: int, over: int) -> bool:
+    return size == 1 or size == over
 
 
 # The written formula takes masks of more shapes and dtypes. With a mask, the gradients of PyTorch's operator are wrong
@@ -34,10 +39,16 @@ def fits(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, group: int) -
 def takes(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dtype: torch.dtype) -> bool:
     if q.requires_grad or k.requires_grad or v.requires_grad or mask.requires_grad:
         return False
-    if mask.dim() == 2:
-        return mask.dtype == dtype and mask.size(0) <= q.size(2)
-    return (mask.dim() == 4 and mask.dtype == dtype and mask.size(0) <= q.size(0) and mask.size(1) <= q.size(1)
-            and mask.size(2) <= q.size(2))
+    if mask.dtype != dtype or (mask.dim() != 2 and mask.dim() != 4):
+        return False
+    if not spreads(mask.size(-2), q.size(2)) or not spreads(mask.size(-1), k.size(2)):
+        return False
+    return mask.dim() == 2 or (spreads(mask.size(0), q.size(0)) and spreads(mask.size(1), q.size(1)))
+
+
+def mixed(scores: Tensor, v: Tensor, p: float) -> Tensor:
+    weights = torch.dropout(torch.softmax(scores, -1).to(v.dtype), p, True)
+    return torch.matmul(weights, v).transpose(1, 2)
 
 
 def as_written(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, mask: Tensor | None, leaves_out: bool,
@@ -45,8 +56,7 @@ def as_written(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, mask: T
     scores = torch.matmul(q, k.transpose(rows, columns)) * scale
     if mask is not None:
         scores = scores.masked_fill(mask, float("-inf")) if leaves_out else scores + mask
-    weights = torch.dropout(torch.softmax(scores, -1).to(v.dtype), p, True)
-    return torch.matmul(weights, v).transpose(1, 2)
+    return mixed(scores, v, p)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, group: int, mask: Tensor | None, leaves_out: bool,
@@ -72,7 +82,8 @@ def fused_exported_grouped_attention(q: Tensor, k: Tensor, v: Tensor, rows: int,
                                      group: int, all_heads: int, length: int, width: int, scale: float,
                                      mask: Tensor) -> Tensor:
     if (k.dim() == 4 and v.dim() == 4 and k.size(0) == batch and v.size(0) == batch and k.size(1) == heads
-            and v.size(1) == heads and all_heads == heads * group):
+            and v.size(1) == heads and all_heads == heads * group and k.size(2) == length and v.size(2) == length
+            and k.size(3) == width and v.size(3) == width):
         return attend(q, k, v, rows, columns, group, mask, False, scale, 0.0)
     return attend(q, repeated_by(k, batch, heads, group, all_heads, length, width),
                   repeated_by(v, batch, heads, group, all_heads, length, width), rows, columns, 1, mask, False, scale,
@@ -86,7 +97,10 @@ def fused_written_attention(q: Tensor, k: Tensor, v: Tensor, rows: int, columns:
 
 def fused_biased_attention(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, bias: Tensor, mask: Tensor,
                            scale: float) -> Tensor:
-    return attend(q, k, v, rows, columns, 1, bias + mask, False, scale, 0.0)
+    if bias.dtype == q.dtype and mask.dtype == q.dtype:
+        return attend(q, k, v, rows, columns, 1, bias + mask, False, scale, 0.0)
+    # Their own sum would have other digits: that of flags is a flag.
+    return mixed(torch.matmul(q, k.transpose(rows, columns)) * scale + bias + mask, v, 0.0)
 
 
 def fused_attention_left_out(q: Tensor, k: Tensor, v: Tensor, rows: int, columns: int, mask: Tensor, scale: float,

@@ -37,10 +37,11 @@ public:
         if (build_.metadata) {
             check_metadata(files);
         }
+        const auto prefix = read_sources(files);
         read_libraries();
         check_libraries(result.audience);
         result.archs = check_archs();
-        check_sources(files);
+        check_sources(prefix);
         for (const MappedOperator& op : build_.operators) {
             result.operators.push_back(op.name);
         }
@@ -116,6 +117,18 @@ private:
         }
     }
 
+    // Where the package lies. Its calls tell which operators there are.
+    std::optional<std::string> read_sources(const BuildFiles& files) {
+        auto prefix = package_prefix(files.sources, package_name());
+        if (prefix) {
+            build_.sources = package_sources(files.sources, *prefix);
+        }
+        return prefix;
+    }
+    std::string package_name() const {
+        return build_.metadata ? build_.metadata->package_name() : "";
+    }
+
     void read_libraries() {
         for (const MappedFile& file : build_.files) {
             if (!is_library(file.path)) {
@@ -128,6 +141,9 @@ private:
             } else if (build_.metadata) {
                 check_namespace(file.path);
             }
+        }
+        if (build_.metadata) {
+            add_merged_operators(build_.operators, build_.sources);
         }
     }
 
@@ -204,15 +220,12 @@ private:
         }
     }
 
-    void check_sources(const BuildFiles& files) {
-        const std::string name = build_.metadata ? build_.metadata->package_name() : "";
-        const auto prefix = package_prefix(files.sources, name);
+    void check_sources(const std::optional<std::string>& prefix) {
         if (!prefix) {
             add("package/missing", "there is no __init__.py");
             return;
         }
-        build_.sources = package_sources(files.sources, *prefix);
-        PackageRules rules{name, {}, check_.shown + *prefix};
+        PackageRules rules{package_name(), {}, check_.shown + *prefix};
         if (build_.metadata) {
             rules.python_depends = build_.metadata->python_depends;
             check_operator_module(*prefix);

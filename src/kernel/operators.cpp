@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "binary/constant_strings.h"
 #include "kernel/schema.h"
@@ -12,10 +13,41 @@
 namespace twinkle::kernel {
 namespace {
 
-// The names behind "ops." in the sources.
-std::set<std::string> called_names(const PackageSources& sources) {
+// A package's calls of operators, "ops.name(…)": with how many arguments, where the text tells it.
+using Calls = std::map<std::string, std::set<std::size_t>, std::less<>>;
+
+// The arguments of a call whose opening parenthesis is at `open`. None: not all are written there
+// one by one.
+std::optional<std::size_t> count_arguments(std::string_view text, std::size_t open) {
+    constexpr std::size_t longest = 1000;
+    text = text.substr(0, std::min(text.size(), open + longest));
+    std::size_t count = 0;
+    int depth = 0;
+    bool begun = false;  // the argument
+    for (std::size_t at = open; at < text.size(); ++at) {
+        const char c = text[at];
+        if (c == '\'' || c == '"' || c == '#' || c == '\\' || (c == '*' && depth == 1 && !begun)) {
+            return std::nullopt;
+        }
+        if (c == '(' || c == '[' || c == '{') {
+            begun = begun || depth > 0;
+            ++depth;
+        } else if (c == ')' || c == ']' || c == '}') {
+            if (--depth == 0) {
+                return count + (begun ? 1 : 0);
+            }
+        } else if (c == ',' && depth == 1) {
+            count += std::exchange(begun, false) ? 1 : 0;
+        } else if (c != ' ' && c != '\n' && c != '\t' && c != '\r') {
+            begun = true;
+        }
+    }
+    return std::nullopt;
+}
+
+Calls find_calls(const PackageSources& sources) {
     constexpr std::string_view marker = "ops.";
-    std::set<std::string> names;
+    Calls calls;
     for (const auto& [path, text] : sources) {
         for (std::size_t at = text.find(marker); at != std::string::npos;
              at = text.find(marker, at)) {
@@ -24,16 +56,27 @@ std::set<std::string> called_names(const PackageSources& sources) {
             while (end < text.size() && is_word(text[end])) {
                 ++end;
             }
-            names.insert(text.substr(at, end - at));
+            auto& counts = calls[text.substr(at, end - at)];
+            if (end < text.size() && text[end] == '(') {
+                if (const auto count = count_arguments(text, end)) {
+                    counts.insert(*count);
+                }
+            }
         }
     }
-    return names;
+    return calls;
+}
+
+bool takes_all(std::string_view schema, const std::set<std::size_t>& counts) {
+    const auto parsed = parse_schema(schema);
+    return parsed && (counts.empty() || (parsed->least_arguments <= *counts.begin() &&
+                                         *counts.rbegin() <= parsed->most_arguments));
 }
 
 // A schema behind other text, of an operator that the package calls.
 class SchemaBehindText {
 public:
-    explicit SchemaBehindText(std::set<std::string> called) : called_(std::move(called)) {}
+    explicit SchemaBehindText(Calls called) : called_(std::move(called)) {}
 
     std::optional<OperatorSchema> of(std::string_view text) {
         for (std::size_t open = text.find('('); open != std::string_view::npos;
@@ -55,7 +98,7 @@ private:
                 return open;
             }
             --start;
-            if (called_.contains(std::string(text.substr(start, open - start)))) {
+            if (called_.contains(text.substr(start, open - start))) {
                 found = start;
             }
         }
@@ -64,7 +107,7 @@ private:
 
     static constexpr int most_tries = 100'000;  // a hostile library has as many as it likes
 
-    std::set<std::string> called_;
+    Calls called_;
     int tries_ = 0;
 };
 
@@ -82,7 +125,7 @@ std::vector<MappedOperator> find_operators(const binary::ElfLayout& library,
                                            std::string_view op_namespace,
                                            const PackageSources& sources) {
     std::map<std::string, std::string> found;
-    SchemaBehindText behind(called_names(sources));
+    SchemaBehindText behind(find_calls(sources));
     const auto visit = [&](std::string_view text) {
         auto schema = parse_schema(text);
         if (!schema) {
@@ -113,23 +156,36 @@ bool defines_operators(const binary::Library& library) {
 }
 
 void add_merged_operators(std::vector<MappedOperator>& operators, const PackageSources& sources) {
-    std::vector<MappedOperator> hidden;
-    const auto is_known = [&](const std::string& name) {
-        return std::any_of(operators.begin(), operators.end(), [&](const MappedOperator& op) {
-            return op.name.substr(0, op.name.find('.')) == name;
-        });
+    Calls calls = find_calls(sources);
+    for (const MappedOperator& op : operators) {
+        calls.erase(op.name.substr(0, op.name.find('.')));
+    }
+    // Several schemas may end with that name: the first is taken that the package's calls fit.
+    struct Hidden {
+        std::string_view schema;
+        bool is_called_so;
     };
-    for (const std::string& name : called_names(sources)) {
-        if (name.empty() || is_known(name)) {
-            continue;
-        }
-        for (const MappedOperator& op : operators) {
-            const std::size_t start = op.schema.find(name + "(");
-            if (start != std::string::npos && start > 0 && start < op.schema.find('(')) {
-                hidden.push_back({name, op.schema.substr(start)});
-                break;
+    std::map<std::string_view, Hidden> found;
+    for (const MappedOperator& op : operators) {
+        const std::string_view schema = op.schema;
+        const std::size_t open = std::min(schema.find('('), schema.size());
+        for (std::size_t start = 1; start < open; ++start) {
+            const auto called = calls.find(schema.substr(start, open - start));
+            if (called == calls.end()) {
+                continue;
+            }
+            Hidden& hidden = found[called->first];
+            if (!hidden.is_called_so) {
+                const bool fits = takes_all(schema.substr(start), called->second);
+                if (fits || hidden.schema.empty()) {
+                    hidden = {schema.substr(start), fits};
+                }
             }
         }
+    }
+    std::vector<MappedOperator> hidden;
+    for (const auto& [name, one] : found) {
+        hidden.push_back({std::string(name), std::string(one.schema)});
     }
     operators.insert(operators.end(), hidden.begin(), hidden.end());
     std::sort(operators.begin(), operators.end(),

@@ -28,7 +28,7 @@ std::vector<MappedOperator> find_operators(const binary::ElfLayout& library,
 bool defines_operators(const binary::Library& library);
 
 // Linkers store a string that is the end of another one only inside that one: "norm(…)" in
-// "fused_norm(…)". Adds those that the package calls by name (ops.norm).
+// "fused_norm(…)". Adds those that the package calls by name (ops.norm), with as many arguments.
 void add_merged_operators(std::vector<MappedOperator>& operators, const PackageSources& sources);
 
 }  // namespace twinkle::kernel

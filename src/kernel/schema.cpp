@@ -50,6 +50,8 @@ public:
         }
         schema.text = text_.substr(start);
         schema.mutates = std::move(mutates_);
+        schema.least_arguments = least_;
+        schema.most_arguments = most_;
         return schema;
     }
 
@@ -101,6 +103,7 @@ private:
         do {
             spaces();
             if (take("...")) {
+                most_ = std::string_view::npos;
                 return take_next(")");
             }
             if (take("*")) {
@@ -116,7 +119,13 @@ private:
             const bool written = text_.substr(start, at_ - start).find('!') != std::string::npos;
             std::string name;
             spaces();
-            if (!word(name) || !default_value()) {
+            if (!word(name)) {
+                return false;
+            }
+            spaces();
+            least_ += peek() == '=' ? 0 : 1;
+            ++most_;
+            if (!default_value()) {
                 return false;
             }
             if (written) {
@@ -277,6 +286,7 @@ private:
     std::string_view text_;
     std::size_t at_ = 0;
     std::vector<std::string> mutates_;
+    std::size_t least_ = 0, most_ = 0;  // arguments of a call
 };
 
 }  // namespace

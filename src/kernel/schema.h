@@ -18,6 +18,7 @@ struct OperatorSchema {
     std::string name;                  // with overload: "add.out"
     std::string text;                  // without namespace: "add.out(Tensor x, …) -> Tensor"
     std::vector<std::string> mutates;  // names of arguments that it writes to: "Tensor! out"
+    std::size_t least_arguments = 0, most_arguments = 0;  // of a call
 };
 
 // None: the text is not exactly one complete schema with arguments and returns.

@@ -1,5 +1,7 @@
 // [patterns].
 
+#include <string>
+
 #include "base/text.h"
 #include "project/manifest_sections.h"
 
@@ -38,6 +40,9 @@ void read_formulas(const Node& value, TableReader& reader, const DocumentPlace& 
     }
 }
 
+// Of a document: each further table of a pattern has a copy of them.
+constexpr std::size_t most_formulas = 10'000;
+
 // `before`: the candidate in front of it, whose formulas it has if it names none.
 PatternBinding read_pattern(const std::string& name, const Node& value, const DocumentPlace& place,
                             const PatternBinding* before) {
@@ -61,12 +66,18 @@ PatternBinding read_pattern(const std::string& name, const Node& value, const Do
 std::vector<PatternBinding> read_patterns(const Node& table, const DocumentPlace& place) {
     const TableReader reader(table, place.origin, "the table of patterns");
     std::vector<PatternBinding> patterns;
+    std::size_t formulas = 0;
     for (const auto& [name, at, value] : table.members) {
         const bool several = value.kind == Node::Kind::array;
         const std::size_t first = patterns.size();
         for (const Node& item : several ? value.items : std::vector{value}) {
             const PatternBinding* before = patterns.size() > first ? &patterns.back() : nullptr;
             patterns.push_back(read_pattern(name, item, place, before));
+            formulas += patterns.back().formulas.size();
+            if (formulas > most_formulas) {
+                reader.fail(item, "patterns have more than " + std::to_string(most_formulas) +
+                                      " formulas, counted in each of their tables");
+            }
         }
     }
     return patterns;

@@ -136,6 +136,44 @@ def test_numbers_that_are_added_as_a_mask(by_the_pack, replacement_of):
     torch.testing.assert_close(replacement_of("masked")(**values), FORMULAS["masked"](**values), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("bias, mask", [(torch.bool, torch.bool), (torch.int8, torch.int8), (torch.bfloat16, torch.bfloat16),
+                                        (torch.float32, torch.bfloat16)])
+def test_two_sums_of_other_dtypes(by_the_pack, replacement_of, bias, mask):
+    """Added to each other first they would be rounded, wrap around, or be one flag."""
+    generator = torch.Generator().manual_seed(10)
+    values = arguments("biased", (2, 2, 1, 5, 7, 16), torch.float32, generator)
+    sums = torch.randn(2, 5, 7, generator=generator) * 60
+    values["bias"], values["mask"] = (one > 0 if dtype == torch.bool else one.to(dtype) for one, dtype in zip(sums, (bias, mask)))
+    torch.testing.assert_close(replacement_of("biased")(**values), FORMULAS["biased"](**values), rtol=0, atol=1e-5)
+
+
+# Sizes of q, k, v and the mask. An empty tensor is spread where another has one; masks widen a single key.
+UNUSUAL = {
+    "a batch of v": ((1, 3, 1, 4), (1, 3, 0, 4), (2, 3, 0, 4), None),
+    "heads of v": ((1, 1, 0, 9), (1, 1, 1, 9), (1, 2, 1, 5), None),
+    "no row in the mask": ((1, 2, 1, 4), (1, 2, 2, 4), (1, 2, 2, 4), (0, 2)),
+    "no head in the mask": ((2, 1, 1, 9), (2, 1, 3, 9), (2, 1, 3, 3), (1, 0, 1, 3)),
+    "a single key": ((1, 2, 5, 4), (1, 2, 1, 4), (1, 2, 7, 4), (1, 2, 5, 7)),
+}
+
+
+@pytest.mark.parametrize("case", UNUSUAL)
+def test_what_is_spread_over_others(by_the_pack, replacement_of, case):
+    q, k, v, mask = (size and torch.randn(size) for size in UNUSUAL[case])
+    values = {"q": q, "k": k, "v": v, "rows": 2, "columns": 3, "mask": mask, "scale": 0.5, "divisor": 1.0}
+    own, result = FORMULAS["masked" if mask is not None else "scaled"](**values), replacement_of("masked")(**values)
+    torch.testing.assert_close(result, own, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 1, 4), (1, 2, 7, 1)])
+def test_numbers_of_an_exported_model_that_are_not_those_of_its_keys(by_the_pack, replacement_of, shape):
+    values = arguments("exported_masked", (1, 2, 3, 5, 7, 4), torch.float32, torch.Generator().manual_seed(11))
+    for name in ("k", "v"):
+        values[name] = torch.randn(shape)
+        torch.testing.assert_close(replacement_of("exported")(**values), FORMULAS["exported_masked"](**values), rtol=0,
+                                   atol=1e-6)
+
+
 @pytest.mark.parametrize("rows, columns", [(2, 3), (3, 2), (-2, -1), (-1, -2), (1, 2), (1, 3), (2, 2)])
 def test_transpositions(by_the_pack, replacement_of, rows, columns):
     generator = torch.Generator().manual_seed(6)

@@ -97,3 +97,23 @@ def test_gradients_are_pytorch_s(twinkle, made):
                    "--no-measure")
     assert done.code == 0, done.err
     assert done.json["whole"]["max_error"] <= done.json["whole"]["allowed_error"]
+
+
+class OfHeads(nn.Module):
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+def test_keys_without_elements(twinkle):
+    """There is no factor for them: their size has no inverse root."""
+    model = torch.jit.script(OfHeads().eval())
+    model.save(twinkle.folder / "model.pt")
+    (twinkle.folder / "twinkle.toml").write_text(MANIFEST)
+    done = twinkle("kernelize", "model.pt", "-o", "fast.pt", "--device", "cpu", "--json")
+    assert done.code == 0 and [site["status"] for site in sites(done.json)] == ["replaced"], done.err
+    inputs = torch.randn(1, 2, 20, 0), torch.randn(1, 2, 20, 0), torch.randn(1, 2, 20, 8)
+    torch.save(inputs, twinkle.folder / "in.pt")
+    done = twinkle("run", "fast.pt", "--inputs", "in.pt", "-o", "out.pt")
+    assert done.code == 0, done.err
+    result = torch.load(twinkle.folder / "out.pt", weights_only=True)
+    torch.testing.assert_close(result, model(*inputs), equal_nan=True)

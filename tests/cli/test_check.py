@@ -307,6 +307,18 @@ def test_tuning_of_a_build(twinkle, tmp_path, change, rule, text, line):
         assert found[rule]["file"] == f"build/{VARIANT}/tuning.toml"
 
 
+def test_an_operator_whose_schema_a_linker_has_merged_into_others(twinkle, tmp_path):
+    """It is found by the package's calls, and is the one that takes what they pass."""
+    schemas = ("add_norm(Tensor x, Tensor other, Tensor bias) -> Tensor", "fused_norm(Tensor x, float eps=1e-06) -> Tensor")
+    build = kernel(tmp_path, library="".join(f'const char* volatile schema{i} = "{one}";\n' for i, one in enumerate(schemas)),
+                   init="from ._ops import ops\n\n\ndef norm(x):\n    return ops.norm(x)\n")
+    (build / "tuning.toml").write_text(TUNING)
+    seal(build)
+    assert "tuning/operator" not in findings(twinkle, tmp_path)
+    operators = {one["name"]: one for one in twinkle("inspect", build, "--json").json["operators"]}
+    assert operators["norm"]["schema"] == "norm(Tensor x, float eps=1e-06) -> Tensor"
+
+
 def test_inspect_shows_the_tuning(twinkle, tmp_path):
     build = tuned(tmp_path, TUNING)
     assert twinkle("inspect", build, "--json").json["tuning"] == [

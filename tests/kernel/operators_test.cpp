@@ -93,3 +93,37 @@ TEST_CASE("an operator whose schema a linker has merged into another one is foun
     CHECK(operators[1].name == "norm");
     CHECK(operators[1].schema == "norm(Tensor x) -> Tensor");
 }
+
+TEST_CASE("of several schemas that end with a called name it is the one that the calls fit") {
+    const std::vector<MappedOperator> both{
+        {"linear_silu",
+         "linear_silu(Tensor x, Tensor weight, Tensor? bias, *, int way=0) -> Tensor"},
+        {"mul_and_silu", "mul_and_silu(Tensor x, *, int grain=0) -> Tensor"}};
+    const auto silu_of = [&](const char* source) {
+        auto operators = both;
+        add_merged_operators(operators, {{"layers.py", source}});
+        REQUIRE(operators.size() == 3);
+        CHECK(operators[2].name == "silu");
+        return operators[2].schema;
+    };
+    const std::string plain = "silu(Tensor x, *, int grain=0) -> Tensor";
+    CHECK(silu_of("y = ops.silu(x)") == plain);
+    CHECK(silu_of("y = ops.silu(f(x, y, z)[1, 2], grain=3,\n)") == plain);
+    CHECK(silu_of("y = ops.silu(x)\nz = ops.silu(*all)\nname = ops.silu\n") == plain);
+    for (const char* other : {"y = ops.silu(x, w, b)", "y = ops.silu(x, w, b, way=2)",
+                              "y = ops.silu(*all)", "y = ops.silu(x", "name = ops.silu"}) {
+        CHECK(silu_of(other).starts_with("silu(Tensor x, Tensor weight"));
+    }
+}
+
+TEST_CASE("as many names and schemas as files hold are compared in no time") {
+    std::vector<MappedOperator> operators;
+    std::string source;
+    for (int i = 0; i < 100'000; ++i) {
+        const std::string number = std::to_string(i);
+        operators.push_back({"f_" + number, "f_" + number + "() -> ()"});
+        source += "ops.g" + number + "\n";
+    }
+    add_merged_operators(operators, {{"layers.py", source}});
+    CHECK(operators.size() == 100'000);
+}

@@ -26,6 +26,18 @@ TEST_CASE("schemas as kernels write them") {
     CHECK(parse_schema("ns::f.x(int a) -> ()")->text == "f.x(int a) -> ()");
 }
 
+TEST_CASE("how many arguments a call has") {
+    const auto counts = [](const char* text) {
+        const auto schema = parse_schema(text);
+        REQUIRE(schema);
+        return std::pair(schema->least_arguments, schema->most_arguments);
+    };
+    using Counts = std::pair<std::size_t, std::size_t>;
+    CHECK(counts("f() -> int") == Counts(0, 0));
+    CHECK(counts("f(Tensor x, int n = 1, *, int[2] b=[1, 2], int k) -> Tensor") == Counts(2, 4));
+    CHECK(counts("f(Tensor x, ...) -> ...").second > 1000);
+}
+
 TEST_CASE("what only looks like a schema is not taken for one") {
     for (const char* text : {"",
                              "f",

@@ -172,6 +172,32 @@ TEST_CASE("what is no number stays in the rows that see it", "[isa][cpu]") {
         }
 }
 
+TEST_CASE("values that are no numbers stay in the rows that see them, with any number of threads",
+          "[isa][cpu]") {
+    at::manual_seed(47);
+    const int threads = at::get_num_threads();
+    const double infinity = std::numeric_limits<double>::infinity();
+    for (const auto dtype : served_dtypes())
+        for (const int64_t rows : {64, 400})
+            for (const double what : {std::nan(""), infinity}) {
+                Call call = call_of(dtype, rows, rows, 24);
+                call.causal = true;
+                const int64_t seen = rows - 5;
+                const Tensor last = call.value.slice(2, seen);
+                last.zero_();
+                at::set_num_threads(1);
+                const Tensor without = call.run();
+                last.fill_(what);
+                for (const int some : {1, 3, 16}) {
+                    at::set_num_threads(some);
+                    const Tensor result = call.run();
+                    CHECK(at::equal(result.slice(2, 0, seen), without.slice(2, 0, seen)));
+                    CHECK_FALSE(result.slice(2, seen).isfinite().any().item<bool>());
+                }
+            }
+    at::set_num_threads(threads);
+}
+
 TEST_CASE("attention of parts of tensors, in any order", "[isa][cpu]") {
     at::manual_seed(45);
     for (const auto dtype : served_dtypes()) {

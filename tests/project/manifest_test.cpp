@@ -220,6 +220,22 @@ TEST_CASE("every error has file, line and column, and the nearest known key") {
     expect("a = 1\na = 2", "2:5", "not valid TOML");
 }
 
+TEST_CASE("formulas that many tables have in common are counted in each") {
+    Project project;
+    std::string text = "[[patterns.a]]\nfunc_impl = \"f.py:g\"\npattern = [";
+    for (int i = 0; i < 100; ++i) {
+        text += "\"f.py:f" + std::to_string(i) + "\", ";
+    }
+    text += "]\n";
+    for (int i = 1; i < 100; ++i) {
+        text += "[[patterns.a]]\nfunc_impl = \"f.py:g\"\n";
+    }
+    CHECK(project.load(text).patterns.size() == 100);
+    const auto error = project.fails(text + "[[patterns.a]]\nfunc_impl = \"f.py:g\"\n");
+    REQUIRE(error);
+    CHECK(std::string(error->what()).find("more than 10000 formulas") != std::string::npos);
+}
+
 TEST_CASE("layers that one class is bound to are told apart by conditions") {
     Project project;
     const auto manifest = [](const std::string& first, const std::string& second) {

@@ -9,7 +9,8 @@ from ._ops import ops
 
 def fused_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, causal: bool,
                     scale: float | None, grouped: bool) -> Tensor:
-    if dropout == 0.0 and query.dim() == 4 and not torch.is_grad_enabled():
+    # Without elements there is no factor.
+    if dropout == 0.0 and query.dim() == 4 and query.size(3) > 0 and not torch.is_grad_enabled():
         factor = query.size(3) ** -0.5 if scale is None else scale
         attended = ops.attention(query, key, value, mask, factor, causal, grouped)
         if attended is not None:

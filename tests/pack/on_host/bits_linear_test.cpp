@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "cuda/fp8_share.h"
 #include "cuda/fp8_ways.h"
 #include "elements.h"
 #include "fp8.h"
@@ -200,6 +201,23 @@ TEST_CASE("rows and weights of fp8 are multiplied right") {
     check_fp8_products<float>(70, 1056, 128, true);
     check_fp8_products<float>(290, 112, 192, true);  // several tiles of rows
     check_fp8_products<Float16>(129, 64, 448, true);
+}
+
+TEST_CASE("clusters share as many rows of fp8 as there may be") {
+    using Shape = Fp8Shape<4, 32>;
+    Fp8Arguments a{};
+    a.rows = (1 << 27) - 1;
+    a.outputs = 16;
+    a.depth = 64;
+    a.row_tiles = (a.rows + Shape::rows - 1) / Shape::rows;
+    uint32_t next = 0;
+    for (blockIdx.x = 0; blockIdx.x < a.row_tiles; ++blockIdx.x) {
+        const Fp8Share<Shape> share(a, 0);
+        if (share.first_row != next || share.rows > Shape::rows) break;
+        next += share.rows;
+    }
+    CHECK(next == a.rows);
+    blockIdx.x = 0;
 }
 
 TEST_CASE("products of fp8 that LibTorch is faster with are left to it") {

@@ -55,8 +55,11 @@ struct Fp8Share {
     __device__ __forceinline__ Fp8Share(const Fp8Arguments& a, unsigned rank) {
         const uint32_t cluster = blockIdx.x >> a.cluster_bits;
         const uint32_t row_tile = cluster % a.row_tiles, tile = cluster / a.row_tiles;
-        first_row = a.rows * row_tile / a.row_tiles;
-        rows = a.rows * (row_tile + 1) / a.row_tiles - first_row;
+        const auto row_of = [&](uint64_t some) {
+            return static_cast<uint32_t>(a.rows * some / a.row_tiles);
+        };
+        first_row = row_of(row_tile);
+        rows = row_of(row_tile + 1) - first_row;
         first_output = tile * Shape::outputs;
         const uint32_t left = a.outputs - first_output;
         outputs = left < Shape::outputs ? left : Shape::outputs;

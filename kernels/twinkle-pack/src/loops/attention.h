@@ -96,7 +96,11 @@ public:
             for (int64_t r = 0; r < rows_; ++r) make_weights(block, r);
             add_values(block);
         }
-        for (int64_t r = 0; r < rows_; ++r) finish(r);
+        bool is_finite[attention_rows];
+        for (int64_t r = 0; r < rows_; ++r) is_finite[r] = finish(r);
+        if (!shape_.is_causal || rows_ == 1) return;
+        for (int64_t r = 0; r < rows_; ++r)
+            if (!is_finite[r]) run_alone(r);
     }
 
 private:
@@ -242,17 +246,30 @@ private:
         return lanes[0];
     }
 
-    // A row that sees no key has zeros, as LibTorch's.
-    void finish(int64_t r) {
+    // What is not finite may come from values that other rows of the piece see, which have met this
+    // row's zeros: how the rows are divided is not to be seen.
+    __attribute__((noinline)) void run_alone(int64_t r) const {
+        AttentionPiece row = piece_;
+        row.begin += r;
+        row.end = row.begin + 1;
+        Attention(row).run();
+    }
+
+    // A row that sees no key has zeros, as LibTorch's. Whether all are finite.
+    bool finish(int64_t r) {
         const float total = at_.total[r];
         const reg factor = V::set1(total == 0 ? 0 : 1 / total);
         const float* const sums = at_.sums + r * wide_stride;
         T* const to = static_cast<T*>(piece_.result) + (piece_.begin + r) * shape_.result[2];
+        const reg zero = V::set1(0);
+        reg nothing = zero;
         for (int64_t c = 0; c < shape_.width; c += V::width) {
             const int64_t left = shape_.width - c;
-            store_first<V>(to + c, V::mul(V::load(sums + c), factor),
-                           left < V::width ? left : V::width);
+            const reg mean = V::mul(V::load(sums + c), factor);
+            nothing = V::fma(mean, zero, nothing);
+            store_first<V>(to + c, mean, left < V::width ? left : V::width);
         }
+        return V::sum(nothing) == 0;
     }
 
     const AttentionPiece& piece_;
