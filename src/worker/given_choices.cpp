@@ -93,10 +93,8 @@ bool is_sound(const Label& label) {
 }
 
 void offer(Site& site, const Choice& choice) {
-    const auto same = std::find_if(site.candidates.begin(), site.candidates.end(),
-                                   [&](const auto& one) { return one.choice == choice; });
-    same != site.candidates.end() ? same->refused.clear()
-                                  : void(site.candidates.push_back({choice, ""}));
+    runtime::Candidate* same = site.candidate(choice);
+    same != nullptr ? same->refused.clear() : void(site.candidates.push_back({choice, ""}));
 }
 
 }  // namespace
