@@ -11,35 +11,17 @@ leaves to LibTorch what kernels/twinkle-pack/src/rules.h says, and the row has a
 import argparse
 import os
 import pathlib
-import random
-import statistics
 import time
 
 import machine
 import torch
 from contestant import table
-from linear_bench import ROOT, operators
+from linear_bench import ROOT, medians, operators
 
 # batch, heads, rows, width: Whisper's encoder, BERT, ViT, Llama
 SIZES = [(1, 12, 16, 64), (1, 12, 64, 64), (1, 12, 128, 64), (4, 12, 128, 64), (1, 12, 197, 64), (1, 12, 512, 64),
          (1, 8, 1500, 64), (1, 16, 128, 128), (1, 16, 512, 128)]
-ROUNDS, SAMPLE_SECONDS = 9, 0.03
-
-
-def seconds(call, count: int) -> float:
-    start = time.perf_counter()
-    for _ in range(count):
-        call()
-    return (time.perf_counter() - start) / count
-
-
-def medians(calls: dict) -> dict[str, float]:
-    counts = {name: max(1, int(SAMPLE_SECONDS / seconds(call, 2))) for name, call in calls.items()}
-    samples = {name: [] for name in calls}
-    for _ in range(ROUNDS):
-        for name in random.sample(list(calls), len(calls)):
-            samples[name].append(seconds(calls[name], counts[name]))
-    return {name: statistics.median(one) for name, one in samples.items()}
+ROUNDS = 9
 
 
 def error(result: torch.Tensor, exact: torch.Tensor) -> str:
@@ -54,7 +36,7 @@ def line(ops, dtype: torch.dtype, size: tuple) -> list[str]:
     exact = torch.nn.functional.scaled_dot_product_attention(query.double(), key.double(), value.double())
     if calls["pack"]() is None:
         del calls["pack"]
-    found = medians(calls)
+    found = medians(calls, ROUNDS, time.perf_counter)
     cells = [f"{1000 * found[name]:.3f}" if name in found else "–" for name in ("LibTorch", "pack")]
     ratio = f"{found['LibTorch'] / found['pack']:.2f}" if "pack" in found else "–"
     errors = [error(calls[name](), exact) if name in calls else "–" for name in ("LibTorch", "pack")]

@@ -11,6 +11,7 @@ as long as the pack's choice LibTorch takes: where that is below 1, a border of 
 import argparse
 import os
 import pathlib
+import random
 import statistics
 import time
 
@@ -49,19 +50,20 @@ def weights(make, size: float) -> list:
     return [make() for _ in range(min(max(count, LEAST_WEIGHTS), MOST_WEIGHTS))]
 
 
-def seconds(call, count: int) -> float:
-    start = time.process_time()
+def seconds(call, count: int, clock) -> float:
+    start = clock()
     for _ in range(count):
         call()
-    return (time.process_time() - start) / count
+    return (clock() - start) / count
 
 
-def medians(contestants: dict) -> dict[str, float]:
-    counts = {name: max(1, int(SAMPLE_SECONDS / max(seconds(call, 2), 1e-6))) for name, call in contestants.items()}
-    samples = {name: [] for name in contestants}
-    for _ in range(ROUNDS):
-        for name, call in contestants.items():
-            samples[name].append(seconds(call, counts[name]))
+def medians(calls: dict, rounds: int = ROUNDS, clock=time.process_time) -> dict[str, float]:
+    """Seconds of each call, by name, in turns of another order each."""
+    counts = {name: max(1, int(SAMPLE_SECONDS / max(seconds(call, 2, clock), 1e-6))) for name, call in calls.items()}
+    samples = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name in random.sample(list(calls), len(calls)):
+            samples[name].append(seconds(calls[name], counts[name], clock))
     return {name: statistics.median(one) for name, one in samples.items()}
 
 

@@ -70,20 +70,7 @@ project::KernelSpec spec_of(const std::string& repo_id, const KernelRequest& req
                                            .why = "a version or revision is given beside the name",
                                            .hint = ""});
     }
-    if (request.version && !request.revision.empty()) {
-        throw Error(ErrorCode::malformed, {.what = "a version and a revision are both given",
-                                           .where = repo_id,
-                                           .why = "",
-                                           .hint = "keep one of them"});
-    }
-    if (!request.revision.empty()) {
-        spec.pin = {.revision = request.revision};
-    } else if (request.version) {
-        const auto* number = std::get_if<int>(&*request.version);
-        spec.pin = number != nullptr
-                       ? project::Pin{.version = *number}
-                       : project::Pin{.specifier = std::get<std::string>(*request.version)};
-    }
+    spec.pin = project::pin_of(repo_id, request.version, request.revision);
     return spec;
 }
 

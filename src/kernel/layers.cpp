@@ -62,8 +62,6 @@ LayerList read_layers(const PackageSources& package) {
             }
             if (auto layer = reader.read(name, *found)) {
                 out.layers.push_back(std::move(*layer));
-            } else {
-                out.other_classes.push_back(name);
             }
         }
     }

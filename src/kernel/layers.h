@@ -82,9 +82,8 @@ using PackageSources = std::map<std::string, std::string>;
 PackageSources read_package(const std::filesystem::path& package_dir);
 
 struct LayerList {
-    std::vector<LayerSource> layers;         // in the order of their names
-    std::vector<std::string> other_classes;  // classes offered beside them that are no layers
-    std::vector<Problem> problems;           // of files: a syntax error, a missing module
+    std::vector<LayerSource> layers;  // in the order of their names
+    std::vector<Problem> problems;    // of files: a syntax error, a missing module
 
     const LayerSource* find(std::string_view name) const;
 };

@@ -3,12 +3,34 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "twinkle/error.h"
 
 namespace twinkle::project {
-namespace {}  // namespace
 
 std::string Pin::text() const {
     return version ? std::to_string(*version) : !specifier.empty() ? specifier : revision;
+}
+
+Pin pin_of(const std::optional<std::variant<int, std::string>>& version,
+           const std::string& revision) {
+    Pin pin{.revision = revision};
+    if (version && std::holds_alternative<int>(*version)) {
+        pin.version = std::get<int>(*version);
+    } else if (version) {
+        pin.specifier = std::get<std::string>(*version);
+    }
+    return pin;
+}
+
+Pin pin_of(const std::string& repo_id, const std::optional<std::variant<int, std::string>>& version,
+           const std::string& revision) {
+    if (version && !revision.empty()) {
+        throw Error(ErrorCode::malformed, {.what = "a version and a revision are both given",
+                                           .where = repo_id,
+                                           .why = "",
+                                           .hint = "keep one of them"});
+    }
+    return pin_of(version, revision);
 }
 
 bool comes_before(const Pin& a, const Pin& b) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "cache/layout.h"
 
@@ -23,6 +24,13 @@ struct Pin {
     bool operator==(const Pin&) const = default;
     std::string text() const;  // "1", "0.1.0", "main"; empty if nothing is given
 };
+
+// As programs give it: a version or a specifier, or a revision.
+Pin pin_of(const std::optional<std::variant<int, std::string>>& version,
+           const std::string& revision);
+// The same for a repository. Throws Error(malformed) if both are given.
+Pin pin_of(const std::string& repo_id, const std::optional<std::variant<int, std::string>>& version,
+           const std::string& revision);
 
 // An order for lists: versions by number, then releases, then revisions.
 bool comes_before(const Pin& a, const Pin& b);

@@ -5,18 +5,23 @@
 namespace twinkle::tuning {
 namespace {
 
-constexpr std::array names{std::pair(Comparison::at_most, std::string_view("at_most")),
-                           std::pair(Comparison::at_least, std::string_view("at_least")),
-                           std::pair(Comparison::equals, std::string_view("equals")),
-                           std::pair(Comparison::differs, std::string_view("differs")),
-                           std::pair(Comparison::multiple_of, std::string_view("multiple_of"))};
+struct Name {
+    Comparison comparison;
+    std::string_view name;
+    std::string_view words;
+};
+constexpr std::array names{Name{Comparison::at_most, "at_most", "at most "},
+                           Name{Comparison::at_least, "at_least", "at least "},
+                           Name{Comparison::equals, "equals", ""},
+                           Name{Comparison::differs, "differs", "other than "},
+                           Name{Comparison::multiple_of, "multiple_of", "a multiple of "}};
 
 }  // namespace
 
 std::optional<Comparison> comparison_named(std::string_view name) {
-    for (const auto& [comparison, known] : names) {
-        if (known == name) {
-            return comparison;
+    for (const Name& known : names) {
+        if (known.name == name) {
+            return known.comparison;
         }
     }
     return std::nullopt;
@@ -24,10 +29,19 @@ std::optional<Comparison> comparison_named(std::string_view name) {
 
 std::string comparison_names() {
     std::string all;
-    for (const auto& [comparison, name] : names) {
-        all.append(all.empty() ? "" : ", ").append(name);
+    for (const Name& known : names) {
+        all.append(all.empty() ? "" : ", ").append(known.name);
     }
     return all;
+}
+
+std::string comparison_words(Comparison comparison) {
+    for (const Name& known : names) {
+        if (known.comparison == comparison) {
+            return std::string(known.words);
+        }
+    }
+    return "";
 }
 
 bool holds(const base::Json& value, Comparison comparison, const base::Json& bound) {

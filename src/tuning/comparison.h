@@ -10,7 +10,8 @@
 namespace twinkle::tuning {
 
 std::optional<Comparison> comparison_named(std::string_view name);
-std::string comparison_names();  // "at_most, at_least, …"
+std::string comparison_names();                       // "at_most, at_least, …"
+std::string comparison_words(Comparison comparison);  // "at most "; of `equals`: nothing
 
 // Values of different kinds differ, and nothing else holds of them; order is that of integers.
 bool holds(const base::Json& value, Comparison comparison, const base::Json& bound);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "tuning/comparison.h"
 
 namespace twinkle::tuning {
@@ -122,10 +123,46 @@ std::string Bucketing::text() const {
     return base::json_line(bounds);
 }
 
+std::string Constraint::text() const {
+    const auto word = [](const Json& value) {
+        return value.is_string() ? base::printable(value.get<std::string>())
+                                 : base::json_line(value);
+    };
+    std::string all = base::printable(base::join(names, kind == Kind::sum ? " + " : " * ")) +
+                      " must be " + comparison_words(comparison) + word(bound);
+    for (const Condition& one : when) {
+        all += (&one == &when.front() ? " where " : " and ") + base::printable(one.name) + " is " +
+               comparison_words(one.comparison) + word(one.value);
+    }
+    return all;
+}
+
 bool Tunable::allows(const Json& cfg, const Properties& properties) const {
     return std::all_of(constraints.begin(), constraints.end(), [&](const Constraint& constraint) {
         return satisfied(constraint, cfg, properties);
     });
+}
+
+const Constraint* Tunable::broken_by(const Json& cfg, const Properties& known) const {
+    const auto is_open = [&](const std::string& name) {
+        return value_of(name, cfg, known) == nullptr;
+    };
+    const auto is_name = [&](const std::string& text) {
+        const auto& properties = property_names();
+        return std::find(properties.begin(), properties.end(), text) != properties.end() ||
+               std::any_of(arguments.begin(), arguments.end(),
+                           [&](const TunableArgument& argument) { return argument.name == text; });
+    };
+    for (const Constraint& constraint : constraints) {
+        const auto* bound = constraint.bound.get_ptr<const std::string*>();
+        const bool decided =
+            std::none_of(constraint.names.begin(), constraint.names.end(), is_open) &&
+            (bound == nullptr || !is_name(*bound) || !is_open(*bound));
+        if (decided && !satisfied(constraint, cfg, known)) {
+            return &constraint;
+        }
+    }
+    return nullptr;
 }
 
 std::vector<Json> Tunable::configurations(const Properties& properties) const {

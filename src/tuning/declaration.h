@@ -69,6 +69,8 @@ struct Constraint {
     Comparison comparison = Comparison::at_most;
     base::Json bound;  // a plain value; a text that names an argument or property stands for it
     std::vector<Condition> when{};
+
+    std::string text() const;  // "grain must be 0 where way is at least 1"
 };
 
 struct TunableArgument {
@@ -90,6 +92,9 @@ struct Tunable {
     // All of the grid that the constraints allow, in its order.
     std::vector<base::Json> configurations(const Properties& properties) const;
     bool allows(const base::Json& cfg, const Properties& properties) const;
+    // The first constraint that a configuration breaks by what is known of its calls; null: none.
+    // An argument or property that is not given may be anything.
+    const Constraint* broken_by(const base::Json& cfg, const Properties& known) const;
     // Of the rules the first that fits and is allowed, else the first configuration; none: the
     // constraints leave nothing.
     std::optional<base::Json> default_for(const Properties& properties) const;

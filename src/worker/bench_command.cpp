@@ -17,8 +17,6 @@ namespace {
 using base::Json;
 using runtime::ModelTimes;
 
-constexpr std::size_t least_runs = 6;  // with fewer, no difference would be believed
-
 Json number_or_null(double value, bool known) {
     return known ? Json(value) : Json();
 }
@@ -88,7 +86,7 @@ void require_device(const Request& request, const Kernelizing& kernelizing) {
 runtime::Sampling sampling_for(const Request& request, double seconds) {
     return {.warm_up = request.warm_up,
             .runs = request.runs.value_or(0),
-            .least_runs = least_runs,
+            .least_runs = runtime::fewest_turns,
             .budget_ms = seconds * 1000};
 }
 

@@ -2,8 +2,8 @@
 #include "base/text.h"
 #include "kernel/layers.h"
 #include "runtime/inspect/source_trial.h"
-#include "twinkle/error.h"
 #include "worker/commands.h"
+#include "worker/mapping_of.h"
 
 namespace twinkle::worker {
 
@@ -36,14 +36,7 @@ runtime::TriedPackage package_of(const Request& request) {
 }  // namespace
 
 base::Json compile_kernel_command(const Request& request, const Channel& channel) {
-    if (!request.kernel) {
-        throw Error(ErrorCode::malformed,
-                    {.what = "the request names no kernel",
-                     .where = "",
-                     .why = "",
-                     .hint = "install twinkle and its runtime in one version"});
-    }
-    channel.stage("compile", base::display_path(*request.kernel));
+    channel.stage("compile", base::display_path(kernel_of(request)));
     const runtime::SourceTrials trials = runtime::try_sources(package_of(request));
     return {{"layers", to_json(trials.layers)}, {"functions", to_json(trials.functions)}};
 }

@@ -94,29 +94,38 @@ std::vector<base::Json> worth_trying(const tuning::Tunable& tunable,
 
 }  // namespace
 
-std::vector<std::pair<Choice, std::vector<bool>>> Configurations::of(const jit::Module& model,
-                                                                     const runtime::Site& site,
-                                                                     const SizedSite& sized,
-                                                                     int threads) {
-    std::vector<std::pair<Choice, std::vector<bool>>> all;
-    const auto* tuned = tuned_operator(model, site, declarations_.of(*site.choice->kernel));
+bool Configurations::are_known(const runtime::Site& site, const Choice& choice) const {
+    return mode_ != RunMode::inference || choice.kernel == nullptr || !choice.cfg.empty() ||
+           known_.contains({site.report.site, choice.id()});
+}
+
+void Configurations::add_none(const runtime::Site& site) {
+    known_.emplace(site.report.site, site.choice->id());
+}
+
+void Configurations::add(const jit::Module& model, runtime::Site& site, SizedSite& sized,
+                         int threads) {
+    add_none(site);
+    const Choice plain = *site.choice;
+    const auto* tuned = tuned_operator(model, site, declarations_.of(*plain.kernel));
     if (tuned == nullptr) {
-        return all;
+        return;
     }
     std::vector<tuning::Properties> properties;  // by size
     for (const SizedSite::Size& size : sized.sizes()) {
         properties.push_back(tuned->properties_of(size.invocation, threads));
     }
-    const CfgFields without =
-        runtime::keyword_defaults(site.choice->kernel->op_namespace, tuned->name);
+    const CfgFields without = runtime::keyword_defaults(plain.kernel->op_namespace, tuned->name);
     for (const base::Json& cfg : worth_trying(*tuned->forward, properties, sized, without)) {
-        auto& [choice, allowed] = all.emplace_back(*site.choice, std::vector<bool>());
+        Choice choice = plain;
         choice.cfg = fields_of(cfg);
+        std::vector<bool> allowed;
         for (const tuning::Properties& of_size : properties) {
             allowed.push_back(tuned->forward->allows(cfg, of_size));
         }
+        site.candidates.push_back({choice, ""});
+        sized.add(choice, std::move(allowed));
     }
-    return all;
 }
 
 }  // namespace twinkle::worker

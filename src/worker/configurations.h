@@ -8,21 +8,28 @@
 
 #include <torch/script.h>
 
+#include <set>
+#include <string>
 #include <utility>
-#include <vector>
 
 namespace twinkle::worker {
 
 class Configurations {
 public:
-    // Of what the site has in this model, each with the sizes that it is allowed in. What the
-    // operators do without one is none of them. Nothing where nothing is declared.
-    std::vector<std::pair<runtime::Choice, std::vector<bool>>> of(const torch::jit::Module& model,
-                                                                  const runtime::Site& site,
-                                                                  const SizedSite& sized,
-                                                                  int threads);
+    explicit Configurations(RunMode mode) : mode_(mode) {}
+
+    // Whether a candidate's configurations are among the site's candidates. Only what is measured
+    // for inference has any: with gradients operators are called by code of autograd.
+    bool are_known(const runtime::Site& site, const runtime::Choice& choice) const;
+    // Those of what the site has now are known, and none.
+    void add_none(const runtime::Site& site);
+    // Adds them, each with the sizes that it is allowed in. What the operators do without one is
+    // none of them. Nothing where nothing is declared. `threads`: that calls are measured with.
+    void add(const torch::jit::Module& model, runtime::Site& site, SizedSite& sized, int threads);
 
 private:
+    RunMode mode_;
+    std::set<std::pair<std::string, const void*>> known_;  // sites, and candidates (Choice::id)
     Declarations declarations_;
 };
 

@@ -18,10 +18,6 @@ using runtime::VerificationContext;
 
 namespace {
 
-constexpr std::size_t least_turns = 12;
-constexpr std::size_t most_runs = 200;
-constexpr double budget_ms = 1500;  // of each size
-
 // Of the frozen model; not right: it cannot be frozen, or its values are others.
 Verdict judge_frozen(const torch::jit::Module& model, VerificationContext context) {
     Verdict verdict;
@@ -58,8 +54,7 @@ struct Measured {
 
 Measured measure(const torch::jit::Module& model, VerificationContext context) {
     Measured measured;
-    context.sampling = runtime::Sampling{
-        .least_runs = least_turns, .most_runs = most_runs, .budget_ms = budget_ms};
+    context.sampling = runtime::Sampling::brief(runtime::enough_turns);
     for (auto& [size, inputs] : measured_sizes(context)) {
         context.inputs = std::move(inputs);
         const auto times = runtime::measure_models(context, model, runtime::Contest::frozen,
@@ -79,25 +74,20 @@ Measured measure(const torch::jit::Module& model, VerificationContext context) {
     return measured;
 }
 
-Freezing decided(bool wanted, const std::string& because, Json sizes = Json::array()) {
-    return {wanted, {{"chosen", wanted}, {"because", because}, {"sizes", std::move(sizes)}}};
-}
-
 Freezing by_speed(const Kernelizing& kernelizing, const Kernelized& made,
                   const VerificationContext& context) {
     if (made.report.device != "cpu" && !kernelizing.gpu()) {
-        return decided(false, "this machine cannot use the device " + made.report.device);
+        return {false, "this machine cannot use the device " + made.report.device};
     }
     try {
         const Measured measured = measure(made.model, context);
         if (!measured.slower.empty()) {
-            return decided(false, "frozen it is slower in the size " + measured.slower,
-                           measured.sizes);
+            return {false, "frozen it is slower in the size " + measured.slower, measured.sizes};
         }
-        return measured.faster ? decided(true, "frozen it is faster", measured.sizes)
-                               : decided(false, "frozen it is no faster", measured.sizes);
+        return {measured.faster, measured.faster ? "frozen it is faster" : "frozen it is no faster",
+                measured.sizes};
     } catch (const Error& error) {
-        return decided(false, error.details().what + ": " + error.details().why);
+        return {false, error.details().what + ": " + error.details().why};
     }
 }
 
@@ -110,6 +100,10 @@ Error not_frozen(const Request& request, const std::string& why) {
 
 }  // namespace
 
+Json Freezing::json() const {
+    return {{"chosen", chosen}, {"because", because}, {"sizes", sizes}};
+}
+
 Freezing decide_freezing(const Kernelizing& kernelizing, Kernelized& made,
                          const VerificationContext& context, const Request& request,
                          const Channel& channel) {
@@ -119,18 +113,13 @@ Freezing decide_freezing(const Kernelizing& kernelizing, Kernelized& made,
         if (!request.tune) {
             throw not_frozen(request, verdict.because);
         }
-        return decided(false, verdict.because);
+        return {false, verdict.because};
     }
-    Freezing freezing =
-        request.tune ? by_speed(kernelizing, made, context) : decided(true, "asked for");
-    if (freezing.wanted) {
+    Freezing freezing = request.tune ? by_speed(kernelizing, made, context) : Freezing();
+    if (freezing.chosen) {
         runtime::enter(verdict, made.report.whole);
     }
     return freezing;
-}
-
-Freezing unverified_freezing() {
-    return decided(true, "asked for");
 }
 
 void save_frozen(const Kernelized& made, const Request& request) {

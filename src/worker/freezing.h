@@ -8,13 +8,18 @@
 
 #include <torch/script.h>
 
+#include <string>
+
 namespace twinkle::worker {
 
-// Whether the model is to be frozen, and for a report: {"chosen", "because", "sizes": [{"size",
-// "kernelized_us", "frozen_us", "speedup"}]}.
+// Whether the model is to be frozen; without inputs as it was asked for.
 struct Freezing {
-    bool wanted = false;
-    base::Json said;
+    bool chosen = true;
+    std::string because = "asked for";
+    // What was measured: [{"size", "kernelized_us", "frozen_us", "speedup"}].
+    base::Json sizes = base::Json::array();
+
+    base::Json json() const;  // of a report: the three by their names
 };
 
 // Compares the frozen model's values and, with request.tune, its times in every size that is tuned.
@@ -24,9 +29,6 @@ struct Freezing {
 Freezing decide_freezing(const Kernelizing& kernelizing, Kernelized& made,
                          const runtime::VerificationContext& context, const Request& request,
                          const Channel& channel);
-
-// Without inputs: as it was asked for.
-Freezing unverified_freezing();
 
 // Writes it frozen, with its labels: in a child, as freezing computes what the model's code does
 // with constants. Throws Error(refused).

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "runtime/graph/format.h"
 #include "runtime/plan/replan.h"
+#include "twinkle/device.h"
 #include "twinkle/error.h"
 #include "worker/measurements.h"
 
@@ -10,7 +11,6 @@
 #include <limits>
 #include <optional>
 #include <set>
-#include <variant>
 
 namespace twinkle::worker {
 
@@ -45,35 +45,16 @@ std::optional<CfgFields> more_than(const Choice& choice, const Label::Served& se
     return fits ? std::optional(std::move(more)) : std::nullopt;
 }
 
-// Why no candidate of the site is what the label names.
-std::string absent(const Site& site, const Label::Served& served) {
-    const std::string build = served.build.substr(0, 12);
-    for (const runtime::Candidate& one : site.candidates) {
-        const auto more = more_than(one.choice, served);
-        if (more && one.serves()) {
-            return fmt::format("{} of the build {} has no configuration {} in its tuning.toml",
-                               served.kernel, build, base::printable(twinkle::to_json(*more)));
-        }
-        if (more) {
-            const bool exact = one.choice.precision().empty();
-            return fmt::format("{} cannot serve it here: {}{}", served.kernel, one.refused,
-                               exact ? "" : " (--choices takes nothing that --precision chose)");
-        }
-    }
-    return fmt::format("{} of the build {} is no candidate of it here", served.kernel, build);
-}
-
-bool is_in_grid(const tuning::Tunable& tunable, const CfgFields& cfg) {
-    return std::all_of(cfg.begin(), cfg.end(), [&](const auto& field) {
-        const base::Json value =
-            std::visit([](const auto& plain) { return base::Json(plain); }, field.second);
-        return std::any_of(tunable.arguments.begin(), tunable.arguments.end(),
-                           [&](const tuning::TunableArgument& argument) {
-                               const auto& values = argument.values;
-                               return argument.name == field.first && !value.is_number_float() &&
-                                      std::find(values.begin(), values.end(), value) !=
-                                          values.end();
-                           });
+bool is_in_grid(const tuning::Tunable& tunable, const base::Json& cfg) {
+    const auto items = cfg.items();
+    return std::all_of(items.begin(), items.end(), [&](const auto& field) {
+        return std::any_of(
+            tunable.arguments.begin(), tunable.arguments.end(),
+            [&](const tuning::TunableArgument& argument) {
+                const auto& values = argument.values;
+                return argument.name == field.key() && !field.value().is_number_float() &&
+                       std::find(values.begin(), values.end(), field.value()) != values.end();
+            });
     });
 }
 
@@ -93,10 +74,8 @@ bool is_sound(const Label& label) {
 }
 
 void offer(Site& site, const Choice& choice) {
-    const auto same = std::find_if(site.candidates.begin(), site.candidates.end(),
-                                   [&](const auto& one) { return one.choice == choice; });
-    same != site.candidates.end() ? same->refused.clear()
-                                  : void(site.candidates.push_back({choice, ""}));
+    runtime::Candidate* same = site.candidate(choice);
+    same != nullptr ? same->refused.clear() : void(site.candidates.push_back({choice, ""}));
 }
 
 }  // namespace
@@ -118,11 +97,38 @@ GivenChoices::GivenChoices(const std::string& text, bool strict) : strict_(stric
     }
 }
 
-bool GivenChoices::declares(const MappedKernel& kernel, const CfgFields& cfg) {
-    const auto& operators = declarations_.of(kernel).operators;
-    return std::any_of(operators.begin(), operators.end(), [&](const auto& one) {
-        return one.forward && is_in_grid(*one.forward, cfg);
-    });
+std::string GivenChoices::undeclared(const MappedKernel& kernel, const CfgFields& cfg) {
+    const std::string shown = twinkle::to_json(cfg);
+    const base::Json fields = base::parse_json(shown, "configuration");
+    std::string why = "has no configuration " + base::printable(shown) + " in its tuning.toml";
+    for (const auto& one : declarations_.of(kernel).operators) {
+        if (one.forward && is_in_grid(*one.forward, fields)) {
+            const tuning::Constraint* broken = one.forward->broken_by(fields, known_);
+            if (broken == nullptr) {
+                return "";
+            }
+            why = fmt::format("does not take the configuration {}: by its tuning.toml, {}",
+                              base::printable(shown), broken->text());
+        }
+    }
+    return why;
+}
+
+std::string GivenChoices::absent(const Site& site, const Label::Served& served) {
+    const std::string build = served.build.substr(0, 12);
+    for (const runtime::Candidate& one : site.candidates) {
+        const auto more = more_than(one.choice, served);
+        if (more && one.serves()) {
+            return fmt::format("{} of the build {} {}", served.kernel, build,
+                               undeclared(*one.choice.kernel, *more));
+        }
+        if (more) {
+            const bool exact = one.choice.precision().empty();
+            return fmt::format("{} cannot serve it here: {}{}", served.kernel, one.refused,
+                               exact ? "" : " (--choices takes nothing that --precision chose)");
+        }
+    }
+    return fmt::format("{} of the build {} is no candidate of it here", served.kernel, build);
 }
 
 // The one that leaves the least to be configured.
@@ -131,7 +137,7 @@ std::optional<Choice> GivenChoices::candidate_for(const Site& site, const Label:
     for (const runtime::Candidate& one : site.candidates) {
         const auto more = one.serves() ? more_than(one.choice, served) : std::nullopt;
         if (more && (!best || more->size() < best->cfg.size()) &&
-            (more->empty() || declares(*one.choice.kernel, *more))) {
+            (more->empty() || undeclared(*one.choice.kernel, *more).empty())) {
             best = one.choice;
             best->cfg = *more;
         }
@@ -182,7 +188,8 @@ void GivenChoices::choose(runtime::Plan& plan, Site& site, const Label& label) {
                               : runtime::choose_by_size(plan, site, choices);
 }
 
-void GivenChoices::apply(runtime::Plan& plan) {
+void GivenChoices::apply(runtime::Plan& plan, const std::string& device) {
+    known_["device"] = device == "cuda" ? get_device_platform(at::kCUDA) : device;
     std::set<std::string> met;
     std::map<std::string, std::string> others;  // by site: why it is not the one that is labelled
     for (Site& site : plan.sites) {

@@ -3,8 +3,8 @@
 #include "kernel/operators.h"
 #include "runtime/inspect/loaded_library.h"
 #include "runtime/trial/sandbox.h"
-#include "twinkle/error.h"
 #include "worker/commands.h"
+#include "worker/mapping_of.h"
 #include "worker/unconfined.h"
 
 namespace twinkle::worker {
@@ -39,14 +39,7 @@ runtime::LibraryLoad what_to_load(const fs::path& kernel) {
 }  // namespace
 
 base::Json inspect_kernel_command(const Request& request, const Channel& channel) {
-    if (!request.kernel) {
-        throw Error(ErrorCode::malformed,
-                    {.what = "the request names no kernel",
-                     .where = "",
-                     .why = "",
-                     .hint = "install twinkle and its runtime in one version"});
-    }
-    const runtime::LibraryLoad load = what_to_load(*request.kernel);
+    const runtime::LibraryLoad load = what_to_load(kernel_of(request));
     if (load.libraries.empty()) {
         return {{"ok", true},
                 {"why", "it has no library: there is nothing to load"},

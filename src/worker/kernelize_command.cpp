@@ -60,7 +60,7 @@ std::set<std::string> replaced_sites(const Report& report) {
 
 // Writes the model's file, if one is asked for.
 Json save(const Request& request, const Channel& channel, Kernelized& made, runtime::Plan& plan,
-          const std::optional<DecidedGraphs>& graphs, const Freezing& freezing) {
+          const std::optional<DecidedGraphs>& graphs, bool freeze) {
     if (!request.output || request.dry_run) {
         return {};
     }
@@ -75,7 +75,7 @@ Json save(const Request& request, const Channel& channel, Kernelized& made, runt
     if (graphs) {
         runtime::mark_for_graphs(made.model, runtime::marked_models(graphs->text));
     }
-    freezing.wanted ? save_frozen(made, request) : runtime::save_model(made.model, *request.output);
+    freeze ? save_frozen(made, request) : runtime::save_model(made.model, *request.output);
     return written(*request.output);
 }
 
@@ -149,7 +149,10 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     Json verified = {{"shapes", Json::array()}, {"tolerance", 1.0}};
     Json speed = Json::object();
     Json precision = Json::object();
-    Freezing freezing = request.freeze ? unverified_freezing() : Freezing();
+    std::optional<Freezing> freezing;
+    if (request.freeze) {
+        freezing.emplace();
+    }
     std::optional<DecidedGraphs> marked;
     if (graphs) {
         marked.emplace();
@@ -174,7 +177,7 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
         }
         if (request.freeze) {
             freezing = decide_freezing(kernelizing, made, context, request, channel);
-            context.frozen = freezing.wanted;
+            context.frozen = freezing->chosen;
         }
         if (request.measure) {
             speed = whole_speed(request, channel, kernelizing, made, context, load_before);
@@ -191,11 +194,12 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     if (marked && !marked->shapes.empty()) {
         result["graphs_by_shape"] = marked->shapes;
     }
-    if (!freezing.said.is_null()) {
-        result["frozen"] = freezing.said;
+    if (freezing) {
+        result["frozen"] = freezing->json();
     }
     result["weights_dtype"] = weights_dtype(made.model);
-    const Json file = save(request, channel, made, kernelizing.plan(), marked, freezing);
+    const Json file =
+        save(request, channel, made, kernelizing.plan(), marked, freezing && freezing->chosen);
     write_report(request, result);
     if (!file.is_null()) {
         result["written"] = file;

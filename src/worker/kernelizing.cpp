@@ -104,7 +104,7 @@ Kernelized Kernelizing::kernelize(GivenChoices* choices) {
     Kernelized made{open_model(), {}};
     planned_ = std::make_unique<runtime::PlannedModel>(job_for(made.model));
     if (choices != nullptr) {
-        choices->apply(planned_->plan());
+        choices->apply(planned_->plan(), planned_->device());
     }
     made.report = planned_->apply();
     if (refuse_unfit(made.report)) {

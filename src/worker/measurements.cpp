@@ -32,10 +32,10 @@ std::vector<double> ratios_of(const runtime::Samples& times) {
 
 }  // namespace
 
-Measurements::Measurements(const std::string& platform, int threads)
+Measurements::Measurements(tuning::Store store, const std::string& platform, int threads)
     : threads_(threads),
       noise_(tuning::process_noise(platform, threads)),
-      store_(tuning::Store::usual_place(target::this_machine())),
+      store_(std::move(store)),
       environment_(
           tuning::environment_of(platform, target::this_machine(), with_threads(threads))) {}
 

@@ -42,11 +42,9 @@ void take_calls_in(const torch::jit::Module& module, const std::string& site) {
 
 void refuse(const runtime::Verdict& verdict, const runtime::Choice& choice, SiteReport entry,
             runtime::Site& site) {
-    const auto here = std::find_if(site.candidates.begin(), site.candidates.end(),
-                                   [&](const auto& one) { return one.choice == choice; });
-    if (here != site.candidates.end() && here->serves()) {
+    if (site.serves(choice)) {
         runtime::enter(verdict, entry);
-        here->refused = entry.because;
+        site.candidate(choice)->refused = entry.because;
     }
 }
 

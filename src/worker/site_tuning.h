@@ -9,13 +9,14 @@
 #include "runtime/plan/plan.h"
 #include "twinkle/report.h"
 #include "worker/configurations.h"
-#include "worker/measurements.h"
-#include "worker/sized_site.h"
+#include "worker/findings.h"
+#include "worker/measuring_turns.h"
+#include "worker/site_decision.h"
+#include "worker/tuned_sites.h"
 
 #include <chrono>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,12 @@ namespace twinkle::worker {
 
 class SiteTuning {
 public:
+    // `longest`: that this run may take to measure.
     SiteTuning(CallFacts facts, std::chrono::seconds longest)
-        : facts_(std::move(facts)), longest_(longest) {}
+        : sites_(std::move(facts)), turns_(longest), configurations_(sites_.facts().mode) {}
 
     // The replaced sites of which no calls are known yet.
-    std::vector<std::string> unknown(const Report& report) const;
+    std::vector<std::string> unknown(const Report& report) const { return sites_.unknown(report); }
     void add(const std::vector<std::string>& asked, const runtime::Survey& survey,
              runtime::Plan& plan);
 
@@ -77,50 +79,20 @@ public:
     void enter(Report& report, runtime::Plan& plan) const;
 
 private:
-    struct Decided {
-        std::vector<tuning::SizePart> parts;
-        std::vector<tuning::MeasuredSize> sizes;
-    };
-
-    // Of an invocation and a candidate.
-    using Pair = std::pair<std::string, std::string>;
-
-    // Null: it is decided or may not change, or its calls are not known.
     const SizedSite* undecided(const runtime::Site& site) const;
-    static Pair pair_of(const SizedSite& sized, std::size_t size, const runtime::Choice& choice);
-    // Sizes in which a candidate is still to be measured by somebody.
-    std::set<std::size_t> untried(const SizedSite& sized, const runtime::Choice& choice) const;
-    bool is_held(const SizedSite& sized, std::size_t size) const;
     // The candidate that a site takes now, none of whose pairs another site has taken; adds them.
     const runtime::Choice* next(const SizedSite& sized, const runtime::Site& site,
-                                std::set<Pair>& taken) const;
+                                Pairs& taken) const;
     // Whether something is still to be measured, by this site or another.
     bool is_open(const SizedSite& sized, const runtime::Site& site) const;
-    bool is_configured(const runtime::Site& site, const runtime::Choice& choice) const;
-    bool decide(runtime::Plan& plan, runtime::Site& site, const SizedSite& sized);
-    std::string why_not(const SizedSite& sized, const Decided& decided,
-                        std::size_t candidate) const;
-    // None: it is right in a size, or that is not known.
-    std::optional<runtime::Verdict> wrong_in_all(const SizedSite& sized,
-                                                 const runtime::Choice& choice) const;
-    // The verdict on the first of its candidates where each is wrong in all sizes.
-    std::optional<runtime::Verdict> all_wrong(const runtime::Site& site,
-                                              const SizedSite& sized) const;
 
-    CallFacts facts_;
-    std::chrono::seconds longest_;  // that this run may take to measure
-    std::optional<Measurements> known_;
-    std::map<std::string, SizedSite> sites_;
-    std::set<std::string> unreached_;
-    std::set<Pair> tried_;  // that were handed over
-    std::set<std::pair<std::string, const void*>>
-        configured_;  // sites, and candidates (Choice::id)
+    TunedSites sites_;
+    std::optional<Findings> found_;  // from the first survey on
+    MeasuringTurns turns_;
     Configurations configurations_;
-    std::set<std::string> held_;  // invocations that another run measures
+    std::map<std::string, SiteDecision> decided_;
     bool waiting_ = true;
     bool differ_ = true;  // sites that are called alike try different candidates
-    std::map<std::string, Decided> decided_;
-    std::set<Pair> died_;  // in a child that they have ended
 };
 
 }  // namespace twinkle::worker

@@ -100,6 +100,10 @@ bool SizedSite::is_allowed(const Choice& choice, std::size_t size) const {
     return allowed.empty() || allowed.at(size);
 }
 
+Pair SizedSite::pair(std::size_t size, const Choice& choice) const {
+    return {sizes_[size].invocation.hash(), candidate_of(choice).id()};
+}
+
 bool SizedSite::is_reached() const {
     return std::any_of(sizes_.begin(), sizes_.end(), [](const Size& one) { return one.tuned; });
 }
@@ -147,12 +151,9 @@ std::vector<tuning::MeasuredSize> SizedSite::measured(const Measurements& known,
         }
         one.banned.push_back(false);
         for (const Choice& choice : candidates_) {
-            const auto here = std::find_if(site.candidates.begin(), site.candidates.end(),
-                                           [&](const auto& any) { return any.choice == choice; });
             const auto* entry = known.find(size.invocation, candidate_of(choice));
             const bool timed = entry != nullptr && entry->times.runs > 0;
-            one.banned.push_back(here == site.candidates.end() || !here->serves() ||
-                                 !is_allowed(choice, i) ||
+            one.banned.push_back(!site.serves(choice) || !is_allowed(choice, i) ||
                                  (entry != nullptr && !entry->problem.empty()));
             if (original != nullptr) {
                 one.times.push_back(timed ? std::optional(entry->times) : std::nullopt);

@@ -7,7 +7,9 @@
 #include "tuning/record_file.h"
 #include "worker/measurements.h"
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace twinkle::worker {
@@ -21,6 +23,10 @@ struct CallFacts {
     bool cold = false;      // weights come from memory (Survey::cold)
     bool captured = false;  // measured as CUDA graphs
 };
+
+// A kind of call and a candidate, by their hashes: equal for sites that are called alike.
+using Pair = std::pair<std::string, std::string>;
+using Pairs = std::set<Pair>;
 
 class SizedSite {
 public:
@@ -39,6 +45,7 @@ public:
     // Adds what may serve calls of some sizes alone: all where `allowed` says so, by size.
     void add(const runtime::Choice& choice, std::vector<bool> allowed);
     const tuning::Candidate& original() const { return original_; }
+    Pair pair(std::size_t size, const runtime::Choice& choice) const;
     bool is_reached() const;
     // Whether it may serve calls of a size.
     bool is_allowed(const runtime::Choice& choice, std::size_t size) const;

@@ -17,7 +17,6 @@ namespace twinkle::worker {
 
 namespace {
 
-constexpr std::size_t least_runs = 12;  // with fewer, quartiles say little
 constexpr std::size_t runs_if_lost = 5;
 
 CallFacts facts_of(const Request& request, const runtime::VerificationContext& context) {
@@ -120,8 +119,9 @@ std::map<std::string, runtime::Verdict> measured(Kernelizing& kernelizing, const
                                                  double seconds, double budget_ms) {
     const int processes = context.device ? 1 : 2;
     context.measuring = std::chrono::duration<double>(seconds / processes);
-    context.sampling = runtime::Sampling{
-        .least_runs = least_runs, .runs_if_lost = runs_if_lost, .budget_ms = budget_ms / processes};
+    context.sampling = runtime::Sampling{.least_runs = runtime::enough_turns,
+                                         .runs_if_lost = runs_if_lost,
+                                         .budget_ms = budget_ms / processes};
     auto verdicts = kernelizing.judge(made, context, names_of(context.by_size));
     if (processes == 1) {
         return verdicts;

@@ -12,10 +12,7 @@ using runtime::ModelTimes;
 
 namespace {
 
-constexpr double budget_ms = 1500;
-constexpr std::size_t least_turns = 6;  // with fewer, no difference would be believed
-constexpr double most_load = 2;         // a core: a run would take long, and say nothing
-constexpr std::size_t most_runs = 200;  // more tell no more of a small model
+constexpr double most_load = 2;  // a core: a run would take long, and say nothing
 
 Json not_measured(const std::string& why) {
     return {{"runs", 0},          {"threads", nullptr},       {"original_us", nullptr},
@@ -53,8 +50,8 @@ Json whole_speed(const Request& request, const Channel& channel, const Kernelizi
     }
     channel.stage("measure", "how much faster it is");
     context.steps = context.gradients;
-    context.sampling = runtime::Sampling{
-        .warm_up = 1, .least_runs = least_turns, .most_runs = most_runs, .budget_ms = budget_ms};
+    context.sampling = runtime::Sampling::brief(runtime::fewest_turns);
+    context.sampling->warm_up = 1;
     try {
         const auto times = runtime::measure_models(
             context, made.model, runtime::Contest::as_they_are, [](const std::string&) {});

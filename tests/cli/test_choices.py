@@ -111,6 +111,23 @@ def test_a_configuration_is_one_that_the_build_declares(twinkle, more, words):
         chosen_again(twinkle, "--strict", code=6)
 
 
+@pytest.mark.parametrize("site, cfg, words", [
+    ("0", {"way": 2, "grain": 16384}, "grain must be 0 where way is at least 1"),
+    ("1", {"grain": 0, "reading": 2}, "reading must be 0 where device is cpu")])
+def test_a_choice_that_breaks_a_constraint_says_which(twinkle, site, cfg, words):
+    model = nn.Sequential(nn.Linear(256, 256), nn.LayerNorm(256)).eval()
+    torch.jit.trace(model, torch.randn(4, 256)).save(twinkle.folder / "model.pt")
+    assert twinkle("kernelize", "model.pt", "-o", "tuned.pt").code == 0
+    written = choices_of(twinkle)
+    next(label for label in written["sites"] if label["site"] == site)["serves"][0]["cfg"].update(cfg)
+    (twinkle.folder / "choices.json").write_text(json.dumps(written))
+    report = chosen_again(twinkle)
+    kept = next(one for one in report["sites"] if one["site"] == site)
+    assert kept["status"] == "kept" and "by its tuning.toml, " + words in kept["because"]
+    assert [warning for warning in report["warnings"] if words in warning and json.dumps(cfg, separators=(",", ":"), sort_keys=True) in warning]
+    assert words in chosen_again(twinkle, "--strict", code=6).err
+
+
 def test_what_precision_chose_is_not_chosen_again(twinkle):
     model = nn.Sequential(nn.Linear(64, 64), nn.Tanh()).eval()
     torch.jit.trace(model, torch.randn(2, 64)).save(twinkle.folder / "model.pt")

@@ -107,6 +107,36 @@ TEST_CASE("the first default that fits and is allowed") {
     CHECK(*tuning.backward->default_for({}) == Json{{"threads", 64}});
 }
 
+TEST_CASE("a configuration breaks a constraint where what is known of the call says so") {
+    const Declaration declaration = declared(norm);
+    const Tunable& tunable = *declaration.find("norm")->forward;
+    const auto broken = [&](const Json& cfg, const Properties& known) {
+        const Constraint* constraint = tunable.broken_by(cfg, known);
+        return constraint != nullptr ? constraint->text() : "";
+    };
+    CHECK(broken({{"threads", 512}, {"rows_per_block", 4}}, {}) ==
+          "threads * rows_per_block must be at most 1024");
+    CHECK(broken({{"threads", 512}}, {}).empty());  // the other one is not given
+    CHECK(broken({{"threads", 512}}, {{"columns", 256}}) == "threads must be at most columns");
+    CHECK(broken({{"threads", 512}}, {{"rows", 256}}).empty());
+    CHECK(broken({{"vectorized", true}}, {{"columns", 64}}) ==
+          "vectorized must be false where columns is at most 128");
+    CHECK(broken({{"vectorized", true}}, {}).empty());
+    CHECK(broken({{"vectorized", false}}, {{"columns", 64}}).empty());
+}
+
+TEST_CASE("a constraint's words") {
+    Constraint constraint{Constraint::Kind::sum, {"a", "b"}, Comparison::multiple_of, 4};
+    CHECK(constraint.text() == "a + b must be a multiple of 4");
+    constraint = {Constraint::Kind::value,
+                  {"way"},
+                  Comparison::differs,
+                  1,
+                  {{"device", Comparison::equals, "cuda"}, {"rows", Comparison::at_least, 8}}};
+    CHECK(constraint.text() ==
+          "way must be other than 1 where device is cuda and rows is at least 8");
+}
+
 TEST_CASE("products that overflow are not allowed") {
     Tunable tunable;
     tunable.arguments = {{"a", {INT64_MAX}}, {"b", {2}}};

@@ -199,10 +199,8 @@ tl::expected<std::shared_ptr<jit::Graph>, std::string> attempt(const CallShape& 
     try {
         substitute.begin();
         return Attempt(call, substitute, writes).graph();
-    } catch (const CannotCompile& error) {
-        return tl::make_unexpected(std::string(error.what()));
     } catch (const std::exception& error) {
-        return tl::make_unexpected(compile_report(error.what()));
+        return tl::make_unexpected(compile_report(error));
     }
 }
 

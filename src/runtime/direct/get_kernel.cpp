@@ -70,13 +70,7 @@ project::KernelRequest request_for(const std::string& repo_id, const KernelOptio
                                            .why = "",
                                            .hint = "as in kernels-community/activation"});
     }
-    if (options.version && !options.revision.empty()) {
-        throw Error(ErrorCode::malformed, {.what = "a version and a revision are both given",
-                                           .where = repo_id,
-                                           .why = "",
-                                           .hint = "keep one of them"});
-    }
-    return {repo_id, runtime::pin_of(options.version, options.revision), {}, repo_id};
+    return {repo_id, project::pin_of(repo_id, options.version, options.revision), {}, repo_id};
 }
 
 // One Kernel for each build of this process, so that functions are compiled once.
@@ -201,7 +195,7 @@ Kernel get_local_kernel(const fs::path& folder, const KernelOptions& options) {
 Kernel get_locked_kernel(const std::string& repo_id, const KernelOptions& options) {
     const Registrations registrations = registrations_of(options);
     const fs::path lock = lock_for(options, registrations);
-    const auto pin = runtime::pin_of(options.version, options.revision);
+    const auto pin = project::pin_of(options.version, options.revision);
     return load(locked_request(lock, repo_id, pin), lock, registrations, devices_for(options));
 }
 
@@ -211,7 +205,7 @@ Kernel load_kernel(const std::string& lockfile_or_repo_id, const KernelOptions& 
     const bool named = !options.lockfile.empty();
     const fs::path lock = named ? options.lockfile : fs::path(lockfile_or_repo_id);
     const std::string repo_id = named ? lockfile_or_repo_id : only_kernel_of(lock);
-    const auto pin = runtime::pin_of(options.version, options.revision);
+    const auto pin = project::pin_of(options.version, options.revision);
     return load(locked_request(lock, repo_id, pin), lock, offline, devices_for(options));
 }
 

@@ -115,6 +115,15 @@ Inputs mapped(const Inputs& inputs, const std::function<at::Tensor(const at::Ten
     return result;
 }
 
+std::vector<at::Tensor> tensors_of(const Inputs& inputs) {
+    std::vector<at::Tensor> tensors;
+    mapped(inputs, [&](const at::Tensor& tensor) {
+        tensors.push_back(tensor);
+        return tensor;
+    });
+    return tensors;
+}
+
 void move_to(Inputs& inputs, torch::Device device) {
     inputs = mapped(inputs, [&](const at::Tensor& tensor) { return tensor.to(device); });
 }

@@ -22,6 +22,7 @@ Inputs read_inputs(const std::string& text);
 
 // Applies a function to every tensor, also in tuples; named inputs in the order of their names.
 Inputs mapped(const Inputs& inputs, const std::function<at::Tensor(const at::Tensor&)>& change);
+std::vector<at::Tensor> tensors_of(const Inputs& inputs);  // in this order
 void move_to(Inputs& inputs, torch::Device device);
 // Copies; floating-point tensors are converted to another dtype, everything else stays.
 Inputs with_dtype(const Inputs& inputs, at::ScalarType dtype);

@@ -236,10 +236,8 @@ tl::expected<Formula, std::string> compile_formula(Compilation& compilation,
             return tl::make_unexpected("there is no function " + name);
         }
         return Compiler(compilation, *source, **def).compile();
-    } catch (const CannotCompile& error) {
-        return tl::make_unexpected(std::string(error.what()));
     } catch (const std::exception& error) {
-        return tl::make_unexpected(compile_report(error.what()));
+        return tl::make_unexpected(compile_report(error));
     }
 }
 

@@ -24,6 +24,17 @@ const torch::jit::Function* Site::function() const {
     return call != nullptr ? call->in_function : nullptr;
 }
 
+Candidate* Site::candidate(const Choice& choice) {
+    const auto found = std::find_if(candidates.begin(), candidates.end(),
+                                    [&](const Candidate& one) { return one.choice == choice; });
+    return found != candidates.end() ? &*found : nullptr;
+}
+
+bool Site::serves(const Choice& choice) const {
+    return std::any_of(candidates.begin(), candidates.end(),
+                       [&](const Candidate& one) { return one.serves() && one.choice == choice; });
+}
+
 std::vector<Choice> Site::choices() const {
     std::vector<Choice> all;
     if (!by_size && choice) {

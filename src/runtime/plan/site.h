@@ -103,6 +103,9 @@ struct Site {
     bool is_in_forward() const;
     // A call in a function, not in a method of an instance.
     const torch::jit::Function* function() const;
+    // Null: it is none of its candidates.
+    Candidate* candidate(const Choice& choice);
+    bool serves(const Choice& choice) const;  // is a candidate that can
     // Everything that a call may get but the original, each once.
     std::vector<Choice> choices() const;
     bool is_replaced() const { return report.status == SiteStatus::replaced; }

@@ -121,10 +121,8 @@ tl::expected<std::shared_ptr<jit::Graph>, std::string> graph_of(const Region& re
     try {
         substitute.begin();
         return Call(region, substitute, binding).graph();
-    } catch (const CannotCompile& error) {
-        return tl::make_unexpected(std::string(error.what()));
     } catch (const std::exception& error) {
-        return tl::make_unexpected(compile_report(error.what()));
+        return tl::make_unexpected(compile_report(error));
     }
 }
 

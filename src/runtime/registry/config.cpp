@@ -26,17 +26,23 @@ void set_pin(Kernel& layer, const project::Pin& pin) {
     }
 }
 
+// Sets where a layer, function or pattern comes from, and for what.
+template <typename Kernel, typename Binding>
+void set_source(Kernel& kernel, const Manifest& manifest, const Binding& binding) {
+    kernel.repo_id = binding.repo_id;
+    if (!binding.repo_id.empty()) {
+        set_pin(kernel, project::pin_of(manifest, binding));
+    }
+    kernel.repo_path = binding.repo_path;
+    kernel.package_name = binding.package_name;
+    kernel.device = binding.device;
+    kernel.mode = binding.mode;
+}
+
 LayerKernel layer_of(const Manifest& manifest, const LayerBinding& binding) {
     LayerKernel layer{.kernel_name = binding.kernel_name};
-    layer.repo_id = binding.repo_id;
-    if (!binding.repo_id.empty()) {
-        set_pin(layer, project::pin_of(manifest, binding));
-    }
-    layer.repo_path = binding.repo_path;
-    layer.package_name = binding.package_name;
+    set_source(layer, manifest, binding);
     layer.layer_name = binding.layer_name;
-    layer.device = binding.device;
-    layer.mode = binding.mode;
     layer.capability = binding.capability;
     layer.classes = binding.classes;
     layer.modules = binding.modules;
@@ -54,15 +60,8 @@ void set_replacement(Kernel& function, const Manifest& manifest,
         binding.source_file.empty()
             ? FunctionImplementation(binding.func_impl)
             : FunctionImplementation(binding.source_file.string() + ":" + binding.source_function);
-    function.repo_id = binding.repo_id;
-    if (!binding.repo_id.empty()) {
-        set_pin(function, project::pin_of(manifest, binding));
-    }
-    function.repo_path = binding.repo_path;
-    function.package_name = binding.package_name;
+    set_source(function, manifest, binding);
     function.kernel_func_name = binding.func_name;
-    function.device = binding.device;
-    function.mode = binding.mode;
 }
 
 FunctionKernel function_of(const Manifest& manifest, const project::FunctionBinding& binding) {

@@ -36,17 +36,23 @@ void name_folder(project::Manifest& manifest, const fs::path& folder) {
     kernels.push_back({name, {}, folder, "the registered folder " + name});
 }
 
+// Sets where a layer or function comes from, and for what.
+template <typename Binding, typename Kernel>
+void set_source(Binding& binding, const Kernel& kernel) {
+    binding.repo_id = kernel.repo_id;
+    binding.pin = project::pin_of(kernel.version, kernel.revision);
+    binding.repo_path = kernel.repo_path;
+    binding.package_name = kernel.package_name;
+    binding.device = kernel.device;
+    binding.mode = kernel.mode;
+}
+
 project::LayerBinding binding_of(const LayerKernel& layer,
                                  const std::vector<std::string>& classes) {
     project::LayerBinding binding;
     binding.kernel_name = layer.kernel_name;
-    binding.repo_id = layer.repo_id;
-    binding.pin = pin_of(layer.version, layer.revision);
-    binding.repo_path = layer.repo_path;
-    binding.package_name = layer.package_name;
+    set_source(binding, layer);
     binding.layer_name = layer.layer_name;
-    binding.device = layer.device;
-    binding.mode = layer.mode;
     binding.capability = layer.capability;
     binding.classes = classes;
     binding.where = "the registered layer " + layer.kernel_name;
@@ -60,14 +66,9 @@ project::FunctionBinding binding_of(const FunctionKernel& function) {
     if (!function.func_impl.text().empty()) {
         project::set_implementation(binding, function.func_impl.text(), fs::current_path());
     }
-    binding.repo_id = function.repo_id;
-    binding.pin = pin_of(function.version, function.revision);
-    binding.repo_path = function.repo_path;
-    binding.package_name = function.package_name;
+    set_source(binding, function);
     binding.func_name =
         function.kernel_func_name.empty() ? function.func_name : function.kernel_func_name;
-    binding.device = function.device;
-    binding.mode = function.mode;
     binding.where = "the registered function " + function.target_module + "." + function.func_name;
     return binding;
 }
@@ -99,17 +100,6 @@ kernel::Build read_build(const fs::path& folder) {
 }
 
 }  // namespace
-
-project::Pin pin_of(const std::optional<KernelVersion>& version, const std::string& revision) {
-    project::Pin pin;
-    pin.revision = revision;
-    if (version && std::holds_alternative<int>(*version)) {
-        pin.version = std::get<int>(*version);
-    } else if (version) {
-        pin.specifier = std::get<std::string>(*version);
-    }
-    return pin;
-}
 
 RegisteredKernels::RegisteredKernels(const Registrations& registrations, Mapping& mapping)
     : registrations_(registrations), mapping_(mapping) {

@@ -56,7 +56,4 @@ private:
     std::map<std::filesystem::path, Place> places_;
 };
 
-// The pin given by a version and a revision.
-project::Pin pin_of(const std::optional<KernelVersion>& version, const std::string& revision);
-
 }  // namespace twinkle::runtime

@@ -15,7 +15,7 @@ namespace {
 template <typename Kernel>
 std::string name_of(const Kernel& layer) {
     if (!layer.repo_id.empty()) {
-        const auto pin = pin_of(layer.version, layer.revision);
+        const auto pin = project::pin_of(layer.version, layer.revision);
         return layer.repo_id + (pin.empty() ? "" : "@" + pin.text());
     }
     return layer.repo_path.empty() ? "twinkle-pack" : layer.repo_path.filename().string();

@@ -43,34 +43,29 @@ struct ApplyValue : jit::SugaredValue {
         return node(loc, graph, context_class(key, applied), values);
     }
 
-    // A Function that applies itself would be compiled without end.
-    template <class Compile>
-    auto entered(const std::string& key, const Compile& compile) {
+    template <class Known, class Compile>
+    auto compiled_once(Known& known, const std::string& key, const Compile& compile) {
+        if (const auto found = known.find(key); found != known.end()) {
+            return found->second;
+        }
+        // A Function that applies itself would be compiled without end.
         [[maybe_unused]] const auto guard = compilation->enter(
             *source.module, *source.type, "apply:" + key, source.type->name + ".apply");
-        return compile();
+        return known[key] = compile();
     }
 
     jit::Function* plain_forward(const std::string& key,
                                  const std::vector<AppliedArgument>& applied) {
-        auto& known = compilation->autograd_cache().forwards;
-        const auto found = known.find(key);
-        return found != known.end()
-                   ? found->second
-                   : known[key] = entered(key, [&] {
-                         return FunctionCompiler(*compilation, source, applied).plain_forward();
-                     });
+        return compiled_once(compilation->autograd_cache().forwards, key, [&] {
+            return FunctionCompiler(*compilation, source, applied).plain_forward();
+        });
     }
 
     c10::ClassTypePtr context_class(const std::string& key,
                                     const std::vector<AppliedArgument>& applied) {
-        auto& known = compilation->autograd_cache().classes;
-        const auto found = known.find(key);
-        return found != known.end()
-                   ? found->second
-                   : known[key] = entered(key, [&] {
-                         return FunctionCompiler(*compilation, source, applied).context_class();
-                     });
+        return compiled_once(compilation->autograd_cache().classes, key, [&] {
+            return FunctionCompiler(*compilation, source, applied).context_class();
+        });
     }
 
     static Value node(const jit::SourceRange& loc, jit::Graph& graph, const c10::ClassTypePtr& type,

@@ -1,5 +1,7 @@
 #include "runtime/source/compile_report.h"
 
+#include "runtime/source/lowering.h"
+
 #include "base/text.h"
 
 namespace twinkle::runtime {
@@ -40,6 +42,11 @@ std::string compile_report(const std::string& text) {
         message.pop_back();
     }
     return place.empty() ? message : place + ": " + message;
+}
+
+std::string compile_report(const std::exception& error) {
+    return dynamic_cast<const CannotCompile*>(&error) != nullptr ? error.what()
+                                                                 : compile_report(error.what());
 }
 
 }  // namespace twinkle::runtime

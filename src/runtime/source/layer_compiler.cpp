@@ -78,10 +78,8 @@ auto undone_on_error(Compilation& compilation, const c10::ClassTypePtr& type,
     std::string why;
     try {
         return work();
-    } catch (const CannotCompile& error) {
-        why = error.what();
     } catch (const std::exception& error) {
-        why = compile_report(error.what());
+        why = compile_report(error);
     }
     compilation.begin(nullptr);
     remove_method(type, method);

@@ -17,7 +17,6 @@
 #include <chrono>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <string>
 
 namespace twinkle {
@@ -222,12 +221,10 @@ Samples time_candidates(const Trial& trial, const Timed& timed, const Inputs& in
     };
     const c10::Device device = device_of(trial.tensors);
     const auto wait = waiting_for(device);
-    const auto others = device.is_cpu() ? std::optional(runtime::OtherLayers()) : std::nullopt;
+    const auto others = runtime::other_layers(device);
     const auto between = [&] {
         inputs.restore();
-        if (others) {
-            others->run();
-        }
+        others();
     };
     const auto all_turns = static_cast<std::size_t>(std::max(options.num_iters, 1));
     std::vector<std::size_t> left;

@@ -135,20 +135,14 @@ void survey(const VerificationContext& given, const jit::Module& made,
 // What a child has sent.
 struct Answer {
     Survey survey;
-    std::optional<std::size_t> trying;  // whether the original accepts a size
-    std::vector<std::size_t> accepted;
-    std::string fatal;
+    SizesTried sizes;
 
     void take(std::string_view line) {
         const Json json = base::parse_json(line, "survey");
-        if (json.contains("fatal")) {
-            fatal = base::printable(json["fatal"].get<std::string>());
-        } else if (json.contains("trying")) {
-            trying = json["trying"].get<std::size_t>();
-        } else if (json.contains("sizes")) {
-            accepted = json["sizes"].get<std::vector<std::size_t>>();
-            trying.reset();
-        } else if (json.contains("threads")) {
+        if (sizes.take(json)) {
+            return;
+        }
+        if (json.contains("threads")) {
             survey.threads = json["threads"].get<int>();
             survey.cold = json.at("cold").get<bool>();
         } else if (json.contains("site")) {
@@ -171,18 +165,15 @@ Survey survey_sites(const VerificationContext& given, const jit::Module& kerneli
         const SandboxOutcome outcome = run_in_sandbox(
             context.limits, [&](const Send& send) { survey(context, kernelized, sites, send); },
             [&](std::string_view line) { answer.take(line); });
-        if (answer.trying && *answer.trying < context.sizes.size()) {
-            // The original itself crashed in this size, or broke the GPU.
-            context.sizes.erase(context.sizes.begin() +
-                                static_cast<std::ptrdiff_t>(*answer.trying));
+        if (answer.sizes.drop_crashed(context.sizes)) {
             continue;
         }
-        if (!answer.fatal.empty() || !outcome.finished || answer.survey.threads < 1) {
-            inputs_do_not_fit(context, !answer.fatal.empty() ? answer.fatal
-                                       : outcome.finished    ? "it ended without an answer"
-                                                             : outcome.why);
+        if (answer.sizes.fatal || !outcome.finished || answer.survey.threads < 1) {
+            inputs_do_not_fit(
+                context, answer.sizes.fatal.value_or(outcome.finished ? "it ended without an answer"
+                                                                      : outcome.why));
         }
-        answer.survey.sizes = sizes_chosen(context.sizes, answer.accepted);
+        answer.survey.sizes = sizes_chosen(context.sizes, answer.sizes.accepted);
         return std::move(answer.survey);
     }
 }

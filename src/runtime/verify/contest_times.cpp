@@ -3,7 +3,6 @@
 #include "runtime/verify/other_layers.h"
 
 #include <algorithm>
-#include <optional>
 #include <unordered_set>
 
 namespace twinkle::runtime {
@@ -70,13 +69,11 @@ Samples contest_times(const TimedContest& contest, const VerificationContext& co
     sampling.budget_ms *= static_cast<double>(contest.candidates.size());
     const bool captured = context.capture && !context.steps;
     const std::size_t times = captured ? capture_all(contestants, context.capture, alive) : 1;
-    const auto others = context.device ? std::nullopt : std::optional(OtherLayers());
+    const auto others = other_layers(context.device.value_or(at::kCPU));
     Samples samples = time_in_turns(contestants, sampling, [&] {
         alive();
         std::for_each(cold.begin(), cold.end(), evict_from_caches);
-        if (others) {
-            others->run();
-        }
+        others();
     });
     for (std::vector<double>& own : samples) {
         for (double& us : own) {

@@ -67,11 +67,7 @@ at::Tensor rows_of(const std::vector<std::int64_t>& lengths, std::int64_t count,
 }  // namespace
 
 std::optional<PackedSequences> PackedSequences::find(const Inputs& inputs) {
-    std::vector<at::Tensor> tensors;
-    mapped(inputs, [&](const at::Tensor& tensor) {
-        tensors.push_back(tensor);
-        return tensor;
-    });
+    const std::vector<at::Tensor> tensors = tensors_of(inputs);
     PackedSequences found;
     for (const at::Tensor& tensor : tensors) {
         const auto lengths = lengths_of(tensor);

@@ -19,15 +19,6 @@ struct Sizes {
     std::int64_t batch = 0, length = 0;  // 0: there is none
 };
 
-std::vector<at::Tensor> tensors_of(const Inputs& inputs) {
-    std::vector<at::Tensor> tensors;
-    mapped(inputs, [&](const at::Tensor& tensor) {
-        tensors.push_back(tensor);
-        return tensor;
-    });
-    return tensors;
-}
-
 bool has_dimensions(const at::Tensor& tensor, std::int64_t least) {
     return tensor.defined() && tensor.layout() == at::kStrided && tensor.dim() >= least;
 }

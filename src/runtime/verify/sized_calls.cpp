@@ -106,6 +106,28 @@ std::optional<std::vector<SizedRecording>> record_calls(
     return recordings;
 }
 
+bool SizesTried::take(const base::Json& json) {
+    if (json.contains("fatal")) {
+        fatal = base::printable(json["fatal"].get<std::string>());
+    } else if (json.contains("trying")) {
+        trying = json["trying"].get<std::size_t>();
+    } else if (json.contains("sizes")) {
+        accepted = json["sizes"].get<std::vector<std::size_t>>();
+        trying.reset();
+    } else {
+        return false;
+    }
+    return true;
+}
+
+bool SizesTried::drop_crashed(std::vector<SizeVariant>& sizes) const {
+    const bool crashed = trying && *trying < sizes.size();
+    if (crashed) {
+        sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(*trying));
+    }
+    return crashed;
+}
+
 std::vector<SizeVariant> sizes_chosen(const std::vector<SizeVariant>& from,
                                       const std::vector<std::size_t>& which) {
     std::vector<SizeVariant> sizes;

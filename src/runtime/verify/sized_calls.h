@@ -2,6 +2,7 @@
 // The calls that a model's sites get: on the given inputs, and in the other sizes that the original
 // accepts.
 
+#include "base/json.h"
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/verification_context.h"
@@ -42,6 +43,19 @@ std::string at_size(const std::string& size);
 std::optional<std::vector<SizedRecording>> record_calls(
     CallRecorder& recorder, const VerificationContext& context,
     const std::function<void(std::string_view)>& send);
+
+// What record_calls() has sent.
+struct SizesTried {
+    std::optional<std::string> fatal;
+    std::optional<std::size_t> trying;  // whether the original accepts a size
+    std::vector<std::size_t> accepted;
+
+    // Whether it is one of these messages.
+    bool take(const base::Json& json);
+    // Removes the size in which the original itself has crashed, or broken the GPU. Whether there
+    // is one.
+    bool drop_crashed(std::vector<SizeVariant>& sizes) const;
+};
 
 // The numbers come from a child that runs foreign code: each variant can be taken only once.
 std::vector<SizeVariant> sizes_chosen(const std::vector<SizeVariant>& from,

@@ -11,8 +11,6 @@ namespace {
 constexpr double shortest_sample_us = 50;  // a thousand times the resolution of the clock
 constexpr double shortest_sample_waited_us = 2000;
 constexpr double max_repeats = 1000;
-constexpr std::size_t enough_turns = 12;
-constexpr std::size_t fewest_turns = 6;  // all on one side by luck: 1 in 32
 constexpr double smallest_difference = 0.02;
 
 double microseconds(const std::function<void()>& work, std::size_t repeats,

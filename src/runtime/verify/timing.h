@@ -9,6 +9,11 @@
 
 namespace twinkle::runtime {
 
+// With fewer turns no difference counts: all on one side by luck is 1 in 32.
+inline constexpr std::size_t fewest_turns = 6;
+// From so many on quartiles say something.
+inline constexpr std::size_t enough_turns = 12;
+
 struct Sampling {
     std::size_t warm_up = 3;       // unmeasured runs of each: TorchScript profiles its first runs
     std::size_t runs = 0;          // measured ones of each; 0: as many as fit into the budget
@@ -20,6 +25,11 @@ struct Sampling {
     // Waits for asynchronous work (a GPU's) at the end of a sample. Samples are longer then: runs
     // follow each other as they would in a server.
     std::function<void()> wait{};
+
+    // Of a whole model, in passing: more runs tell no more of a small one.
+    static Sampling brief(std::size_t least_runs) {
+        return {.least_runs = least_runs, .most_runs = 200, .budget_ms = 1500};
+    }
 };
 
 // Microseconds of one run, by contestant and turn: entries with the same turn were taken side by
@@ -53,8 +63,8 @@ struct Speedup {
 };
 
 // Speedup of `contestant` over `other`. A difference counts if the interquartile ranges of the
-// times do not overlap and the quartiles of the ratio are on one side of 1 (with fewer than 12
-// turns, all ratios). With fewer than 6 turns none counts.
+// times do not overlap and the quartiles of the ratio are on one side of 1 (with fewer than
+// enough_turns, all ratios). With fewer than fewest_turns none counts.
 Speedup speedup_of(const std::vector<double>& contestant, const std::vector<double>& other);
 
 const char* verdict_name(Speedup::Verdict verdict);  // "faster", "slower", "none", "unknown"

@@ -238,27 +238,21 @@ Verdict judge_converted(const VerificationContext& given) {
 struct Collector {
     std::map<std::string, Verdict> verdicts;
     std::optional<std::string> current;
-    std::string size;                   // in which it is being run
-    std::optional<std::size_t> trying;  // whether the original accepts a size
-    std::vector<std::size_t> accepted;
-    std::optional<std::string> fatal;
+    std::string size;  // in which it is being run
+    SizesTried sizes;
     std::vector<std::string> timing;  // sites that were being measured together
     std::set<std::string> timed;      // of which nothing more was to be measured
 
     void take(std::string_view line) {
         const Json json = base::parse_json(line, "verification");
-        if (json.contains("fatal")) {
-            fatal = base::printable(json["fatal"].get<std::string>());
-        } else if (json.contains("begin")) {
+        if (sizes.take(json)) {
+            return;
+        }
+        if (json.contains("begin")) {
             current = json["begin"].get<std::string>();
             size.clear();
         } else if (json.contains("size")) {
             size = base::printable(json["size"].get<std::string>());
-        } else if (json.contains("trying")) {
-            trying = json["trying"].get<std::size_t>();
-        } else if (json.contains("sizes")) {
-            accepted = json["sizes"].get<std::vector<std::size_t>>();
-            trying.reset();
         } else if (json.contains("timing")) {
             timing = json["timing"].get<std::vector<std::string>>();
         } else if (json.contains("times")) {
@@ -358,15 +352,12 @@ SitesVerified verify_sites(const VerificationContext& given, const torch::jit::M
                                      *collector.current);
                 }
             });
-        if (collector.trying && *collector.trying < context.sizes.size()) {
-            // The original itself crashed in this size, or broke the GPU.
-            context.sizes.erase(context.sizes.begin() +
-                                static_cast<std::ptrdiff_t>(*collector.trying));
+        if (collector.sizes.drop_crashed(context.sizes)) {
             continue;
         }
-        if (collector.fatal ||
+        if (collector.sizes.fatal ||
             (!outcome.finished && !collector.current && collector.timing.empty())) {
-            inputs_do_not_fit(context, collector.fatal.value_or(outcome.why));
+            inputs_do_not_fit(context, collector.sizes.fatal.value_or(outcome.why));
         }
         const bool again = !outcome.finished && blame(collector, context, outcome.why);
         const bool cut_short = std::any_of(pending.begin(), pending.end(), [&](const auto& name) {
@@ -375,7 +366,7 @@ SitesVerified verify_sites(const VerificationContext& given, const torch::jit::M
         if (outcome.finished && cut_short && has_wrong(collector)) {  // that broke the GPU
             drop_unmeasured(collector, context);
         }
-        context.sizes = sizes_chosen(context.sizes, collector.accepted);
+        context.sizes = sizes_chosen(context.sizes, collector.sizes.accepted);
         std::erase_if(
             collector.verdicts, [&](const auto& one) {  // drops sites that were not pending
                 return std::find(pending.begin(), pending.end(), one.first) == pending.end();
