@@ -36,11 +36,9 @@ __attribute__((noinline)) void conv_tile(const int32_t* weights, const int32_t* 
     int64_t begin = 0;
     for (int64_t c = 0; c < chains; ++c) {
         const int64_t count = (groups - begin + chains - c - 1) / (chains - c);
-        const NextPanel later{next.data + begin * 4, next.stride, next.rows,
-                              next.bytes - begin * 4};
         typename G::reg sum[rows][vectors];
         outer_products<G>(weights + begin, conv_row_groups, panel + begin * 2 * G::lanes, count,
-                          later, sum);
+                          next.after(begin), sum);
 #pragma GCC unroll 16
         for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
@@ -226,15 +224,13 @@ void conv_panels(const ConvPiece& piece, ConvScratch& at, const ConvBlock& block
         NextPanel next{};
         if (is_direct && p + 1 < at.panels.count)
             next = next_panel(at.panels.all[p + 1], x, piece.shape->x_channel, block.depth);
-        int64_t row = 0, asked = 0;
+        int64_t row = 0;
         for (int64_t t = 0; t < tiles; ++t) {
             const int64_t count = (block.rows - row + tiles - t - 1) / (tiles - t);
-            const int64_t until = next.rows * (t + 1) / tiles;
-            NextPanel part{next.data + asked * next.stride, next.stride, until - asked, next.bytes};
-            if (p == 0) {
-                pack_weights<G>(piece, block, row, row + count, at.weights);
-                part = next_weights<typename G::T>(piece, block, row, row + count);
-            }
+            if (p == 0) pack_weights<G>(piece, block, row, row + count, at.weights);
+            const NextPanel part = p == 0
+                                       ? next_weights<typename G::T>(piece, block, row, row + count)
+                                       : next.part(t, tiles);
             const int32_t* const weights = at.weights + row * conv_row_groups;
             fetch_targets<typename G::T>(piece, block, row, count, panel);
             if (is_few)
@@ -244,7 +240,6 @@ void conv_panels(const ConvPiece& piece, ConvScratch& at, const ConvBlock& block
                                               groups, part, at.tile);
             add_tile<V, G, A>(piece, at, block, row, count, panel);
             row += count;
-            asked = until;
         }
     }
 }

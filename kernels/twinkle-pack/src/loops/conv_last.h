@@ -14,12 +14,6 @@ struct LastScratch {
 };
 static_assert(sizeof(LastScratch) <= conv_scratch);
 
-// `some` parts of what is fetched meanwhile.
-inline NextPanel part_of(const NextPanel& next, int64_t part, int64_t parts, int64_t some) {
-    const int64_t begin = next.rows * part / parts, end = next.rows * (part + some) / parts;
-    return {next.data + begin * next.stride, next.stride, end - begin, next.bytes};
-}
-
 // `count` pixels with a panel.
 template <class V, class M, int vectors, class A, class T>
 void last_panel(LastTile<T> tile, int64_t count, const NextPanel& next) {
@@ -35,7 +29,7 @@ void last_panel(LastTile<T> tile, int64_t count, const NextPanel& next) {
     if (!tile.acts_later && __is_same(A, Relu6)) tile.most = 6;
     for (int64_t t = 0, p = 0; t < tiles; ++t) {
         const int64_t n = (count - p + tiles - t - 1) / (tiles - t);
-        tile.factors.next = part_of(next, t, tiles, 1);
+        tile.factors.next = next.part(t, tiles);
         last_tile<V, M, most, vectors>(tile, n);
         if (tile.acts_later) activate_last<V, A>(tile, n, piece.residual_last ? residual : nullptr);
         p += n;
@@ -132,7 +126,7 @@ void last_chains(const ConvPiece& piece, const WeightBlocks& weights, const Last
         const int64_t left = slab.taps - tap;
         const LastChain chain{slab.channel, slab.channels, left < slab.chain ? left : slab.chain,
                               slab.is_first && tap == 0, slab.is_last && left <= slab.chain};
-        const NextPanel meanwhile = part_of(next, tap, slab.taps, chain.taps);
+        const NextPanel meanwhile = next.part(tap, slab.taps, chain.taps);
         for_panels<V>(channels, [&](int64_t panel, int64_t panels, int64_t channel, int64_t lanes) {
             const int64_t vectors = (lanes + V::width - 1) / V::width;
             const LastTile<T> tile{piece,
@@ -152,7 +146,7 @@ void last_chains(const ConvPiece& piece, const WeightBlocks& weights, const Last
                                    -__builtin_inff(),
                                    __builtin_inff()};
             last_vectors<V, M, A, most_last_vectors<V>>(tile, vectors, some.count,
-                                                        part_of(meanwhile, panel, panels, 1));
+                                                        meanwhile.part(panel, panels));
         });
     }
 }
@@ -170,7 +164,7 @@ void last_channels(const ConvPiece& piece, LastScratch& at, const LastPixels<T>&
         for (int64_t part = 0; part < parts; ++part) {
             const int64_t begin = count * part / parts, until = count * (part + 1) / parts;
             last_chains<V, M, A>(piece, copied, pixels, slab, {begin, until - begin}, first,
-                                 channels, part_of(next, part, parts, 1));
+                                 channels, next.part(part, parts));
         }
     });
 }

@@ -18,9 +18,9 @@ __attribute__((noinline)) void outer_tile(const int32_t* x, const int32_t* panel
                                           const NextPanel& next, float* sums, int64_t stride) {
     for (int64_t at = 0; at < groups; at += chain_groups) {
         const int64_t count = groups - at < chain_groups ? groups - at : chain_groups;
-        const NextPanel part{next.data + 4 * at, next.stride, next.rows, next.bytes - 4 * at};
         typename G::reg sum[rows][2];
-        outer_products<G>(x + at, row_groups, panel + at * panel_width<G>, count, part, sum);
+        outer_products<G>(x + at, row_groups, panel + at * panel_width<G>, count, next.after(at),
+                          sum);
 #pragma GCC unroll 16
         for (int r = 0; r < rows; ++r) {
             G::add_to(sums + r * stride, sum[r][0]);
@@ -42,16 +42,12 @@ template <class G>
 void outer_rows(const int32_t* x, int64_t rows, const int32_t* panel, int64_t groups,
                 const NextPanel& next, float* sums, int64_t stride) {
     const int64_t tiles = (rows + G::tile_rows - 1) / G::tile_rows;
-    int64_t row = 0, asked = 0;
+    int64_t row = 0;
     for (int64_t t = 0; t < tiles; ++t) {
         const int64_t count = (rows - row + tiles - t - 1) / (tiles - t);
-        const int64_t until = next.rows * (t + 1) / tiles;
-        const NextPanel part{next.data + asked * next.stride, next.stride, until - asked,
-                             next.bytes};
-        outer_tile_of<G, G::tile_rows>(count, x + row * row_groups, panel, groups, part,
-                                       sums + row * stride, stride);
+        outer_tile_of<G, G::tile_rows>(count, x + row * row_groups, panel, groups,
+                                       next.part(t, tiles), sums + row * stride, stride);
         row += count;
-        asked = until;
     }
 }
 

@@ -11,6 +11,16 @@
 struct NextPanel {
     const char* data;
     int64_t stride, rows, bytes;  // stride and bytes of a row
+
+    // Of each row all but the first groups.
+    NextPanel after(int64_t groups) const {
+        return {data + groups * 4, stride, rows, bytes - groups * 4};
+    }
+    // The rows of `some` of so many parts, from the part `first` on.
+    NextPanel part(int64_t first, int64_t parts, int64_t some = 1) const {
+        const int64_t begin = rows * first / parts, end = rows * (first + some) / parts;
+        return {data + begin * stride, stride, end - begin, bytes};
+    }
 };
 
 // Sums of `rows` x `vectors` * lanes; rows of x are x_stride groups apart.
