@@ -75,10 +75,10 @@ Contestant load(const std::string& path) {
     torch::jit::Module module =
         twinkle::load(how.empty() ? path : path.substr(colon + 1), {.device = device.type()});
     module.eval();
-    if (how == "graphs") return graphed(module, {});
-    if (how == "fused") return graphed(module, {.fuse = true});
-    if (how == "separate") return graphed(module, {.join = false});
-    if (how == "unfrozen") return graphed(module, {.freeze = false});
+    if (how == "graphs") return graphed(std::move(module), {});
+    if (how == "fused") return graphed(std::move(module), {.fuse = true});
+    if (how == "separate") return graphed(std::move(module), {.join = false});
+    if (how == "unfrozen") return graphed(std::move(module), {.freeze = false});
     if (how == "frozen") module = torch::jit::freeze(module);
     if (how == "optimized") module = torch::jit::optimize_for_inference(module);
     return {

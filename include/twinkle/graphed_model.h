@@ -59,10 +59,12 @@ struct GraphOptions {
     // layers with a bias that read one input, whose weights it copies.
     bool freeze = true;
     // Captures a frozen model with linear layers joined that read one input, also those without a
-    // bias and those of the bundled int8 and int4 kernels: fewer kernels to wait for. Weights are
-    // copied, up to an eighth of them all, or 64 MB. Layers stay alone where a kernel of somebody
-    // else gets their results, where the model writes into these, and where they are handed out as
-    // they are (clone_outputs). A capture runs the model once more, to compare.
+    // bias and those of the bundled kernels with fewer bits: fewer kernels to wait for. Weights are
+    // copied, up to an eighth of them all, or 64 MB; those with fewer bits are moved beside each
+    // other instead, where nobody but this object holds the model. Layers stay alone where a kernel
+    // of somebody else gets their results, where the model writes into these, and where they are
+    // handed out as they are (clone_outputs). What depends on the sizes of tensors alone is
+    // computed once for each graph. A capture runs the model once more, to compare.
     bool join = true;
     // Lets LibTorch's fuser join what is left between kernels of a frozen model. It compiles for
     // the first shapes, in the first runs, and profiles every one. Nothing is joined then.

@@ -298,6 +298,37 @@ TEST_CASE("captured runs of a model compute them as one") {
     CHECK(run({.freeze = false}).joined_layers == 0);
 }
 
+TEST_CASE("weights of packed layers come to lie together where nobody else holds them") {
+    const auto layer = [](const std::string& name, const std::string& type) {
+        return "twinkle_pack_joined_linear_" + type + "(x, self." + name +
+               (type == "fp8" ? "_fp8" : "") + ", self." + name + "_scales, None) + 1";
+    };
+    const std::string type = GENERATE("int8", "fp8");
+    const std::string code =
+        "def forward(self, x):\n    return " + layer("p", type) + ", " + layer("q", type) + "\n";
+    const bool is_held = GENERATE(false, true);
+    tests::FakeBackend backend;
+    torch::jit::Module model = model_of(code);
+    const torch::NoGradGuard no_grad;
+    const at::Tensor x = torch::randn({1, 4});
+    const auto want = runtime::tensors_of(model.get_method("forward")({x}));
+    std::optional<torch::jit::Module> other;
+    if (is_held) {
+        other = model;
+    }
+    runtime::ModelGraphs graphs(std::move(model), {}, at::kCPU, backend.finder());
+    for (int i = 0; i < 3; ++i) {
+        const auto have = runtime::tensors_of(graphs.forward({x}, {}));
+        for (std::size_t k = 0; k < want.size(); ++k) {
+            CHECK(at::allclose(have[k], want[k], 1e-5, 1e-6));
+        }
+    }
+    CHECK(graphs.statistics().replays == 2);
+    CHECK(graphs.statistics().joined_layers == 1);
+    CHECK(graphs.statistics().joined_bytes == (is_held ? 48 * 4 + 48 * sizeof(float) : 0));
+    CHECK(backend.device.released == (is_held ? 0 : 1));
+}
+
 TEST_CASE("where joined layers cannot be captured, separate ones are") {
     tests::FakeBackend backend;
     // view() joins dimensions that a part of a tensor has apart.

@@ -27,7 +27,7 @@ GraphCache::Entry& GraphCache::use(const std::string& key) {
     return entry;
 }
 
-std::shared_ptr<const JoinedCode> GraphCache::joined_code() const {
+std::shared_ptr<const CaptureCode> GraphCache::capture_code() const {
     for (const Entry& entry : entries_) {
         if (entry.call && entry.call->code) {
             return entry.call->code;

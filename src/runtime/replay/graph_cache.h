@@ -15,10 +15,11 @@
 
 namespace twinkle::runtime {
 
-// Destroyed in reverse: first the inputs, then the run, which owns the memory that they are in.
+// Destroyed in reverse: the inputs and early values first, then the run, in whose memory they are.
 struct CapturedCall {
-    std::shared_ptr<const JoinedCode> code;  // with weights that the run reads; null: it has none
+    std::shared_ptr<const CaptureCode> code;  // with weights that the run reads; null: it has none
     std::unique_ptr<CapturedRun> run;
+    std::vector<c10::IValue> early;  // what the code computes once
     std::unique_ptr<StaticInputs> inputs;
 };
 
@@ -48,8 +49,8 @@ public:
 
     std::size_t graphs() const { return graphs_; }
     std::size_t bytes() const { return bytes_; }
-    // Of the graphs that have joined layers, which all have the same; null: none has.
-    std::shared_ptr<const JoinedCode> joined_code() const;
+    // Of the graphs that have code of their own, which is the same for all; null: none has.
+    std::shared_ptr<const CaptureCode> capture_code() const;
     std::uint64_t evictions() const { return evictions_; }
 
 private:

@@ -1,5 +1,7 @@
 #include "runtime/replay/graph_model.h"
 
+#include "runtime/replay/early_values.h"
+#include "runtime/replay/gather_weights.h"
 #include "runtime/replay/graph_obstacles.h"
 #include "runtime/verify/run_error.h"
 #include "twinkle/error.h"
@@ -38,7 +40,9 @@ c10::IValue result_of(Code& code, const jit::Module& self,
 
 }  // namespace
 
-GraphModel::GraphModel(jit::Module model, bool freeze, bool fuse) : module_(std::move(model)) {
+GraphModel::GraphModel(jit::Module model, bool freeze, bool fuse,
+                       std::optional<c10::DeviceType> gather)
+    : module_(std::move(model)) {
     if (!module_->find_method("forward")) {
         throw Error(ErrorCode::malformed, {.what = "the model has no forward()",
                                            .where = module_->_ivalue()->name(),
@@ -52,6 +56,9 @@ GraphModel::GraphModel(jit::Module model, bool freeze, bool fuse) : module_(std:
         obstacle_ = graph_obstacle(*function.graph()).value_or("");
     }
     if (frozen && !fuse && obstacle_.empty()) {
+        if (gather) {
+            left_bytes_ = gather_weights(function.graph(), *module_->_ivalue(), *gather);
+        }
         // Runs that are never captured keep LibTorch's settings, which are faster for them.
         function._set_initial_executor_execution_mode(unspecialized);
         uncaptured_.emplace(function.graph()->copy(), function.name());
@@ -104,13 +111,20 @@ c10::IValue GraphModel::run(const std::vector<c10::IValue>& arguments) const {
                  : module_->get_method("forward")(arguments);
 }
 
-c10::IValue GraphModel::run(const JoinedCode& code,
-                            const std::vector<c10::IValue>& arguments) const {
+c10::IValue GraphModel::run(const CaptureCode& code, std::vector<c10::IValue> arguments,
+                            const std::vector<c10::IValue>& early) const {
+    arguments.insert(arguments.end(), early.begin(), early.end());
     return result_of(*code.forward, module(), arguments);
 }
 
-std::shared_ptr<const JoinedCode> GraphModel::joined(c10::DeviceType type,
-                                                     bool dense_results) const {
+std::vector<c10::IValue> GraphModel::run_early(const CaptureCode& code,
+                                               const std::vector<c10::IValue>& arguments) const {
+    return code.early ? result_of(*code.early, module(), arguments).toTupleRef().elements().vec()
+                      : std::vector<c10::IValue>();
+}
+
+std::shared_ptr<const CaptureCode> GraphModel::capture_code(c10::DeviceType type,
+                                                            bool dense_results) const {
     if (!body_ && !uncaptured_) {
         return nullptr;
     }
@@ -118,11 +132,15 @@ std::shared_ptr<const JoinedCode> GraphModel::joined(c10::DeviceType type,
     auto& function = body_ ? *body_ : jit::toGraphFunction(self.get_method("forward").function());
     const auto graph = function.graph()->copy();
     const JoinedLinears joined = join_linears(graph, *self._ivalue(), type, dense_results);
-    if (joined.layers == 0) {
+    auto early = take_early_values(graph, *self._ivalue());
+    if (joined.layers == 0 && !early) {
         return nullptr;
     }
-    auto forward = std::make_unique<jit::GraphFunction>("forward", graph, nullptr, unspecialized);
-    return std::make_shared<const JoinedCode>(JoinedCode{std::move(forward), joined});
+    const auto of = [](const char* name, std::shared_ptr<jit::Graph> code) {
+        return std::make_unique<jit::GraphFunction>(name, std::move(code), nullptr, unspecialized);
+    };
+    return std::make_shared<const CaptureCode>(
+        CaptureCode{of("forward", graph), early ? of("early", std::move(early)) : nullptr, joined});
 }
 
 c10::IValue GraphModel::run_uncaptured(const std::vector<c10::IValue>& arguments) const {

@@ -15,16 +15,20 @@
 
 namespace twinkle::runtime {
 
-// Code of forward() for captures alone.
-struct JoinedCode {
+// Code of forward() for captures alone, which reads the results of `early` behind its arguments.
+struct CaptureCode {
     std::unique_ptr<torch::jit::GraphFunction> forward;
+    std::unique_ptr<torch::jit::GraphFunction> early;  // early_values.h; null: there are none
     JoinedLinears joined;
 };
 
 class GraphModel {
 public:
-    // Throws Error(malformed) if it has no forward().
-    GraphModel(torch::jit::Module model, bool freeze, bool fuse);
+    // Throws Error(malformed) if it has no forward(). `gather`: on devices of this type, weights of
+    // layers that could be joined come to lie together (gather_weights.h), if there is code for
+    // captures.
+    GraphModel(torch::jit::Module model, bool freeze, bool fuse,
+               std::optional<c10::DeviceType> gather = std::nullopt);
 
     // Runs this code of forward() on a model that somebody else holds; neither frozen, so that
     // weights stay where they are, nor profiled or fused. Only to be used while the model lives: a
@@ -37,10 +41,14 @@ public:
     std::vector<c10::IValue> arguments(std::vector<c10::IValue> inputs,
                                        const torch::jit::Kwargs& named) const;
     c10::IValue run(const std::vector<c10::IValue>& arguments) const;
-    c10::IValue run(const JoinedCode& code, const std::vector<c10::IValue>& arguments) const;
-    // With linear layers joined (join_linears.h), whose weights are copied now. Null: there are
-    // none, or the model's weights may be written without notice, or LibTorch's fuser is wanted.
-    std::shared_ptr<const JoinedCode> joined(c10::DeviceType type, bool dense_results) const;
+    c10::IValue run(const CaptureCode& code, std::vector<c10::IValue> arguments,
+                    const std::vector<c10::IValue>& early) const;
+    std::vector<c10::IValue> run_early(const CaptureCode& code,
+                                       const std::vector<c10::IValue>& arguments) const;
+    // With linear layers joined (join_linears.h), whose weights are copied now, and without what
+    // depends on sizes alone (early_values.h). Null: there is neither, or the model's weights may
+    // be written without notice, or LibTorch's fuser is wanted.
+    std::shared_ptr<const CaptureCode> capture_code(c10::DeviceType type, bool dense_results) const;
     // Runs with LibTorch's own settings, which are faster if nothing is captured.
     c10::IValue run_uncaptured(const std::vector<c10::IValue>& arguments) const;
 
@@ -50,6 +58,8 @@ public:
     // Why it is never captured; empty: no reason is known.
     const std::string& obstacle() const { return obstacle_; }
     const std::string& not_frozen() const { return not_frozen_; }
+    // Device memory that weights had before they were gathered.
+    std::size_t left_bytes() const { return left_bytes_; }
 
 private:
     bool freeze_it();
@@ -61,6 +71,7 @@ private:
     std::string obstacle_;
     std::string not_frozen_;
     bool wants_gradients_ = false;
+    std::size_t left_bytes_ = 0;
 };
 
 }  // namespace twinkle::runtime

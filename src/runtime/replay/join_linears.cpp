@@ -2,6 +2,7 @@
 
 #include "runtime/graph/graph_values.h"
 #include "runtime/graph/graph_walk.h"
+#include "runtime/replay/gather_weights.h"
 #include "runtime/replay/linear_groups.h"
 
 #include <torch/csrc/jit/passes/inliner.h>
@@ -38,15 +39,22 @@ std::size_t most_bytes(const jit::Graph& graph, const c10::ivalue::Object& self,
     return std::max(least_limit, sum / weights_for_a_copy);
 }
 
-at::Tensor joined_weights(const LinearGroup& group, std::size_t which) {
-    const at::ScalarType dtype = group[0].weights[which].scalar_type();
-    const bool as_bytes = c10::isFloat8Type(dtype);  // which LibTorch joins on few devices
+std::vector<at::Tensor> weights_of(const LinearGroup& group, std::size_t which) {
     std::vector<at::Tensor> all;
     for (const LinearLayer& layer : group) {
-        const at::Tensor weight = layer.weights[which].detach();
-        all.push_back(as_bytes ? weight.contiguous().view(at::kByte) : weight);
+        all.push_back(layer.weights[which].detach());
     }
-    return as_bytes ? at::cat(all).view(dtype) : at::cat(all);
+    return all;
+}
+
+// What joining copies.
+std::size_t copied_bytes(const LinearGroup& group) {
+    std::size_t bytes = bytes_of(group);
+    for (std::size_t i = 0; i < group[0].weights.size(); ++i) {
+        const at::Tensor whole = gathered(weights_of(group, i));
+        bytes -= whole.defined() ? whole.nbytes() : 0;
+    }
+    return bytes;
 }
 
 // Zeros for a layer that has none beside others that have. None: no layer has.
@@ -71,14 +79,16 @@ std::size_t join(const LinearGroup& group) {
     const jit::WithInsertPoint here(first);
     std::vector<jit::Value*> arguments{first->input(0)};
     std::size_t bytes = 0;
-    const auto insert = [&](const c10::IValue& value) {
-        bytes += value.isTensor() ? value.toTensor().nbytes() : 0;
+    const auto insert = [&](const c10::IValue& value, bool copied) {
+        bytes += copied && value.isTensor() ? value.toTensor().nbytes() : 0;
         arguments.push_back(graph.insertConstant(value));
     };
     for (std::size_t i = 0; i < group[0].weights.size(); ++i) {
-        insert(joined_weights(group, i));
+        const std::vector<at::Tensor> weights = weights_of(group, i);
+        const at::Tensor whole = gathered(weights);
+        insert(whole.defined() ? whole : below_one_another(weights), !whole.defined());
     }
-    insert(joined_bias(group));
+    insert(joined_bias(group), true);
     jit::Value* whole = graph.insertNode(graph.create(first->kind(), arguments, 1))->output();
     std::vector<std::int64_t> outputs;
     for (const LinearLayer& layer : group) {
@@ -104,12 +114,12 @@ JoinedLinears join_linears(const std::shared_ptr<jit::Graph>& graph,
     std::vector<LinearGroup> groups = linear_groups(graph, self, type, dense_results);
     std::stable_sort(groups.begin(), groups.end(),
                      [](const LinearGroup& one, const LinearGroup& other) {
-                         return bytes_of(one) < bytes_of(other);
+                         return copied_bytes(one) < copied_bytes(other);
                      });
     const std::size_t most = groups.empty() ? 0 : most_bytes(*graph, self, type);
     JoinedLinears done;
     for (const LinearGroup& group : groups) {
-        if (done.bytes + bytes_of(group) > most) {
+        if (done.bytes + copied_bytes(group) > most) {
             break;
         }
         done.bytes += join(group);

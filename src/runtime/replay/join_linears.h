@@ -1,6 +1,7 @@
 #pragma once
 // Linear layers that read one input (q, k and v; gate and up) as one: a GPU waits some microseconds
-// for each kernel, whatever its size. Their weights are copied, one below the other.
+// for each kernel, whatever its size. Their weights are copied, one below the other, where they do
+// not lie so (gather_weights.h).
 
 #include <torch/script.h>
 

@@ -40,8 +40,9 @@ private:
 
 ModelGraphs::ModelGraphs(torch::jit::Module model, GraphOptions options, c10::DeviceType type,
                          FindBackend find_backend)
-    : ModelGraphs(GraphModel(std::move(model), options.freeze, options.fuse), options, type,
-                  std::move(find_backend)) {}
+    : ModelGraphs(GraphModel(std::move(model), options.freeze, options.fuse,
+                             options.join ? std::optional(type) : std::nullopt),
+                  options, type, std::move(find_backend)) {}
 
 ModelGraphs::ModelGraphs(GraphModel model, GraphOptions options, c10::DeviceType type,
                          FindBackend find_backend, Host host)
@@ -217,7 +218,7 @@ GraphStatistics ModelGraphs::statistics() const {
     result.graphs = cache_.graphs();
     result.bytes = cache_.bytes();
     result.evictions = cache_.evictions();
-    if (const std::shared_ptr<const JoinedCode> code = cache_.joined_code()) {
+    if (const std::shared_ptr<const CaptureCode> code = cache_.capture_code()) {
         result.joined_layers = code->joined.layers;
         result.joined_bytes = code->joined.bytes;
     }

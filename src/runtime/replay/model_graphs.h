@@ -79,18 +79,18 @@ private:
         std::string reason;     // why it is null
     };
     Attempt attempt(GraphLane& lane, const InputKey& key, const Values& inputs,
-                    const std::shared_ptr<const JoinedCode>& code);
+                    const std::shared_ptr<const CaptureCode>& code);
     std::shared_ptr<CapturedCall> captured(GraphLane& lane, const Values& inputs,
-                                           const std::shared_ptr<const JoinedCode>& code,
+                                           const std::shared_ptr<const CaptureCode>& code,
                                            bool again, std::string& reason);
     std::shared_ptr<CapturedCall> captured(GraphLane& lane, const Values& inputs,
-                                           const std::shared_ptr<const JoinedCode>& code);
+                                           const std::shared_ptr<const CaptureCode>& code);
     std::string judged(GraphLane& lane, CapturedCall& call, const InputKey& key,
                        const Values& inputs);
     void refuse(const InputKey& key, const std::string& reason, bool counts);
     std::string keep(const InputKey& key, std::shared_ptr<CapturedCall> call);
     GraphLane& lane_of(c10::Device device);
-    std::shared_ptr<const JoinedCode> joined_code();
+    std::shared_ptr<const CaptureCode> capture_code();
 
     GraphOptions options_;
     c10::DeviceType type_;
@@ -100,11 +100,12 @@ private:
 
     std::mutex capturing_;  // one capture at a time, and its code; taken before the other
     bool may_join_;
-    std::weak_ptr<const JoinedCode> joined_;  // alive as long as a captured run has it
-    mutable std::mutex mutex_;                // guards everything below
+    std::weak_ptr<const CaptureCode> capture_code_;  // alive as long as a captured run has it
+    mutable std::mutex mutex_;                       // guards everything below
     bool captures_now_ = false;
-    std::string state_;  // which the model writes; empty: none so far
-    int refusals_ = 0;   // for other reasons than memory, before the first capture
+    bool has_released_ = false;  // what gathered weights have left behind
+    std::string state_;          // which the model writes; empty: none so far
+    int refusals_ = 0;           // for other reasons than memory, before the first capture
     GraphStatistics counted_;
     std::map<c10::DeviceIndex, std::unique_ptr<GraphLane>> lanes_;
     GraphCache cache_;  // gone before the lanes

@@ -36,6 +36,10 @@ std::string ModelGraphs::capture(const InputKey& key, const Values& inputs) {
     GraphLane* lane = nullptr;
     try {
         lane = &lane_of(key.device);
+        if (model_.left_bytes() > 0 && !has_released_) {
+            has_released_ = true;
+            lane->release_cached_memory();  // which no graph could use
+        }
         if (options_.max_bytes == 0 && cache_.graphs() == 0) {
             cache_.limit_bytes(lane->free_memory() / 4);
         }
@@ -48,7 +52,7 @@ std::string ModelGraphs::capture(const InputKey& key, const Values& inputs) {
     }
     captures_now_ = true;
     lock.unlock();
-    const std::shared_ptr<const JoinedCode> code = joined_code();
+    const std::shared_ptr<const CaptureCode> code = capture_code();
     Attempt done = attempt(*lane, key, inputs, code);
     if (!done.call && code) {
         may_join_ = done.captured || done.reason == memory_is_short;
@@ -65,7 +69,7 @@ std::string ModelGraphs::capture(const InputKey& key, const Values& inputs) {
 
 ModelGraphs::Attempt ModelGraphs::attempt(GraphLane& lane, const InputKey& key,
                                           const Values& inputs,
-                                          const std::shared_ptr<const JoinedCode>& code) {
+                                          const std::shared_ptr<const CaptureCode>& code) {
     Attempt done;
     done.call = captured(lane, inputs, code, /*again=*/false, done.reason);
     if (done.reason == memory_is_short) {
@@ -83,7 +87,7 @@ ModelGraphs::Attempt ModelGraphs::attempt(GraphLane& lane, const InputKey& key,
 
 // None: `reason` says why.
 std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Values& inputs,
-                                                    const std::shared_ptr<const JoinedCode>& code,
+                                                    const std::shared_ptr<const CaptureCode>& code,
                                                     bool again, std::string& reason) {
     try {
         if (again) {
@@ -130,8 +134,8 @@ std::string ModelGraphs::keep(const InputKey& key, std::shared_ptr<CapturedCall>
     return full;
 }
 
-std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Values& inputs,
-                                                    const std::shared_ptr<const JoinedCode>& code) {
+std::shared_ptr<CapturedCall> ModelGraphs::captured(
+    GraphLane& lane, const Values& inputs, const std::shared_ptr<const CaptureCode>& code) {
     const torch::NoGradGuard no_grad;
     auto call = std::make_shared<CapturedCall>();
     CapturedCall& made = *call;  // it owns what the lane keeps of the recipe
@@ -139,10 +143,15 @@ std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Value
     made.code = code;
     Recipe recipe;
     recipe.warm_up = options_.warm_up;
-    recipe.prepare = [&] { made.inputs = std::make_unique<StaticInputs>(inputs); };
+    recipe.prepare = [&] {
+        made.inputs = std::make_unique<StaticInputs>(inputs);
+        if (made.code) {
+            made.early = model_.run_early(*made.code, made.inputs->values());
+        }
+    };
     recipe.run = [this, &made] {
         const Values& values = made.inputs->values();
-        return made.code ? model_.run(*made.code, values) : model_.run(values);
+        return made.code ? model_.run(*made.code, values, made.early) : model_.run(values);
     };
     recipe.warmed = [&](const c10::IValue& outputs) {
         if (made.inputs->were_written(inputs)) {
@@ -152,7 +161,7 @@ std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Value
             throw Refusal("the model returns an object");
         }
         if (made.code && !same_results(outputs, model_.run(made.inputs->values()))) {
-            throw Refusal("joined linear layers give other values");
+            throw Refusal("joined linear layers, or values computed early, give other results");
         }
         expected = cloned(outputs);
     };
@@ -165,16 +174,16 @@ std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Value
     return call;
 }
 
-// Null: layers stay separate. Needs `capturing_`.
-std::shared_ptr<const JoinedCode> ModelGraphs::joined_code() {
-    std::shared_ptr<const JoinedCode> code = may_join_ ? joined_.lock() : nullptr;
+// Null: forward() runs as it is. Needs `capturing_`.
+std::shared_ptr<const CaptureCode> ModelGraphs::capture_code() {
+    std::shared_ptr<const CaptureCode> code = may_join_ ? capture_code_.lock() : nullptr;
     if (!code && may_join_) {
         try {
-            code = model_.joined(type_, !options_.clone_outputs);
+            code = model_.capture_code(type_, !options_.clone_outputs);
         } catch (const std::exception&) {
             return nullptr;  // memory is short, for one: none is needed
         }
-        joined_ = code;
+        capture_code_ = code;
         may_join_ = code != nullptr;
     }
     return code;

@@ -238,6 +238,15 @@ TEST_CASE("products of fp8 that LibTorch is faster with are left to it") {
     CHECK(!served(DType::float16, 4096, 18936, 3584));
 }
 
+TEST_CASE("many rows of bfloat16 are multiplied by rounded weights") {
+    for (const Packing packing : {Packing::int8, Packing::int4}) {
+        check<BFloat16>(packing, 40, 1040, 320, true);
+        check<BFloat16>(packing, 130, 1104, 320, false);
+        check<BFloat16>(packing, 256, 1040, 64, true);
+        check<BFloat16>(packing, 193, 16, 192, true);
+    }
+}
+
 TEST_CASE("what kernels for packed weights do not serve is said") {
     Packed<BFloat16> made(Packing::int8, 4, 32, 128);
     PackedLayer layer = made.layer(false);
@@ -245,7 +254,7 @@ TEST_CASE("what kernels for packed weights do not serve is said") {
     layer.outputs = 24;
     CHECK(!serves(layer, 0));
     layer.outputs = 32;
-    layer.rows = 193;
+    layer.rows = 257;
     CHECK(!serves(layer, 0));
     layer.packing = Packing::fp8;
     layer.rows = 33;

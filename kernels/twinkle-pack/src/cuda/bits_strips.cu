@@ -1,5 +1,6 @@
 // Linear layers with packed weights and more rows of x: which kernel computes one, by its sizes, as
 // measured on an H200 (bench/results/gpu_bits.md).
+#include "cuda/bits_product_launch.h"
 #include "cuda/bits_strip_launch.h"
 #include "cuda/bits_strip_ways.h"
 
@@ -14,21 +15,34 @@ struct StripWay {
 };
 constexpr int64_t any = INT64_MAX;
 
-// The first that fits is taken.
-template <class T, class W>
-const StripWay* way(const PackedLayer& layer) {
-    constexpr auto eight = launch_strips_of<T, StripShape<W, 8, 8, 4>>;
-    constexpr auto twelve = launch_strips_of<T, StripShape<W, 8, 12, 6>>;
-    constexpr auto wide = launch_strips_of<T, StripShape<W, 16, 8, 2>>;
-    static constexpr StripWay all[] = {
-        {64, 8192, any, eight},     {64, any, any, twelve},  {128, 1024, any, eight},
-        {128, 4096, 4096, eight},   {128, any, any, wide},   {192, 1024, any, eight},
-        {192, 4096, 4096, nullptr}, {192, any, any, twelve},
-    };
-    for (const StripWay& one : all)
+// The first that fits.
+template <size_t count>
+const StripWay* first_of(const StripWay (&ways)[count], const PackedLayer& layer) {
+    for (const StripWay& one : ways)
         if (layer.rows <= one.rows && layer.outputs <= one.outputs && layer.depth <= one.depth)
             return one.launch ? &one : nullptr;
     return nullptr;
+}
+
+// Of bfloat16 mostly products with rounded weights (bits_products.h): float16 does not hold small
+// ones, and strips multiply exactly.
+template <class T, class W>
+const StripWay* way(const PackedLayer& layer) {
+    constexpr auto eight = launch_strips_of<T, StripShape<W, 8, 8, 4>>;
+    if constexpr (std::is_same_v<T, BFloat16>) {
+        constexpr auto products = launch_products<T, W>;
+        static constexpr StripWay all[] = {{192, 1024, any, eight}, {256, any, any, products}};
+        return first_of(all, layer);
+    } else {
+        constexpr auto twelve = launch_strips_of<T, StripShape<W, 8, 12, 6>>;
+        constexpr auto wide = launch_strips_of<T, StripShape<W, 16, 8, 2>>;
+        static constexpr StripWay all[] = {
+            {64, 8192, any, eight},     {64, any, any, twelve},  {128, 1024, any, eight},
+            {128, 4096, 4096, eight},   {128, any, any, wide},   {192, 1024, any, eight},
+            {192, 4096, 4096, nullptr}, {192, any, any, twelve},
+        };
+        return first_of(all, layer);
+    }
 }
 
 template <class T>

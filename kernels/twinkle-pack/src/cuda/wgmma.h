@@ -60,6 +60,30 @@ __device__ __forceinline__ void start_products(Tile (&tiles)[8], const uint32_t 
 #endif
 }
 
+__device__ __forceinline__ void start_products(Tile (&tiles)[16], const uint32_t (&a)[4],
+                                               const char* b, bool add, BFloat16) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile(
+        "{\n"
+        ".reg .pred add;\n"
+        "setp.ne.b32 add, %69, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63 "
+        "}, {%64, %65, %66, %67}, %68, add, 1, 1, 0;\n"
+        "}"
+        : TWINKLE_TILE(tiles[0]), TWINKLE_TILE(tiles[1]), TWINKLE_TILE(tiles[2]),
+          TWINKLE_TILE(tiles[3]), TWINKLE_TILE(tiles[4]), TWINKLE_TILE(tiles[5]),
+          TWINKLE_TILE(tiles[6]), TWINKLE_TILE(tiles[7]), TWINKLE_TILE(tiles[8]),
+          TWINKLE_TILE(tiles[9]), TWINKLE_TILE(tiles[10]), TWINKLE_TILE(tiles[11]),
+          TWINKLE_TILE(tiles[12]), TWINKLE_TILE(tiles[13]), TWINKLE_TILE(tiles[14]),
+          TWINKLE_TILE(tiles[15])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(columns_at(b)), "r"(int{add}));
+#endif
+}
+
 // What a warp has written to its registers, products that start next see.
 __device__ __forceinline__ void before_products() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL

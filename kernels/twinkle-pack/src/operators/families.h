@@ -61,6 +61,7 @@ OperatorList attention_operators();
 // Linear layers whose weights have fewer bits: linear_int8, linear_int4(x, values, scales, bias).
 //   values: uint8 [columns, depth], or of int4 [columns, depth / 2]; scales: float32 [columns,
 //   depth / 64]. A weight is its value, less 128 or 8, times the scale of its 64.
+//   On a Hopper more than 32 rows of bfloat16 are multiplied by weights and scales of bfloat16.
 //   Both lie in blocks of 16 columns, of which the last may have fewer. A block has its groups of
 //   64 along the depth one after the other; of a group, values: four of each column, four more of
 //   each column, and so on; of int4, a byte has one of the first 32 in its lower half and the one
