@@ -83,6 +83,21 @@ std::string class_section(const Json& inspection, std::size_t columns, bool colo
     return section("classes", table, columns, color);
 }
 
+// What is found by its formula, and is in no other table.
+std::string formula_section(const Json& inspection, std::size_t columns, bool color) {
+    Table table({{"formula", Table::Align::left, Table::Fit::tail},
+                 {"sites", Table::Align::right},
+                 {"kernel", Table::Align::left, Table::Fit::wrap}});
+    for (const auto& binding : list_of(inspection, "bindings")) {
+        if (shown_text(binding, "kind") == "pattern") {
+            table.add({{shown_text(binding, "class")},
+                       {count_text(binding, "sites")},
+                       binding_cell(binding)});
+        }
+    }
+    return section("formulas", table, columns, color);
+}
+
 // Attributes that a kernel's layer reads and the saved model has lost.
 std::string lost_attributes(const Json& inspection) {
     std::string text;
@@ -254,8 +269,8 @@ std::string next_steps(const Json& inspection) {
 }  // namespace
 
 std::string model_report(const Json& inspection, std::size_t columns, bool color, bool details) {
-    std::string text =
-        facts(inspection) + class_section(inspection, columns, color) + lost_attributes(inspection);
+    std::string text = facts(inspection) + class_section(inspection, columns, color) +
+                       formula_section(inspection, columns, color) + lost_attributes(inspection);
     if (details) {
         text += detail_section(inspection, columns, color);
     }

@@ -159,6 +159,17 @@ def test_a_person_sees_it(twinkle, models):
     assert "mangle" not in shown.out
 
 
+def test_a_person_sees_what_formulas_find(twinkle):
+    """Convolutions, for one, have no class that a kernel takes."""
+    model = EXAMPLES / "traced.pt"
+    found = {one["class"]: one["sites"] for one in inspected(twinkle, model)["bindings"] if one["kind"] == "pattern"}
+    assert found
+    shown = twinkle("inspect", model).out
+    rows = [line.split() for line in shown.split("\nformulas\n")[1].split("\n\n")[0].splitlines()[1:]]
+    assert {row[0]: int(row[1]) for row in rows} == found
+    assert all("twinkle-pack:" in row for row in rows)
+
+
 def test_typing_errors_in_conditions(twinkle, small):
     python_kernel(twinkle.folder, RMS_NORM, more='modules = ["first.nrm"]\nwhen = { variance_epsilo = 1e-6 }\n')
     notes = "\n".join(inspected(twinkle, small)["binding_notes"])

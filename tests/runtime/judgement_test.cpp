@@ -79,3 +79,26 @@ TEST_CASE("sizes whose values were right before are measured without comparing a
     CHECK(measured.timed[1].first == 1);
     CHECK(measured.verdict.by_size.at(1).problem.empty());
 }
+
+TEST_CASE("where nothing runs in double, sums may be in another order, and a failure says so") {
+    const std::string only_float = "    assert x.dtype == 6, 'float32 alone'\n";
+    const auto sum = tests::module_of(
+        "Sum", "def forward(self, x):\n" + only_float + "    return x.sum(-1, keepdim=True)\n");
+    const auto off = [&](double units) {
+        return tests::module_of("Off", "def forward(self, x):\n" + only_float +
+                                           "    return x.sum(-1, keepdim=True) * (1 + " +
+                                           std::to_string(units) + " * 2.0 ** -24)\n");
+    };
+    const auto judged_as = [&](const torch::jit::Module& kernel) {
+        const VerificationContext context;
+        const Contest contest{kernel, sum, sum, Norm::largest, [] {}, [](const auto&) {}, context};
+        return judge(contest, {{"", false, {{"forward", {{torch::ones({4, 1024})}, {}}}}}});
+    };
+    const std::string own = "compared with the original's own values";
+    CHECK(judged_as(off(8)).right);
+    CHECK(judged_as(off(8)).because.find(own) == 0);
+    const Verdict wrong = judged_as(off(64));
+    CHECK_FALSE(wrong.right);
+    CHECK(wrong.because.find("its error is") == 0);
+    CHECK(wrong.because.find(own) != std::string::npos);
+}

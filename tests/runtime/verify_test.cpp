@@ -223,6 +223,26 @@ def forward(self, x):
     CHECK(torch::equal(y, x + 6));
 }
 
+TEST_CASE("products of groups, as of a mixture of experts, are computed in double") {
+    auto model = tests::module_of("Host", R"(
+def forward(self, x, weight, ends):
+    y = torch._grouped_mm(x, weight, ends)
+    return torch._grouped_mm(y.unsqueeze(0), weight[:1])
+)");
+    compute_in_double(model);
+    // The second group has no row.
+    const at::Tensor ends = torch::tensor({2, 2, 5}, torch::kInt);
+    const at::Tensor x = torch::randn({5, 8}, torch::kDouble);
+    const at::Tensor weight = torch::randn({3, 8, 8}, torch::kDouble);
+    const at::Tensor y = torch::cat({x.slice(0, 0, 2).mm(weight[0]), x.slice(0, 2).mm(weight[2])});
+    const auto result = model.forward({x, weight, ends}).toTensor();
+    CHECK(result.scalar_type() == torch::kDouble);
+    CHECK(torch::allclose(result, y.mm(weight[0]).unsqueeze(0), 0, 1e-12));
+    const at::Tensor half =
+        model.forward({x.to(torch::kBFloat16), weight.to(torch::kBFloat16), ends}).toTensor();
+    CHECK(half.scalar_type() == torch::kBFloat16);
+}
+
 TEST_CASE("inputs are made from a description, the same every time") {
     const Inputs inputs = read_inputs("int64[2,3]:5..7;float32[4];bfloat16[1,2]:-1..1;bool[3]");
     REQUIRE(inputs.positional.size() == 4);

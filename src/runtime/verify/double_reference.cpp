@@ -1,10 +1,12 @@
 #include "runtime/verify/double_reference.h"
 
 #include "runtime/graph/graph_walk.h"
+#include "runtime/verify/grouped_products.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 
 #include <unordered_set>
+#include <vector>
 
 namespace twinkle::runtime {
 
@@ -26,6 +28,7 @@ public:
     }
 
     void block(jit::Block* block) {
+        std::vector<jit::Node*> grouped;
         for (jit::Node* node : block->nodes()) {
             if (node->kind() == c10::prim::CallFunction) {
                 rewrite(*node->input(0)->type()->expectRef<c10::FunctionType>().function());
@@ -33,12 +36,17 @@ public:
                 tensor_constant(node);
             } else if (node->hasAttribute(c10::attr::Subgraph)) {
                 this->block(node->g(c10::attr::Subgraph)->block());  // forked code
+            } else if (is_grouped_product(node)) {
+                grouped.push_back(node);
             } else {
                 dtype_arguments(node);
             }
             for (jit::Block* inner : node->blocks()) {
                 this->block(inner);
             }
+        }
+        for (jit::Node* node : grouped) {
+            take_double(node);
         }
     }
 

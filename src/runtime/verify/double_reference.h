@@ -8,8 +8,9 @@
 namespace twinkle::runtime {
 
 // Rewrites every floating dtype constant in the graphs of the model (casts that scripting or
-// tracing baked in) to float64, and floating tensor constants, too. The weights stay as they are:
-// convert the part that is run with hold_in_double().
+// tracing baked in) to float64, and floating tensor constants, too; gives products of groups code
+// that takes float64. The weights stay as they are: convert the part that is run with
+// hold_in_double().
 void compute_in_double(torch::jit::Module& model);
 void compute_in_double(torch::jit::Graph& graph);
 

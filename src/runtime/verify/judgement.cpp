@@ -34,13 +34,14 @@ struct Expected {
     Inputs inputs_after;
     c10::IValue result, reference;
     std::int64_t summed = 1;   // terms of its longest sum
-    std::string no_reference;  // why `reference` is the original's own result; empty: it is not
+    std::string no_reference;  // that `reference` is the original's own result; empty: it is not
 };
 
 Expected expect(const Contest& contest, const std::string& method, const Inputs& inputs) {
     Expected expected;
     expected.inputs_after = deep_copy(inputs);
-    expected.result = run_seeded(contest.original, method, expected.inputs_after);
+    const std::int64_t summed = longest_reduction(
+        [&] { expected.result = run_seeded(contest.original, method, expected.inputs_after); });
     try {
         expected.summed = longest_reduction([&] {
             expected.reference =
@@ -48,7 +49,10 @@ Expected expect(const Contest& contest, const std::string& method, const Inputs&
         });
     } catch (const std::exception& error) {  // quantized models take float32 alone
         expected.reference = expected.result;
-        expected.no_reference = run_error(error.what());
+        expected.summed = summed;
+        expected.no_reference =
+            "compared with the original's own values, as it cannot be run in double precision: " +
+            run_error(error.what());
     }
     return expected;
 }
@@ -81,11 +85,8 @@ public:
             if (expected) {
                 call(method, inputs, *expected, one.size.empty());
             }
-            if (verdict.right && expected && one.size.empty() && !expected->no_reference.empty()) {
-                verdict.because =
-                    "compared with the original's own values, as it cannot be run in double "
-                    "precision: " +
-                    expected->no_reference;
+            if (expected && !expected->no_reference.empty()) {
+                explain(expected->no_reference, one.size.empty());
             }
             if (!verdict.right) {
                 return;
@@ -133,6 +134,14 @@ public:
     Verdict verdict;
 
 private:
+    void explain(const std::string& no_reference, bool given) {
+        if (!verdict.right) {
+            verdict.because += "; " + no_reference;
+        } else if (given) {
+            verdict.because = no_reference;
+        }
+    }
+
     void call(const std::string& method, const Inputs& inputs, const Expected& expected,
               bool given) {
         Inputs inputs_after = deep_copy(inputs);
