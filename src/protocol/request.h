@@ -24,7 +24,7 @@ struct Request {
     std::optional<std::string> device;
     std::optional<std::string> dtype;
     std::optional<std::string> inputs;            // a file, or what to make
-    std::vector<std::string> more_inputs;         // kernelize with tune: of other sizes
+    std::vector<std::string> more_inputs;         // kernelize: further samples
     std::optional<std::string> graph;             // inspect: of this class, whole
     std::optional<std::filesystem::path> kernel;  // inspect-kernel, compile-kernel
     base::Json build;  // compile-kernel: {"op_namespace", "variant", "operators"}

@@ -3,7 +3,6 @@
 #include "runtime/graph/format.h"
 #include "runtime/graph/sites.h"
 #include "runtime/plan/replan.h"
-#include "worker/more_inputs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -323,7 +322,6 @@ Json sites_by_precision(const Report& report) {
 Json fit_precision(Kernelizing& kernelizing, Kernelized& made,
                    runtime::VerificationContext& context, const Request& request,
                    const Channel& channel) {
-    add_more_inputs(request, context);
     PrecisionSearch search(kernelizing, made, context, request, channel);
     search.begin_exact();
     search.measure_each();

@@ -14,6 +14,7 @@
 #include "worker/freezing.h"
 #include "worker/kernelizing.h"
 #include "worker/modules_json.h"
+#include "worker/more_inputs.h"
 #include "worker/site_labels.h"
 #include "worker/times_json.h"
 #include "worker/tune_sites.h"
@@ -159,6 +160,7 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     }
     if (request.verify) {
         auto context = kernelizing.verification(made.report);
+        add_more_inputs(request, context);
         kernelizing.verify_conversion(made, context);
         request.tune ? tune_sites(kernelizing, made, context, request, channel)
                      : void(kernelizing.verify_sites(made, context));

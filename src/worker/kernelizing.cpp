@@ -15,6 +15,7 @@
 #include "runtime/trial/kernel_trial.h"
 #include "target/machine.h"
 #include "worker/mapping_of.h"
+#include "worker/more_inputs.h"
 #include "worker/opened_model.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -178,6 +179,7 @@ std::map<std::string, Verdict> Kernelizing::judge(const Kernelized& made,
         }
     }
     auto [judged, sizes] = runtime::verify_sites(context, made.model, sites);
+    refuse_lost_inputs(request_, context.sizes, sizes);
     context.sizes = std::move(sizes);
     for (const SiteReport& site : made.report.sites) {
         const auto verdict = judged.find(site.site);

@@ -1,5 +1,9 @@
 #include "worker/more_inputs.h"
 
+#include "base/file.h"
+#include "twinkle/error.h"
+
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -18,6 +22,24 @@ void add_more_inputs(const protocol::Request& request, runtime::VerificationCont
         runtime::SizeVariant size{.number = next_number(context.sizes), .tuned = true};
         size.own = std::make_shared<const runtime::Inputs>(std::move(inputs));
         context.sizes.push_back(std::move(size));
+    }
+}
+
+void refuse_lost_inputs(const protocol::Request& request,
+                        const std::vector<runtime::SizeVariant>& given,
+                        const std::vector<runtime::SizeVariant>& accepted) {
+    for (const runtime::SizeVariant& one : given) {
+        const bool lost = one.own != nullptr &&
+                          std::none_of(accepted.begin(), accepted.end(), [&](const auto& other) {
+                              return other.number == one.number;
+                          });
+        if (lost) {
+            throw Error(ErrorCode::malformed,
+                        {.what = "the original model cannot be run on one of the further --inputs",
+                         .where = base::display_path(request.model),
+                         .why = "it does not take " + runtime::shapes_text(*one.own),
+                         .hint = "`twinkle run` with these alone says why"});
+        }
     }
 }
 

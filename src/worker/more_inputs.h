@@ -9,6 +9,12 @@ namespace twinkle::worker {
 // Each becomes a size to compare and measure in.
 void add_more_inputs(const protocol::Request& request, runtime::VerificationContext& context);
 
+// Throws Error(malformed) where one of `given` is not among those that the original accepts: unlike
+// a size that is made up, these are what the model must get.
+void refuse_lost_inputs(const protocol::Request& request,
+                        const std::vector<runtime::SizeVariant>& given,
+                        const std::vector<runtime::SizeVariant>& accepted);
+
 // The number for the next size that is made by itself.
 std::size_t next_number(const std::vector<runtime::SizeVariant>& sizes);
 

@@ -42,7 +42,6 @@ void add_sizes(const Request& request, runtime::VerificationContext& context) {
             runtime::tuned_sizes(context.inputs, request.tune_sizes, next_number(context.sizes));
         context.sizes.insert(context.sizes.end(), sizes.begin(), sizes.end());
     }
-    add_more_inputs(request, context);
 }
 
 std::size_t count_of(const std::map<std::string, runtime::SizeGroups>& groups) {

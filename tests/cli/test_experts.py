@@ -19,22 +19,33 @@ class Experts(nn.Module):
 
     def forward(self, x):
         h = self.norm(x)
-        weight, expert = torch.softmax(self.router(h), -1).max(-1)
+        weight, expert = torch.softmax(self.router(h).float(), -1).max(-1)
         order = torch.argsort(expert)
         ends = torch.nn.functional.one_hot(expert, self.experts).sum(0).cumsum(0).to(torch.int32)
-        y = torch._grouped_mm(nn.functional.silu(torch._grouped_mm(h[order], self.up, ends)), self.down, ends)
-        return x + torch.zeros_like(x).index_copy(0, order, y) * weight[:, None]
+        y = torch._grouped_mm(h[order].to(self.up.dtype), self.up, ends)
+        y = torch._grouped_mm(nn.functional.silu(y).to(self.down.dtype), self.down, ends)
+        return x + (y * weight[order, None])[torch.argsort(order)].to(x.dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_model_of_experts_is_compared_in_double(twinkle, dtype):
+def kernelized(twinkle, dtype, *options):
     torch.manual_seed(3)
     model = nn.Sequential(Experts(), Experts()).eval().to(dtype)
     x = torch.randn(33, 64, dtype=dtype)
     torch.jit.trace(model, x).save(twinkle.folder / "model.pt")
     torch.save(x, twinkle.folder / "inputs.pt")
-    done = twinkle("kernelize", "model.pt", "--inputs", "inputs.pt", "-o", "fast.pt", "--json", "--no-measure")
+    done = twinkle("kernelize", "model.pt", "--inputs", "inputs.pt", "-o", "fast.pt", "--json", "--no-measure", *options)
     assert done.code == 0, done.err
-    assert done.json["replaced"] >= 2
-    whole = done.json["whole"]
-    assert whole["original_error"] > 0 and "double precision" not in whole.get("because", "")
+    return done.json
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_model_of_experts_is_compared_in_double(twinkle, dtype):
+    report = kernelized(twinkle, dtype)
+    assert report["replaced"] >= 2
+    assert report["whole"]["original_error"] > 0 and "double precision" not in report["whole"]["because"]
+
+
+def test_a_model_of_experts_in_another_dtype(twinkle):
+    """A trace in float32 has the casts to the weights' dtype as casts to float32."""
+    report = kernelized(twinkle, torch.float32, "--dtype", "bfloat16")
+    assert report["replaced"] >= 2 and report["dtype"] == "bfloat16"

@@ -33,6 +33,7 @@ std::vector<std::size_t> operands_of_one_dtype(std::string_view op) {
         {"addmv", {0, 1, 2}},
         {"addbmm", {0, 1, 2}},
         {"baddbmm", {0, 1, 2}},
+        {"_grouped_mm", {0, 1}},
         {"einsum", {1}},
         {"bilinear", {0, 1, 2, 3}},
         {"conv1d", {0, 1, 2}},
