@@ -7,6 +7,7 @@
 #include "binary/constant_strings.h"
 #include "kernel/check_package.h"
 #include "kernel/digest.h"
+#include "kernel/operators.h"
 #include "kernel/schema.h"
 #include "twinkle/error.h"
 

@@ -32,7 +32,7 @@ public:
         }
         std::size_t start = 0;
         if (take("::")) {
-            schema.op_namespace = std::move(schema.name);
+            schema.op_namespace = std::exchange(schema.name, "");
             start = at_;
             if (!word(schema.name)) {
                 return std::nullopt;

@@ -158,6 +158,18 @@ TEST_CASE("rows that see no key have zeros", "[isa][cpu]") {
     }
 }
 
+// The largest score's own weight is 1, whatever is lost where such scores are rounded.
+TEST_CASE("scores of any magnitude", "[isa][cpu]") {
+    at::manual_seed(48);
+    for (const auto dtype : served_dtypes())
+        for (const bool causal : {false, true}) {
+            Call call = call_of(dtype, 40, 300, 16);
+            call.causal = causal;
+            call.scale = 1e12;
+            check_right(call);
+        }
+}
+
 TEST_CASE("what is no number stays in the rows that see it", "[isa][cpu]") {
     at::manual_seed(44);
     const double infinity = std::numeric_limits<double>::infinity();

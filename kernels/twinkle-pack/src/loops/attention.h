@@ -156,20 +156,21 @@ private:
         const bool is_scaled = scale_first(block, r, seen, scores);
         if (seen < whole) store_first<V>(scores + seen, V::set1(-__builtin_inff()), whole - seen);
         const float factor = is_scaled ? 1 : shape_.scale;
-        const float before = at_.largest[r], found = largest_of(scores, whole) * factor;
+        const float before = at_.largest[r], found = largest_of(scores, whole);
         const float largest = found > before ? found : before;
         const float base = largest == -__builtin_inff() ? 0 : largest;
         at_.largest[r] = largest;
         reg sum = V::set1(0);
         for (int64_t i = 0; i < whole; i += V::width) {
-            const reg weight = V::exp(V::fma(V::load(scores + i), V::set1(factor), V::set1(-base)));
+            const reg below = V::sub(V::load(scores + i), V::set1(base));
+            const reg weight = V::exp(V::mul(below, V::set1(factor)));
             sum = V::add(sum, weight);
             put_weights(scores, i, weight);
         }
         for (int64_t i = whole; i < block.count; i += V::width) put_weights(scores, i, V::set1(0));
         float added = 0;
         G::Dot::template add_sums<1>(&sum, &added);
-        add_total(block, r, added, before - base);
+        add_total(block, r, added, (before - base) * factor);
     }
 
     // Those of earlier blocks become less where this one has the largest score.
