@@ -369,6 +369,8 @@ def test_when(twinkle, small):
     python_kernel(twinkle.folder, RMS_NORM, more="when = { variance_epsilon = 1e-6 }\n")
     report = kernelized(twinkle, *small[:1], "--inputs", small[1], "--verify")
     assert by_status(report) == {"replaced": ["first.norm"], "kept": ["second.norm"]}
+    # The manifest's own wish, so no less than was asked for.
+    assert kernelize_norms(twinkle, *small, "--strict").code == 0
     assert "variance_epsilon" in next(s for s in report["sites"] if s["status"] == "kept")["because"]
 
 
