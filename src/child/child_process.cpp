@@ -55,13 +55,16 @@ void send_line(int descriptor, std::string_view line) {
 
 int result_descriptor = -1;  // for what ends the process without a way back
 
-// The message of the exception in flight, without LibTorch's stack of C++ frames.
+// The message of the exception in flight, without LibTorch's stack of C++ frames; TorchScript's own
+// begins with an empty line.
 std::string exception_text() {
     try {
         throw;
     } catch (const std::exception& error) {
-        const std::string text = error.what();
-        return text.substr(0, std::min<std::size_t>(text.find('\n'), 300));
+        const std::string_view text = error.what();
+        const std::size_t begin = std::min(text.find_first_not_of(" \r\n\t"), text.size());
+        const std::size_t line = text.find('\n', begin) - begin;
+        return std::string(text.substr(begin, std::min<std::size_t>(line, 300)));
     } catch (...) {
         return "of an unknown type";
     }

@@ -74,6 +74,8 @@ TEST_CASE("lines of a child arrive in order, and its end is told from a crash") 
     const auto threw = why([] { throw std::runtime_error("no\x1b[31m way"); });
     CHECK(contains(threw, "exception: no"));
     CHECK_FALSE(contains(threw, "\x1b"));
+    CHECK(contains(why([] { throw std::runtime_error("\nThe call failed.\nframe 0"); }),
+                   "exception: The call failed."));
 }
 
 TEST_CASE("a child that says nothing, and one that goes on for ever, are stopped") {
