@@ -24,7 +24,8 @@ TWINKLE_API void load_package_kernels(const std::filesystem::path& package,
                                       const LoadOptions& options = {});
 
 // The same, then the loader: `options.model` names one of several models, the index of
-// `options.device` the GPU. A package for another CPU or GPU is Error(refused) before its code is
+// `options.device` the GPU (LibTorch before 2.8: the current one, an index above 0 is
+// Error(refused)). A package for another CPU or GPU is Error(refused) before its code is
 // opened.
 TWINKLE_API std::unique_ptr<torch::inductor::AOTIModelPackageLoader> load_package(
     const std::filesystem::path& package, const LoadOptions& options = {});

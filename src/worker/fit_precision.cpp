@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 namespace twinkle::worker {
@@ -119,6 +120,15 @@ public:
     std::size_t original_bytes() const { return original_bytes_; }
     std::size_t site_count() const { return sites_.size(); }
 
+    // Why no layer computes with fewer bits.
+    std::string why_none() const {
+        if (sites_.empty()) {
+            return "no kernel offers that for any layer of the model";
+        }
+        return steps_.empty() ? "none is right on these inputs, reached by them, and smaller"
+                              : "each of them alone takes the model's error above what it may be";
+    }
+
 private:
     runtime::Site& in_plan(const CoarserSite& site) {
         return *runtime::reported_site(kernelizing_.plan(), site.name);
@@ -151,6 +161,7 @@ private:
         channel_.stage("precision",
                        fmt::format("{} in {} layers, one by one", precision, names.size()));
         kernelizing_.make_again(made_);
+        taken_.reset();
         std::erase_if(names,
                       [&](const std::string& name) { return !computes_in(name, precision); });
         const auto verdicts = kernelizing_.judge(made_, context_, names);
@@ -175,10 +186,16 @@ private:
         }
     }
 
+    // Of the model that was made with what was tried.
     std::string reason_of(const CoarserSite& site, const runtime::Candidate& tried) {
         for (const runtime::Candidate& one : in_plan(site).candidates) {
             if (one.choice == tried.choice && !one.refused.empty()) {
                 return one.refused;
+            }
+        }
+        for (const SiteReport& entry : made_.report.sites) {
+            if (entry.site == site.name && entry.status != SiteStatus::replaced) {
+                return entry.because;
             }
         }
         return "it could not take the place of the original";
@@ -304,7 +321,7 @@ private:
     std::vector<CoarserSite> sites_;
     std::vector<Step> steps_;  // the cheapest first
     std::size_t original_bytes_ = 0;
-    std::size_t taken_ = static_cast<std::size_t>(-1);
+    std::optional<std::size_t> taken_;  // steps that the model is made with; none: with others
 };
 
 Json sites_by_precision(const Report& report) {
@@ -332,11 +349,9 @@ Json fit_precision(Kernelizing& kernelizing, Kernelized& made,
         context.max_error = request.max_error;
         context.agreement = request.agree;
     } else {
-        made.report.warnings.push_back(fmt::format(
-            "no layer computes in {}: {}", fmt::join(request.precisions, " or "),
-            search.site_count() == 0 ? "no kernel offers that for any layer of the model"
-                                     : "each of them alone takes the model's error above what it "
-                                       "may be"));
+        made.report.warnings.push_back(fmt::format("no layer computes in {}: {}",
+                                                   fmt::join(request.precisions, " or "),
+                                                   search.why_none()));
     }
     return {{"asked", request.precisions},
             {"max_error", request.max_error},

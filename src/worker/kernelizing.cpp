@@ -174,7 +174,7 @@ std::map<std::string, Verdict> Kernelizing::judge(const Kernelized& made,
                                                   const std::vector<std::string>& sites) {
     context.coarser.clear();
     for (const SiteReport& site : made.report.sites) {
-        if (!site.precision.empty()) {
+        if (!site.precision.empty() || !coarser_inside(site).empty()) {
             context.coarser.insert(site.site);
         }
     }
@@ -223,6 +223,9 @@ std::map<std::string, Verdict> Kernelizing::verify_sites(Kernelized& made,
         verdicts.emplace(site.site, verdict->second);
         if (site.status == SiteStatus::replaced) {
             runtime::enter(verdict->second, site);
+            if (!coarser_inside(site).empty()) {
+                site.allowed_error.reset();  // the whole model's counts
+            }
         }
     }
     return verdicts;
@@ -333,7 +336,27 @@ std::string Kernelizing::candidate_of(const SiteReport& entry) const {
                                 part.choice ? part.choice->cfg_text() : "");
         }
     }
+    for (const runtime::Site* part : coarser_inside(entry)) {
+        text += fmt::format(" {}:{}", part->report.site, part->choice->id());
+    }
     return text;
+}
+
+// Layers with fewer bits that a layer which serves the site calls: they are part of its errors.
+std::vector<const runtime::Site*> Kernelizing::coarser_inside(const SiteReport& entry) const {
+    std::vector<const runtime::Site*> parts;
+    const runtime::Site* site = runtime::reported_site(planned_->plan(), entry.site);
+    if (site == nullptr || !site->is_layer()) {
+        return parts;
+    }
+    for (const runtime::Site& part : planned_->plan().sites) {
+        if (part.is_layer() && part.is_reported() && part.choice &&
+            !part.choice->precision().empty() &&
+            runtime::is_inside(part.instance.path, site->instance.path)) {
+            parts.push_back(&part);
+        }
+    }
+    return parts;
 }
 
 std::vector<std::string> Kernelizing::unverified(const Report& report) const {

@@ -64,6 +64,7 @@ private:
     torch::jit::Module open_model();
     bool refuse_unfit(const Report& report);
     std::string candidate_of(const SiteReport& entry) const;
+    std::vector<const runtime::Site*> coarser_inside(const SiteReport& entry) const;
     std::vector<std::string> unverified(const Report& report) const;
     bool refuse_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
 

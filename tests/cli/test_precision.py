@@ -36,6 +36,23 @@ class Blocks(nn.Module):
         return x
 
 
+class Block(nn.Module):
+    class Inner(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(64, 128), nn.Linear(128, 64)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.down(torch.relu(self.up(x)))
+
+    def __init__(self):
+        super().__init__()
+        self.block = Block.Inner()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.block(x)
+
+
 class Shared(nn.Module):
     """An embedding whose weight is that of the last layer, too."""
 
@@ -176,6 +193,106 @@ def test_an_exact_layer_may_prepare_its_weights_without_being_asked_for_fewer_bi
     assert weights["up.0.weight"].shape == (64, 128) and project.error() < 1e-6
     again = twinkle("kernelize", "small.pt", "--inputs", "inputs.pt", "-o", "again.pt", "--json")
     assert {one["because"] for one in again.json["sites"]} == {"it is kernelized already"}
+
+
+def test_an_exact_layer_does_not_give_way_to_a_coarser_one_of_a_narrower_range(project, twinkle):
+    project.save(Blocks(), torch.randn(2, 9, 64)).bind("LinearExact", "LinearInt8")
+    bound = project.folder / "twinkle.toml"
+    bound.write_text(bound.read_text().rstrip() + '\ndevice = "cuda"\ncapability = "90-999"\n')
+    target = "torch=2.13,backend=cu130,arch=9.0,cpu=x86_64,os=linux,cxx11=1"
+    done = twinkle("kernelize", "model.pt", "--target", target, "--device", "cuda", "--no-verify", "-o", "small.pt", "--json")
+    assert done.code == 0, done.err
+    for site in done.json["sites"]:
+        reasons = {one["kernel"].split(": ")[1]: one["because"] for one in site["candidates"]}
+        # Weights are prepared for this machine alone.
+        assert "for another machine" in reasons["LinearExact"] and "not asked for" in reasons["LinearInt8"], reasons
+
+
+class Rare(nn.Module):
+    """A layer that the inputs of these tests do not reach."""
+
+    def __init__(self):
+        super().__init__()
+        self.rare = nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if bool(x.sum() > 1e9):
+            return self.rare(x)
+        return torch.relu(x)
+
+
+def test_a_layer_whose_error_is_unknown_stays_exact(project):
+    project.save(Rare(), torch.randn(2, 64), scripted=True).bind("LinearInt8")
+    done = project.run()
+    assert done.code == 0, done.err
+    assert in_int8(done.json) == [] and "do not reach it" in by_site(done.json)["rare"]["because"]
+    assert any("no layer computes in int8: none is right on these inputs" in one for one in done.json["warnings"])
+    assert project.weights()["rare.weight"].dtype == torch.float32
+
+
+def test_a_layer_that_is_wrong_in_fewer_bits_stays_exact(spoiled):
+    project = spoiled("/ largest\n", "/ 0.0\n")
+    project.save(nn.Sequential(nn.Linear(64, 64), nn.Sigmoid()), torch.randn(2, 64)).bind("LinearInt8")
+    done = project.run()
+    assert done.code == 0, done.err
+    assert in_int8(done.json) == [] and project.error() < 1e-6
+
+
+def test_what_one_kernel_has_prepared_is_not_given_to_another(project, twinkle):
+    """Both call their layer alike, and the first one is wrong."""
+    project.save(nn.Sequential(nn.Linear(64, 64)), torch.randn(8, 64))
+    layer = """import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Linear(nn.Module):
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+
+    def prepare(self):
+        return {{"weight": self.weight * {}}}
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return F.linear(input, self.weight * {}, self.bias)
+"""
+    tables = ""
+    for name, before, after in (("wrong", 2.0, 1.0), ("right", 4.0, 0.25)):
+        (project.folder / name).mkdir()
+        (project.folder / name / "__init__.py").write_text("")
+        (project.folder / name / "layers.py").write_text(layer.format(before, after))
+        tables += (f'[[layers.Linear]]\nrepo_path = "{name}"\nlayer_name = "Linear"\n'
+                   'classes = ["torch.nn.modules.linear.Linear"]\n')
+    (project.folder / "twinkle.toml").write_text(tables)
+    done = twinkle("kernelize", "model.pt", "--inputs", "inputs.pt", "-o", "small.pt", "--json")
+    assert done.code == 0, done.err
+    assert [(one["status"], one["kernel"]) for one in done.json["sites"]] == [("replaced", "right: Linear")]
+    assert project.error() < 1e-6
+
+
+def test_the_error_of_a_layer_is_that_of_the_layers_inside_of_it(project):
+    """A kernel serves the block, and calls the linear layers, which are coarser later."""
+    project.save(Block(), torch.randn(5, 64))
+    (project.folder / "block").mkdir()
+    (project.folder / "block/__init__.py").write_text("")
+    (project.folder / "block/layers.py").write_text("""import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    up: nn.Module
+    down: nn.Module
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.down(torch.relu(self.up(x)))
+""")
+    table = f'[[layers.Block]]\nrepo_path = "block"\nlayer_name = "Block"\nclasses = ["{Block.__module__}.Inner"]\n'
+    project.bind("LinearInt8", more=table)
+    done = project.run()
+    assert done.code == 0, done.err
+    sites = by_site(done.json)
+    assert sorted(in_int8(done.json)) == ["block.down", "block.up"] and sites["block"]["status"] == "replaced"
+    assert sites["block"]["max_error"] > 1e-3 and sites["block"]["allowed_error"] is None
 
 
 def test_other_inputs_are_compared_too(project, twinkle):

@@ -37,6 +37,22 @@ TEST_CASE("a transposed tensor gives a transposed result, as in PyTorch") {
     CHECK(call("gelu", {image})[0].is_contiguous(at::MemoryFormat::ChannelsLast));
 }
 
+TEST_CASE("layer normalization gives contiguous results, as in PyTorch") {
+    const Tensor one = here(at::ones({8}));
+    for (const Tensor& x :
+         {here(at::randn({4, 6, 8})).transpose(0, 1), here(at::randn({4, 8, 6})).transpose(1, 2),
+          here(at::randn({2, 3, 5, 8})).permute({2, 0, 1, 3})}) {
+        const Tensor expected = at::layer_norm(x, {8}, one, one);
+        const Tensor result = call("layer_norm", {x, one, one})[0];
+        CHECK(result.strides() == expected.strides());
+        CHECK(at::allclose(result, expected, 1e-5, 1e-5));
+        const Tensors both = call("add_layer_norm", {x, x, one, one});
+        CHECK(both[0].strides() == expected.strides());
+        CHECK(at::allclose(both[0], at::layer_norm(x + x, {8}, one, one), 1e-5, 1e-5));
+        CHECK(at::equal(both[1], x + x));
+    }
+}
+
 TEST_CASE("empty tensors, one element and no dimension") {
     for (const Formula& formula : all_formulas())
         for (auto dtype : dtypes()) {

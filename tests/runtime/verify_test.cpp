@@ -243,6 +243,21 @@ def forward(self, x, weight, ends):
     CHECK(half.scalar_type() == torch::kBFloat16);
 }
 
+TEST_CASE("masks of attention that the model makes in float32 are read as what they are") {
+    auto model = tests::module_of("Host", R"(
+def forward(self, x):
+    far = torch.full([x.size(2), x.size(2)], -1e4).triu(1)
+    near = x.size(2) > 1
+    y = torch.scaled_dot_product_attention(x, x, x, far)
+    y = y + torch.scaled_dot_product_attention(x, x, x, far > -1.0)
+    return y + torch.scaled_dot_product_attention(x, x, x, far if near else None)
+)");
+    compute_in_double(model);
+    const at::Tensor x = torch::randn({1, 2, 40, 8}, torch::kDouble);
+    const at::Tensor y = model.forward({x}).toTensor();
+    CHECK(torch::allclose(y, 3 * at::scaled_dot_product_attention(x, x, x, {}, 0, true), 0, 1e-9));
+}
+
 TEST_CASE("inputs are made from a description, the same every time") {
     const Inputs inputs = read_inputs("int64[2,3]:5..7;float32[4];bfloat16[1,2]:-1..1;bool[3]");
     REQUIRE(inputs.positional.size() == 4);

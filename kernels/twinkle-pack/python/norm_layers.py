@@ -82,7 +82,7 @@ class TorchRMSNorm(Layer):
             return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
         if len(self.normalized_shape) != 1:
             return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
-        return rms_norm(x, self.weight, self.eps, 0.0, True)
+        return rms_norm(x, self.weight, self.eps, 0.0, True).contiguous()  # as torch's
 
 
 class T5LayerNorm(Layer):

@@ -10,6 +10,8 @@
 #include "target/compiled_code.h"
 #include "twinkle/error.h"
 
+#include <torch/version.h>
+
 #include <algorithm>
 
 namespace twinkle {
@@ -72,6 +74,27 @@ void require_this_machine(const std::filesystem::path& package, const CompiledMo
     }
 }
 
+// LibTorch's loader takes the number of threads since 2.7 and the device's index since 2.8.
+std::unique_ptr<torch::inductor::AOTIModelPackageLoader> loader_of(const std::string& package,
+                                                                   const std::string& model,
+                                                                   c10::DeviceIndex device) {
+    using Loader = torch::inductor::AOTIModelPackageLoader;
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 8
+    return std::make_unique<Loader>(package, model, /*run_single_threaded=*/false,
+                                    /*num_runners=*/1, device);
+#else
+    if (device > 0) {
+        throw Error(ErrorCode::refused,
+                    {.what = "the package cannot be loaded on that device",
+                     .where = base::display_path(package),
+                     .why = "this LibTorch loads packages on the current GPU only (2.8 and later "
+                            "on any)",
+                     .hint = "make it the current one, and leave out its index"});
+    }
+    return std::make_unique<Loader>(package, model);
+#endif
+}
+
 std::string first_line(const std::string& text) {
     return base::printable(text.substr(0, std::min<std::size_t>(text.find('\n'), 300)));
 }
@@ -95,9 +118,9 @@ std::unique_ptr<torch::inductor::AOTIModelPackageLoader> load_package(
     require_this_machine(package, models.front());
     load_kernels(package, models, options);
     try {
-        return std::make_unique<torch::inductor::AOTIModelPackageLoader>(
-            package.string(), models.front().name, /*run_single_threaded=*/false,
-            /*num_runners=*/1, options.device.index());
+        return loader_of(package.string(), models.front().name, options.device.index());
+    } catch (const Error&) {
+        throw;
     } catch (const std::exception& error) {
         throw Error(ErrorCode::refused,
                     {.what = "the package cannot be loaded",

@@ -70,10 +70,17 @@ PlannedModel::PlannedModel(const Job& job, const PlannedModel& other)
 }
 
 // Gives instances the weights that their new layers make of the old ones.
-void PlannedModel::prepare() {
+void PlannedModel::prepare(const std::vector<Site>& sites) {
     const std::vector<Instance> instances = instances_to_prepare(job_.model);
-    const auto key = [](const Instance& instance) {
-        return std::pair(instance.path, prepare_method(*instance.module.type())->name());
+    std::map<std::string, const void*> layers;  // by the path of the instance
+    for (const Site& site : sites) {
+        if (site.is_layer() && site.choice) {
+            layers[site.instance.path] = site.choice->id();
+        }
+    }
+    const auto key = [&](const Instance& instance) {
+        const auto layer = layers.find(instance.path);
+        return std::pair(instance.path, layer != layers.end() ? layer->second : nullptr);
     };
     std::vector<Instance> pending;
     for (const Instance& instance : instances) {
@@ -107,7 +114,7 @@ Report PlannedModel::apply() {
     plan_.places.reset();
     applied.rules = plan_.rules;
     apply_plan(job_, applied, code_, stand_ins_);
-    prepare();
+    prepare(applied.sites);
     Report report = report_;
     add_sites(report, applied);
     for (const Site& site : applied.sites) {

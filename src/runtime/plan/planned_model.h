@@ -40,9 +40,10 @@ public:
     const std::map<std::string, std::string>& unprepared() const { return unprepared_; }
 
 private:
-    using Prepared = std::map<std::pair<std::string, std::string>, NamedTensors>;
+    // By the path of an instance and Choice::id of what has made them.
+    using Prepared = std::map<std::pair<std::string, const void*>, NamedTensors>;
 
-    void prepare();
+    void prepare(const std::vector<Site>& sites);
 
     Job job_;
     Report report_;  // all but the sites
@@ -51,7 +52,7 @@ private:
     Plan plan_;
     std::set<std::string> failed_;
     std::map<std::string, std::string> unprepared_;
-    // By the path of an instance and the method that has made them; copies of a model share them.
+    // Copies of a model share them.
     std::shared_ptr<Prepared> prepared_ = std::make_shared<Prepared>();
 };
 

@@ -109,10 +109,13 @@ Judged judged(const Offer& offer, const SelectionContext& context,
     return {Stage::serves, rank, ""};
 }
 
-long narrowest_range(const std::vector<Offer>& offers, const SelectionContext& context) {
+// Among those that compute in the same precision: an exact one does not give way to a coarser one.
+long narrowest_range(const std::vector<Offer>& offers, const std::string& precision,
+                     const SelectionContext& context) {
     long narrowest = std::numeric_limits<long>::max();
     for (const Offer& offer : offers) {
-        if (serves_device(offer, context.device) && serves_capability(offer, context.capability)) {
+        if (offer.precision == precision && serves_device(offer, context.device) &&
+            serves_capability(offer, context.capability)) {
             narrowest = std::min(narrowest, range_size(offer));
         }
     }
@@ -173,14 +176,14 @@ Candidates candidates_of(const Mapping& mapping, const std::string& kind, const 
     }
     const auto offers = offers_of(binding.candidates);
     const auto modes = search_order(context.mode);
-    const long narrowest = narrowest_range(offers, context);
     std::vector<Judged> all;
     // Exact ones come first, whatever else is said.
     std::vector<std::pair<Candidate, std::tuple<bool, Stage, std::size_t>>> ranked;
     std::optional<KeepReason> no_build;
     for (std::size_t i = 0; i < offers.size(); ++i) {
         const auto& candidate = binding.candidates[i];
-        Judged verdict = judged(offers[i], context, modes, narrowest);
+        Judged verdict = judged(offers[i], context, modes,
+                                narrowest_range(offers, offers[i].precision, context));
         const std::string& device =
             verdict.stage == Stage::device ? offers[i].device : context.device;
         const MappedKernel* kernel = kernel_of(mapping, candidate.kernel, device);

@@ -71,7 +71,8 @@ private:
 void plan(const char* name, const Inputs& in, Plan& plan) {
     const View& x = in.tensors[0];
     const DType dtype = check(name, x, in.tensors[1], in.tensors[2]);
-    plan.order = Order::keeping_rows(x);
+    // As LibTorch's: contiguous, whatever x is.
+    plan.order = Order::identity(x.dims);
     plan.add(x, dtype);
 }
 
@@ -94,8 +95,9 @@ void plan_add(const char* name, const Inputs& in, Plan& plan) {
     const View &x = in.tensors[0], &residual = in.tensors[1];
     same_kind(name, "x", x, "residual", residual);
     const DType dtype = check(name, x, in.tensors[2], in.tensors[3]);
-    plan.order = Order::keeping_rows(x);
+    plan.order = Order::identity(x.dims);
     plan.add(x, dtype);
+    plan.order = Order::keeping_rows(x);
     plan.add(x, dtype);
 }
 
