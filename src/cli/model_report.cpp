@@ -98,22 +98,30 @@ std::string formula_section(const Json& inspection, std::size_t columns, bool co
     return section("formulas", table, columns, color);
 }
 
-// Attributes that a kernel's layer reads and the saved model has lost.
-std::string lost_attributes(const Json& inspection) {
+// Those of a binding that come from there, "eps, dim".
+std::string attributes_from(const Json& binding, std::string_view from) {
+    std::vector<std::string> names;
+    for (const auto& attribute : list_of(binding, "attributes")) {
+        if (shown_text(attribute, "from") == from) {
+            names.push_back(shown_text(attribute, "name"));
+        }
+    }
+    return base::join(names, ", ");
+}
+
+// Attributes that a kernel's layer reads and the saved model does not have.
+std::string missing_attributes(const Json& inspection) {
     std::string text;
     for (const auto& binding : list_of(inspection, "bindings")) {
-        std::vector<std::string> lost;
-        for (const auto& attribute : list_of(binding, "attributes")) {
-            if (shown_text(attribute, "from") == "lost") {
-                lost.push_back(shown_text(attribute, "name"));
+        const auto say = [&](std::string_view from, std::string_view form) {
+            if (const auto names = attributes_from(binding, from); !names.empty()) {
+                text += fmt::format(fmt::runtime(form), shown_text(binding, "class"), names,
+                                    shown_text(binding, "kernel"));
             }
-        }
-        if (!lost.empty()) {
-            text +=
-                fmt::format("{} has lost {}, which {} reads: supply it with attributes = {{ … }}\n",
-                            shown_text(binding, "class"), base::join(lost, ", "),
-                            shown_text(binding, "kernel"));
-        }
+        };
+        say("lost", "{} has lost {}, which {} reads: supply it with attributes = {{ … }}\n");
+        say("nowhere",
+            "{} has no {}, a tensor or module that {} reads: bind other classes to it\n");
     }
     return text;
 }
@@ -270,7 +278,7 @@ std::string next_steps(const Json& inspection) {
 
 std::string model_report(const Json& inspection, std::size_t columns, bool color, bool details) {
     std::string text = facts(inspection) + class_section(inspection, columns, color) +
-                       formula_section(inspection, columns, color) + lost_attributes(inspection);
+                       formula_section(inspection, columns, color) + missing_attributes(inspection);
     if (details) {
         text += detail_section(inspection, columns, color);
     }

@@ -102,14 +102,17 @@ void add_dtype(const Outcome& outcome, std::vector<NextStep>& steps) {
 }
 
 void add_bench(const Outcome& outcome, std::vector<NextStep>& steps) {
-    const auto inputs = outcome.arguments.text("inputs");
-    if (!outcome.request.verify || !inputs || outcome.given("dtype") || !outcome.replaced()) {
+    const auto& inputs = outcome.arguments.list("inputs");
+    if (!outcome.request.verify || inputs.empty() || outcome.given("dtype") ||
+        !outcome.replaced()) {
         return;
     }
+    // It takes one set of inputs: the first, on which this call has measured.
     ShellCommand command("bench", outcome.globals);
     command.word(Outcome::path_word(outcome.model()))
+        .option("--inputs", inputs.front())
         .options(bench_command().options, outcome.arguments,
-                 {"threads", "duration", "runs", "warmup", "svg"});
+                 {"inputs", "threads", "duration", "runs", "warmup", "svg"});
     steps.push_back({"how fast every site is, and the frozen models", command.text()});
 }
 

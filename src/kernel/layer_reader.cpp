@@ -197,12 +197,24 @@ void LayerReader::read_members(const Definition& definition, LayerSource& layer)
             // Without a value it only describes what the host has.
             if (annotated->value) {
                 read_assignment(definition, *annotated->target, annotated->value.get(), layer);
+            } else {
+                read_declaration(module, *annotated, layer);
             }
         } else if (const auto* expression = as<ExprStmt>(statement);
                    !as<Pass>(statement) && !(expression && as<Constant>(expression->value))) {
             add_problem(layer, module, *statement,
                         "has a statement in its body that cannot be read without running it");
         }
+    }
+}
+
+void LayerReader::read_declaration(const PackageModule& module, const AnnAssign& declared,
+                                   LayerSource& layer) {
+    const auto* name = as<Name>(declared.target);
+    const std::string type = source_text(module, declared.annotation.get());
+    if (name && (type.find("Tensor") != std::string::npos || type.starts_with("nn.") ||
+                 type.starts_with("torch.nn."))) {
+        layer.tensors.insert(name->id);
     }
 }
 

@@ -35,6 +35,8 @@ private:
     void read_members(const Definition& definition, LayerSource& layer);
     void read_assignment(const Definition& definition, const python::Expr& target,
                          const python::Expr* value, LayerSource& layer);
+    void read_declaration(const PackageModule& module, const python::AnnAssign& declared,
+                          LayerSource& layer);
     void read_precision(const Definition& definition, const python::Expr& target,
                         const python::Expr* value, LayerSource& layer);
     void read_forward(const PackageModule& module, const python::FunctionDef& forward,

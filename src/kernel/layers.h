@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,10 +57,11 @@ struct LayerSource {
     std::vector<Parameter> parameters;         // of forward, without self
     std::string returns;                       // the annotation, as it is written
     std::vector<std::string> host_attributes;  // self.X that forward reads, sorted
-    std::vector<std::string> host_writes;      // self.X that forward assigns or deletes, sorted
-    std::vector<HostCall> host_calls;          // in the order of the source
-    std::vector<Problem> problems;             // empty: a valid layer
-    Usage usage;                               // of forward
+    std::set<std::string> tensors;  // what its body declares as a tensor or module of the host
+    std::vector<std::string> host_writes;  // self.X that forward assigns or deletes, sorted
+    std::vector<HostCall> host_calls;      // in the order of the source
+    std::vector<Problem> problems;         // empty: a valid layer
+    Usage usage;                           // of forward
 };
 
 struct FunctionSource {

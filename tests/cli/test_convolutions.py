@@ -132,10 +132,10 @@ def resnet() -> nn.Module:
                          Residual(8, shortcut=True))
 
 
-@pytest.mark.parametrize("how", ["traced", "frozen"])
+@pytest.mark.parametrize("how", ["traced", "scripted", "frozen"])
 def test_residual_blocks(twinkle, how):
     saved(twinkle, resnet(), how)
-    assert replaced(kernelized(twinkle)) == (RESNET if how == "traced" else FROZEN_RESNET)
+    assert replaced(kernelized(twinkle)) == (FROZEN_RESNET if how == "frozen" else RESNET)
 
 
 @pytest.mark.parametrize(("model", "expected"), [
@@ -144,8 +144,9 @@ def test_residual_blocks(twinkle, how):
     (lambda: nn.Sequential(Layer(3, 8, act=nn.SiLU()), Detector(8)),
      {"conv2d_silu": 2, "conv2d_silu_add": 1, "conv2d": 1}),
     (Others, {"conv2d_gelu": 1, "conv2d_hardswish": 1, "conv2d_relu": 1})])
-def test_activations_and_where_the_residual_is_added(twinkle, model, expected):
-    saved(twinkle, model(), "traced")
+@pytest.mark.parametrize("how", ["traced", "scripted"])
+def test_activations_and_where_the_residual_is_added(twinkle, model, expected, how):
+    saved(twinkle, model(), how)
     assert replaced(kernelized(twinkle)) == expected
 
 
@@ -158,6 +159,77 @@ def test_half_precision(twinkle, dtype):
 def test_scripted(twinkle):
     saved(twinkle, Others(), "scripted")
     assert replaced(kernelized(twinkle)) == {"conv2d_gelu": 1, "conv2d_hardswish": 1, "conv2d_relu": 1}
+
+
+def code_of(twinkle, name="fast.pt") -> str:
+    with zipfile.ZipFile(twinkle.folder / name) as archive:
+        return "\n".join(archive.read(one).decode() for one in archive.namelist() if one.endswith(".py"))
+
+
+def test_nothing_is_left_of_a_scripted_normalization(twinkle):
+    """What would count its batches in training, and the convolution itself, which that looks at."""
+    original = saved(twinkle, Layer(3, 8, act=nn.ReLU()), "scripted")
+    assert replaced(kernelized(twinkle)) == {"conv2d_relu": 1}
+    forward = code_of(twinkle).split("class Layer(Module):")[1].split("\nclass ")[0].split("def forward")[1]
+    assert "num_batches_tracked" not in forward and "conv2d(" not in forward.replace("fused_conv2d(", "")
+    x = torch.randn(2, 3, 20, 22)
+    assert torch.allclose(outputs(twinkle, x), original(x), atol=1e-4)
+
+
+def test_the_check_of_a_scripted_normalization_stays(twinkle):
+    """It asks for the dimensions of what the convolution gives, which nothing computes any more."""
+    saved(twinkle, Layer(3, 20, act=nn.ReLU()), "scripted")
+    assert replaced(kernelized(twinkle)) == {"conv2d_relu": 1}
+    done = twinkle("run", "fast.pt", "--inputs", "float32[3,20,22]", "-o", "outputs.pt")
+    assert done.code != 0 and "expected 4D input (got 3D input)" in done.err
+
+
+class Flagged(nn.Module):
+    """What is behind the convolutions depends on a flag."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 8, 3), nn.Conv2d(3, 8, 3)
+
+    def forward(self, x: torch.Tensor, flag: bool) -> torch.Tensor:
+        a, b = self.a(x), self.b(x)
+        return F.relu(a if flag else b)
+
+
+class Once(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.flagged = Flagged()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.flagged(x, True)
+
+
+class Both(Once):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.flagged(x, True) - self.flagged(x, False)
+
+
+@pytest.mark.parametrize(("model", "joined"), [(Once, 1), (Both, 0)])
+def test_a_flag_that_callers_pass(twinkle, model, joined):
+    original = saved(twinkle, model(), "scripted")
+    report = kernelized(twinkle)
+    assert len([site for site in report["sites"] if site["of"] == "conv2d_relu" and site["status"] == "replaced"]) == joined
+    x = torch.randn(2, 3, 20, 22)
+    assert torch.allclose(outputs(twinkle, x), original(x), atol=1e-4)
+
+
+@pytest.mark.parametrize("why", ["mode", "layer"])
+def test_a_scripted_model_that_may_train_keeps_what_training_does(twinkle, why):
+    model = settled(nn.Sequential(Layer(3, 8, act=nn.ReLU()), nn.Dropout()))
+    if why == "layer":
+        model[1].train()
+    torch.jit.script(model).save(twinkle.folder / "model.pt")
+    (twinkle.folder / "twinkle.toml").write_text(MANIFEST)
+    done = twinkle("kernelize", "model.pt", "--inputs", INPUT, "-o", "fast.pt", "--json", "--no-measure", "--no-verify",
+                   "--mode", "training" if why == "mode" else "inference")
+    assert done.code in (0, 1), done.err
+    assert not [one for one in done.json["sites"] if one["of"].endswith(("relu", "batch_norm"))]
 
 
 def test_without_a_manifest(twinkle):

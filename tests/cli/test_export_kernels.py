@@ -157,3 +157,14 @@ def test_a_library_that_crashes_takes_nobody_down(twinkle, with_copy, libraries,
     for command in (["convert", with_copy], ["run", with_copy, "--inputs", inputs]):
         done = twinkle(*command, "--kernels", "kernel", "--json")
         assert done.code == 6 and "cannot be loaded" in done.error["what"], done.err
+
+
+def test_experts_that_python_computes(twinkle, inputs):
+    """As transformers exports them in float32: no kernel has the operator, so none is to be looked for."""
+    model = export(twinkle.folder, "transformers::grouped_mm_fallback", "(Tensor x, Tensor weight) -> Tensor",
+                   "torch.ops.transformers.grouped_mm_fallback(x, self.weight)")
+    done = twinkle("kernelize", model, "--inputs", inputs, "-o", "fast.pt")
+    assert done.code != 0
+    assert "the model needs the operator transformers::grouped_mm_fallback" in done.err
+    assert 'set_experts_implementation("batched_mm")' in done.err and "bfloat16" in done.err
+    assert "--kernels" not in done.err and "twinkle add" not in done.err

@@ -120,6 +120,18 @@ def test_why_a_layer_does_not_fit(twinkle, models, small):
     assert "does not fit" in twinkle("inspect", small).out and "has lost no_such_attribute" in twinkle("inspect", small).out
 
 
+def test_what_no_manifest_can_supply_is_not_asked_for(twinkle, models, small):
+    """The manifest has numbers, flags and texts; this is a tensor."""
+    python_kernel(twinkle.folder, RMS_NORM.replace("weight", "scales"))
+    norm = by_name(inspected(twinkle, small)["bindings"], "class")[NORM]
+    assert {one["name"]: one["from"] for one in norm["attributes"]}["scales"] == "nowhere"
+    kept, = norm["kept"]
+    assert "has no attribute scales" in kept["because"]
+    assert "attributes = {" not in kept["because"]
+    shown = twinkle("inspect", small).out
+    assert "has no scales" in shown and "attributes = {" not in shown
+
+
 def test_a_manifest_whose_kernels_are_not_here(twinkle, small):
     (twinkle.folder / "twinkle.toml").write_text('[layers.RMSNorm]\nrepo_id = "nobody/nothing"\nversion = 1\n')
     done = twinkle("inspect", small, "--json", env={"HF_HOME": twinkle.folder / "none"})

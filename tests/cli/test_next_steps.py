@@ -46,6 +46,12 @@ def test_with_inputs(proposed):
     assert len(steps) <= 3
 
 
+def test_bench_takes_the_first_of_several_inputs(proposed):
+    steps = proposed("--inputs", "inputs.pt", "--inputs", "float32[4,8]", "--inputs", "float32[2,8]")
+    assert any(step.startswith("twinkle bench model.pt --inputs inputs.pt ") for step in steps)
+    assert any("--inputs inputs.pt --inputs 'float32[4,8]' --inputs 'float32[2,8]'" in step for step in steps)
+
+
 def test_only_what_makes_sense(proposed):
     tuned = proposed("--inputs", "inputs.pt", "--tune", "--dtype", "bfloat16", "--report", "r.json")
     assert tuned == []

@@ -137,6 +137,25 @@ def test_what_the_original_refuses_is_not_tried(twinkle, model, inputs, accepted
         assert "in no other size: the original accepts none" in shown.replace("\n", " ")
 
 
+class Sinusoids(torch.nn.Module):
+    """A trace keeps the numbers as tensors: what they are multiplied with is float32 only where LibTorch optimizes it."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm = torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)
+
+    def forward(self, x):
+        angles = (torch.arange(x.size(1)) * 0.5)[:, None] * torch.exp(torch.arange(4) * -0.3)
+        return self.norm(self.linear(x) + torch.cat([angles.sin(), angles.cos()], -1))
+
+
+def test_numbers_of_a_trace_are_what_they_are_when_served(twinkle):
+    torch.jit.trace(Sinusoids().eval(), torch.randn(2, 6, 8)).save(twinkle.folder / "model.pt")
+    report = kernelized(twinkle, "model.pt", "--inputs", "float32[2,6,8]")
+    assert report["replaced"] == 2 and report["reverted"] == 0, report["sites"]
+    assert sizes(report) == ["given", "length 1", "length 2", "length 3", "length 5", "batch 1", "batch 3", "batch 3, length 3"]
+
+
 # Correct results of a few values, with AVX2 1.5 to 1.9 times as far off as the bound that the original's own error on the
 # same inputs gives.
 @pytest.mark.parametrize("seed", [1430, 3306, 11138, 16647])

@@ -139,7 +139,7 @@ void outline(const Mapping& mapping, const std::vector<runtime::PatternRule>& ru
              FormulaResult& result) {
     auto model = fresh_model();
     static const at::Tensor expected = output(model);
-    const auto search = runtime::find_patterns(model, mapping, rules);
+    const auto search = runtime::find_patterns(model, mapping, rules, /*may_train=*/false);
     std::vector<std::string> sites;
     for (const auto& site : search.sites) {
         if (site.match.problem.empty()) {
@@ -150,7 +150,7 @@ void outline(const Mapping& mapping, const std::vector<runtime::PatternRule>& ru
     if (std::set<std::string>(sites.begin(), sites.end()).size() != sites.size()) {
         result.problem = "two places have one name";
     }
-    runtime::outline_patterns(model, mapping, rules, sites);
+    runtime::outline_patterns(model, mapping, rules, /*may_train=*/false, sites);
     for (torch::jit::Function* method : model.type()->methods()) {
         torch::jit::toGraphFunction(*method).graph()->lint();
     }

@@ -170,6 +170,49 @@ TEST_CASE("scores of any magnitude", "[isa][cpu]") {
         }
 }
 
+// LibTorch's own formula scales queries and keys first.
+TEST_CASE("products that overflow without the scale", "[isa][cpu]") {
+    at::manual_seed(49);
+    for (const auto dtype : served_dtypes()) {
+        if (dtype == at::kHalf) continue;
+        for (const double key : {1e19, -1e19}) {
+            Call call = call_of(dtype, 40, 300, 16);
+            call.query = at::full_like(call.query, 1e19), call.key = at::full_like(call.key, key);
+            call.scale = 0.125;
+            for (const Tensor& mask : {Tensor(), at::rand({40, 300}) < 0.5}) {
+                call.mask = mask;
+                const Tensor exact = call.in_double().original();
+                CHECK(at::allclose(call.run().to(at::kDouble), exact, 1e-2, 1e-2));
+            }
+        }
+    }
+}
+
+// Zeros would look like a result.
+TEST_CASE("a row of which every score overflows is no number", "[isa][cpu]") {
+    at::manual_seed(50);
+    const double infinity = std::numeric_limits<double>::infinity();
+    for (const auto dtype : served_dtypes()) {
+        if (dtype == at::kHalf) continue;
+        Call call = call_of(dtype, 40, 300, 16);
+        call.query = at::full_like(call.query, 1e20), call.key = at::full_like(call.key, -1e20);
+        const auto check = [&] {
+            const Tensor result = call.run();
+            CHECK(result.select(2, 3).isnan().all().item<bool>());
+            return result;
+        };
+        check();
+        call.mask = at::ones({40, 300}, at::kBool);
+        call.mask[5].fill_(false);
+        CHECK(check().select(2, 5).abs().max().item<double>() == 0);
+        call.mask = at::zeros({40, 300}, dtype);
+        call.mask[5].fill_(-infinity);
+        CHECK(check().select(2, 5).abs().max().item<double>() == 0);
+        call.mask = Tensor(), call.causal = true;
+        check();
+    }
+}
+
 TEST_CASE("what is no number stays in the rows that see it", "[isa][cpu]") {
     at::manual_seed(44);
     const double infinity = std::numeric_limits<double>::infinity();

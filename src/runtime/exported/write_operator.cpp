@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "runtime/exported/autocast.h"
 #include "runtime/exported/node_writer.h"
-#include "twinkle/error.h"
+#include "runtime/model/unknown_operator.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/jit/frontend/schema_matching.h>
@@ -36,13 +36,7 @@ OperatorTarget read_target(const Node& node) {
 c10::OperatorHandle find_operator(const Node& node, const OperatorTarget& target) {
     const auto found = c10::Dispatcher::singleton().findSchema({target.name, target.overload});
     if (!found) {
-        throw Error(
-            ErrorCode::not_found,
-            {.what = "the model needs the operator " + base::printable(target.name),
-             .where = base::printable(node.name.substr(0, 200)),
-             .why = "LibTorch does not have it, and no kernel that is loaded defines it",
-             .hint = "name the folder of its kernel with --kernels or TWINKLE_KERNELS; one of "
-                     "the Hub: `twinkle add` it, then `twinkle fetch`"});
+        refuse_unknown_operator(target.name, base::printable(node.name.substr(0, 200)));
     }
     return *found;
 }

@@ -178,6 +178,7 @@ Json Examination::attributes(const torch::jit::Module& module, const MappedLayer
                          {"from", saved                             ? "saved"
                                   : layer.attributes.contains(name) ? "manifest"
                                   : in_graph                        ? "graph"
+                                  : source.tensors.contains(name)   ? "nowhere"
                                                                     : "lost"}});
     }
     return found;

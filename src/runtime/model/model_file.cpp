@@ -3,6 +3,7 @@
 #include "runtime/model/no_kernel_loading.h"
 #include "runtime/model/other_file.h"
 #include "runtime/model/program_function.h"
+#include "runtime/model/unknown_operator.h"
 #include "runtime/model/valid_archive.h"
 #include "runtime/model/valid_tensors.h"
 
@@ -210,11 +211,7 @@ std::string unknown_custom_class(const std::string& text) {
         if (op.starts_with(program_namespace)) {
             refuse_program_function(op, base::display_path(file));
         }
-        throw Error(ErrorCode::not_found,
-                    {.what = "the model needs the operator " + base::printable(op),
-                     .where = base::display_path(file),
-                     .why = "LibTorch does not have it, and no kernel that is loaded defines it",
-                     .hint = "name the folder of its kernel with --kernels or TWINKLE_KERNELS"});
+        refuse_unknown_operator(op, base::display_path(file));
     }
     if (const std::string name = unknown_custom_class(text); !name.empty()) {
         throw Error(ErrorCode::not_found,

@@ -45,6 +45,8 @@ void AttributeReads::read(jit::Node* node, std::int32_t frame) {
         to_.value(id).dtype = held.toTensor().scalar_type();
     } else if (held.isObject()) {
         set_object(id, held.toObject());  // moves what `same` refers to
+    } else if (never_trains_ && name == "training" && held.isBool()) {
+        to_.set_constant(id, held);
     }
 }
 

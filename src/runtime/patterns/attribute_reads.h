@@ -14,8 +14,9 @@ namespace twinkle::runtime {
 class AttributeReads {
 public:
     // What an attribute is now says nothing if its name is one of those that something sets.
-    AttributeReads(FlatBuilder& to, std::set<std::string> changing)
-        : to_(to), changing_(std::move(changing)) {}
+    // `never_trains`: `training` of its modules stays what it is.
+    AttributeReads(FlatBuilder& to, std::set<std::string> changing, bool never_trains)
+        : to_(to), changing_(std::move(changing)), never_trains_(never_trains) {}
 
     void set_object(ValueId id, const c10::intrusive_ptr<c10::ivalue::Object>& object);
     void read(torch::jit::Node* node, std::int32_t frame);
@@ -31,6 +32,7 @@ private:
 
     FlatBuilder& to_;
     std::set<std::string> changing_, set_names_;
+    bool never_trains_;
     std::int32_t settings_ = 1;  // how often an attribute has been set
     std::unordered_map<const void*, std::int32_t> objects_;
     std::vector<std::vector<Read>> reads_;  // by object and slot

@@ -22,8 +22,11 @@ namespace {
 // Follows the nodes of a graph, and those of every call in it.
 class Flattener {
 public:
-    explicit Flattener(const FlatLimits& limits, std::set<std::string> changing = {})
-        : to_(limits), attributes_(to_, std::move(changing)), operations_(to_, attributes_) {}
+    explicit Flattener(const FlatLimits& limits, bool never_trains,
+                       std::set<std::string> changing = {})
+        : to_(limits),
+          attributes_(to_, std::move(changing), never_trains),
+          operations_(to_, attributes_) {}
 
     void root(const jit::Module& module) {
         for (jit::Function* method : module.type()->methods()) {
@@ -92,6 +95,11 @@ private:
             case c10::prim::ListUnpack: return unpack(node, frame, block_id);
             case c10::prim::CallMethod: return call_method(node, frame, block_id);
             case c10::prim::CallFunction: return call_function(node, frame, block_id);
+            case c10::prim::If:
+                if (auto* taken = taken_branch(node, frame)) {
+                    return branch(node, *taken, frame);
+                }
+                break;
             default: break;
         }
         if (!node->blocks().empty()) {
@@ -192,7 +200,10 @@ private:
             return std::all_of(which.begin(), which.end(),
                                [&](std::size_t i) { return holds(to_.graph, argument(i)); });
         };
-        if (!all(known_as->switched_off, is_false) || !all(known_as->integers, is_integer)) {
+        if (!all(known_as->switched_off, is_false) || !all(known_as->integers, is_integer) ||
+            !std::all_of(known_as->numbers.begin(), known_as->numbers.end(), [&](const auto& one) {
+                return is_number(to_.graph, argument(one.first), one.second);
+            })) {
             return false;
         }
         const bool in_place =
@@ -226,6 +237,28 @@ private:
         block(body->block(), inner, block_id);
         for (std::size_t i = 0; i < call->outputs().size(); ++i) {
             to_.bind(frame, call->outputs()[i], to_.known(inner, body->outputs()[i]));
+        }
+    }
+
+    // Null: it is not known which.
+    jit::Block* taken_branch(jit::Node* node, std::int32_t frame) {
+        const c10::IValue* held = to_.graph.constant_of(to_.known(frame, node->input()));
+        return held != nullptr && held->isBool() ? node->blocks()[held->toBool() ? 0 : 1] : nullptr;
+    }
+
+    // A block of its own, like any branch: no place reaches out of it.
+    void branch(jit::Node* node, jit::Block& taken, std::int32_t frame) {
+        block(&taken, frame, to_.new_block());
+        for (std::size_t i = 0; i < node->outputs().size(); ++i) {
+            jit::Value* inner = taken.outputs()[i];
+            const ValueId id = to_.known(frame, inner);
+            // Elements that are computed in the branch cannot be read outside of it.
+            if (to_.parts_of(id) != nullptr && inner->node()->owningBlock() == &taken) {
+                to_.escape(id);
+                to_.define(frame, node->outputs()[i]);
+            } else {
+                to_.bind(frame, node->outputs()[i], id);
+            }
         }
     }
 
@@ -288,16 +321,19 @@ private:
 
 }  // namespace
 
-tl::expected<FlatGraph, std::string> flatten(const jit::Module& root, const FlatLimits& limits) {
+tl::expected<FlatGraph, std::string> flatten(const jit::Module& root, bool never_trains,
+                                             const FlatLimits& limits) {
     try {
-        Flattener flattener(limits);
-        flattener.root(root);
-        if (flattener.set_names().empty()) {
-            return flattener.take();
+        // What is set may decide which branches are taken, and so what else is set.
+        for (std::set<std::string> changing;;) {
+            Flattener flattener(limits, never_trains, changing);
+            flattener.root(root);
+            const std::size_t known = changing.size();
+            changing.insert(flattener.set_names().begin(), flattener.set_names().end());
+            if (changing.size() == known) {
+                return flattener.take();
+            }
         }
-        Flattener again(limits, flattener.set_names());
-        again.root(root);
-        return again.take();
     } catch (const TooLarge& problem) {
         return tl::make_unexpected(problem.what);
     }
@@ -307,7 +343,7 @@ tl::expected<FlatGraph, std::string> flatten(const std::shared_ptr<jit::Graph>& 
                                              std::vector<FlatInput>& results,
                                              const FlatLimits& limits) {
     try {
-        Flattener flattener(limits);
+        Flattener flattener(limits, /*never_trains=*/false);
         flattener.single(graph, results);
         return flattener.take();
     } catch (const TooLarge& problem) {

@@ -8,7 +8,8 @@
 // sqrt(x) is rsqrt(x), a - b has no alpha, clamp(x, 0, 6) is relu6(x), convolutions of two
 // dimensions are conv2d, all ways to cast are "cast(x, dtype)"; constants given
 // as tensors without dimensions are numbers; what is written in place is a new value where nobody
-// can tell the difference (in_place.h).
+// can tell the difference (in_place.h); of an `if` on a flag that is known only the branch taken is
+// there.
 
 #include <torch/script.h>
 
@@ -108,8 +109,9 @@ struct FlatLimits {
     std::int32_t depth = 200;  // of calls and blocks in each other
 };
 
-// All that the methods of the root call. The error says what is too large.
-tl::expected<FlatGraph, std::string> flatten(const torch::jit::Module& root,
+// All that the methods of the root call. The error says what is too large. `never_trains`: what
+// `training` of its modules is now says what is computed.
+tl::expected<FlatGraph, std::string> flatten(const torch::jit::Module& root, bool never_trains,
                                              const FlatLimits& limits = {});
 
 // One graph by itself; its inputs are the first values, in their order.

@@ -408,6 +408,7 @@ const FunctionalOperator* functional_operator(const std::string& name) {
         {"torch.nn.functional.silu", {symbol("aten::silu"), {0}, {}, {}, 1}},
         {"torch.nn.functional.relu", {symbol("aten::relu"), {0}, {}, {}, 1}},
         {"torch.nn.functional.relu6", {symbol("aten::relu6"), {0}, {}, {}, 1}},
+        {"torch.nn.functional.hardtanh", {symbol("aten::relu6"), {0}, {}, {}, 3, {{1, 0}, {2, 6}}}},
         {"torch.nn.functional.hardswish", {symbol("aten::hardswish"), {0}, {}, {}, 1}},
         {"torch.nn.functional.mish", {symbol("aten::mish"), {0}, {}, {}, 1}},
         {"torch.nn.functional.softmax", {symbol("aten::softmax"), {0, 1, 3}, {}, {1}, {}}},
@@ -431,6 +432,12 @@ bool is_true(const FlatGraph& graph, ValueId id) {
 bool is_integer(const FlatGraph& graph, ValueId id) {
     const c10::IValue* held = graph.constant_of(id);
     return held != nullptr && held->isInt();
+}
+
+bool is_number(const FlatGraph& graph, ValueId id, double number) {
+    const c10::IValue* held = graph.constant_of(id);
+    return held != nullptr && ((held->isDouble() && held->toDouble() == number) ||
+                               (held->isInt() && static_cast<double>(held->toInt()) == number));
 }
 
 std::optional<c10::IValue> as_number(const at::Tensor& tensor) {

@@ -46,12 +46,14 @@ struct FunctionalOperator {
     std::vector<std::size_t> switched_off;  // arguments that must be False
     std::vector<std::size_t> integers;      // arguments that must be integers
     std::optional<std::size_t> in_place;    // the argument that asks for it: True or False
+    std::vector<std::pair<std::size_t, double>> numbers{};  // arguments that must be these
 };
 const FunctionalOperator* functional_operator(const std::string& name);
 
 bool is_false(const FlatGraph& graph, ValueId id);
 bool is_true(const FlatGraph& graph, ValueId id);
 bool is_integer(const FlatGraph& graph, ValueId id);
+bool is_number(const FlatGraph& graph, ValueId id, double number);
 
 // A tensor without dimensions as what a program writes: a trace makes tensors of Python's numbers.
 std::optional<c10::IValue> as_number(const at::Tensor& tensor);

@@ -3,6 +3,8 @@
 #include "runtime/graph/format.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_set>
 
 namespace twinkle::runtime {
 
@@ -24,9 +26,41 @@ MatchedParameter matched(const FlatGraph& graph, const FormulaParameter& paramet
     return one;
 }
 
-std::string problem_of(const FlatGraph& graph, const FormulaMatch& match) {
-    const auto inside = [&](std::int32_t node) {
-        return std::binary_search(match.nodes.begin(), match.nodes.end(), node);
+// Whose result has as many dimensions as the first input.
+bool keeps_dimensions(c10::Symbol op) {
+    static const auto& all = *new std::unordered_set<c10::Symbol>{
+        symbol("aten::conv2d"),    symbol("aten::batch_norm"), symbol("aten::layer_norm"),
+        symbol("aten::relu"),      symbol("aten::relu6"),      symbol("aten::silu"),
+        symbol("aten::hardswish"), symbol("aten::gelu"),       symbol("aten::mish"),
+        symbol("aten::sigmoid"),   symbol("aten::tanh")};
+    return all.contains(op);
+}
+
+bool is_inside(const FormulaMatch& match, std::int32_t node) {
+    return std::binary_search(match.nodes.begin(), match.nodes.end(), node);
+}
+
+// What the place reads that has as many dimensions as one of its values.
+std::optional<FlatInput> of_same_dimensions(const FlatGraph& graph, const FormulaMatch& match,
+                                            ValueId inside) {
+    FlatInput at{inside, 0, nullptr};
+    for (const FlatNode* node = graph.node_of(inside);
+         node != nullptr && is_inside(match, graph.value(at.value).node);
+         node = graph.node_of(at.value)) {
+        if (!keeps_dimensions(node->op) || node->inputs.empty()) {
+            return std::nullopt;
+        }
+        at = node->inputs[0];
+    }
+    return at.from == nullptr ? std::nullopt : std::optional(at);
+}
+
+// Its problem; notes whose dimensions are asked for.
+std::string problem_of(const FlatGraph& graph, FormulaMatch& match) {
+    static const c10::Symbol dimensions = symbol("aten::dim");
+    const auto inside = [&](std::int32_t node) { return is_inside(match, node); };
+    const auto asks_for_dimensions = [&](std::int32_t node) {
+        return inside(node) || graph.node(node).op == dimensions;
     };
     for (const std::int32_t index : match.nodes) {
         for (const ValueId output : graph.node(index).outputs) {
@@ -38,7 +72,15 @@ std::string problem_of(const FlatGraph& graph, const FormulaMatch& match) {
             if (value.kind == ValueKind::number) {
                 continue;  // stays where it is
             }
-            if (value.escapes || !std::all_of(value.users.begin(), value.users.end(), inside)) {
+            const auto& users = value.users;
+            if (!value.escapes && std::all_of(users.begin(), users.end(), inside)) {
+                continue;
+            }
+            const auto same = of_same_dimensions(graph, match, output);
+            if (same && !value.escapes &&
+                std::all_of(users.begin(), users.end(), asks_for_dimensions)) {
+                match.dimensions.push_back({output, *same});
+            } else {
                 return fmt::format("what {} computes inside of it is used elsewhere, too",
                                    graph.node(index).node->kind().toQualString());
             }

@@ -14,10 +14,18 @@ struct MatchedParameter {
     std::optional<c10::IValue> constant;  // a number, flag, text or None that is known
 };
 
+// What a place computes inside of it, but only its number of dimensions is asked for elsewhere:
+// that of what the place reads is the same.
+struct AskedForDimensions {
+    ValueId inside = nothing;
+    FlatInput same;
+};
+
 struct FormulaMatch {
     std::vector<std::int32_t> nodes;  // sorted
     std::vector<ValueId> results;
     std::vector<MatchedParameter> parameters;
+    std::vector<AskedForDimensions> dimensions;
     std::string problem;  // why nothing else can stand there; empty: something can
 };
 

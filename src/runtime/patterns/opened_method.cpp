@@ -99,7 +99,52 @@ const ValueMap& OpenedMethod::opened(std::int32_t frame, std::int32_t home) {
     if (inner.parent != home) {
         call = opened(inner.parent, home).at(call->output())->node();
     }
-    return opened_.emplace(path, insert(call, inner.graph)).first->second;
+    const ValueMap& values = opened_.emplace(path, insert(call, inner.graph)).first->second;
+    take_known_branches(values, frame, home);
+    return values;
+}
+
+// What is computed in the other branch would be kept for it.
+void OpenedMethod::take_known_branches(const ValueMap& values, std::int32_t frame,
+                                       std::int32_t home) {
+    for (const auto& [inner, value] : values) {
+        const auto flag = known_flag(inner, frame, home);
+        if (!flag) {
+            continue;
+        }
+        for (const jit::Use& use : std::vector<jit::Use>(value->uses())) {
+            if (use.user->kind() == c10::prim::If && !dead_.contains(use.user)) {
+                take_branch(use.user, *use.user->blocks()[*flag ? 0 : 1]);
+            }
+        }
+    }
+}
+
+// Not what is known only of this call of the method.
+std::optional<bool> OpenedMethod::known_flag(const jit::Value* value, std::int32_t frame,
+                                             std::int32_t home) const {
+    const ValueId id = flat_.value_in(frame, value);
+    const c10::IValue* held = id == nothing ? nullptr : flat_.constant_of(id);
+    if (held == nullptr || !held->isBool()) {
+        return std::nullopt;
+    }
+    std::int32_t at = flat_.value(id).frame;
+    while (at != home && at != nothing) {
+        at = flat_.frame(at).parent;
+    }
+    const bool is_attribute = flat_.value(id).from->node()->kind() == c10::prim::GetAttr;
+    return at == home || is_attribute ? std::optional(held->toBool()) : std::nullopt;
+}
+
+void OpenedMethod::take_branch(jit::Node* choice, jit::Block& taken) {
+    const std::vector<jit::Node*> nodes(taken.nodes().begin(), taken.nodes().end());
+    for (jit::Node* node : nodes) {
+        node->moveBefore(choice);
+    }
+    for (std::size_t i = 0; i < choice->outputs().size(); ++i) {
+        replace(choice->outputs()[i], taken.outputs()[i]);
+    }
+    dead_.insert(choice);
 }
 
 ValueMap OpenedMethod::insert(jit::Node* call, const std::shared_ptr<jit::Graph>& body) {

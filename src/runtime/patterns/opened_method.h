@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -56,6 +57,10 @@ private:
     Path path_of(std::int32_t frame, std::int32_t home) const;
     const ValueMap& opened(std::int32_t frame, std::int32_t home);
     ValueMap insert(torch::jit::Node* call, const std::shared_ptr<torch::jit::Graph>& body);
+    void take_known_branches(const ValueMap& values, std::int32_t frame, std::int32_t home);
+    std::optional<bool> known_flag(const torch::jit::Value* value, std::int32_t frame,
+                                   std::int32_t home) const;
+    void take_branch(torch::jit::Node* choice, torch::jit::Block& taken);
 
     const FlatGraph& flat_;
     const UneditedGraphs& unedited_;

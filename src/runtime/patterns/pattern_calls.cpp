@@ -38,8 +38,7 @@ public:
         const std::unordered_set<const jit::Node*> inside(nodes.begin(), nodes.end());
         std::vector<jit::Value*> results;
         for (const ValueId id : site_->match.results) {
-            const FlatValue& value = flat_.value(id);
-            results.push_back(here(value.from, value.frame));
+            results.push_back(here(flat_.value(id)));
         }
         jit::Node* point = point_for(nodes, inside, results);
         std::vector<jit::Value*> arguments;
@@ -58,6 +57,9 @@ public:
         for (std::size_t i = 0; i < results.size(); ++i) {
             opened_.replace(results[i], made[i]);
         }
+        for (const AskedForDimensions& one : site_->match.dimensions) {
+            replace_outside(inside, here(flat_.value(one.inside)), here(one.same));
+        }
         opened_.set_dead(nodes);
         return {};
     }
@@ -67,6 +69,18 @@ public:
 private:
     jit::Value* here(jit::Value* value, std::int32_t frame) {
         return opened_.here(value, frame, site_->frame);
+    }
+
+    jit::Value* here(const FlatValue& value) { return here(value.from, value.frame); }
+    jit::Value* here(const FlatInput& input) { return here(input.from, input.frame); }
+
+    static void replace_outside(const std::unordered_set<const jit::Node*>& inside,
+                                jit::Value* value, jit::Value* by) {
+        for (const jit::Use& use : std::vector<jit::Use>(value->uses())) {
+            if (!inside.contains(use.user)) {
+                use.user->replaceInput(use.offset, by);
+            }
+        }
     }
 
     // Behind the last operator, or before the first one that uses a result.
@@ -195,7 +209,7 @@ c10::QualifiedName numbered(const std::string& prefix, const PatternSite& site) 
 }
 
 void outline_patterns(const jit::Module& model, const Mapping& mapping,
-                      const std::vector<PatternRule>& rules,
+                      const std::vector<PatternRule>& rules, bool may_train,
                       const std::vector<std::string>& sites) {
     const bool any = std::any_of(sites.begin(), sites.end(), [](const std::string& site) {
         return site.find(":" + pattern_function_name("")) != std::string::npos;
@@ -204,10 +218,10 @@ void outline_patterns(const jit::Module& model, const Mapping& mapping,
         return;
     }
     const std::set<std::string> wanted(sites.begin(), sites.end());
-    PatternSearch search = find_patterns(model, mapping, rules);
+    PatternSearch search = find_patterns(model, mapping, rules, may_train);
     jit::Module root = model;
     if (const auto apart = separate_classes(root, treatments_of(search, wanted)); apart && *apart) {
-        search = find_patterns(model, mapping, rules);
+        search = find_patterns(model, mapping, rules, may_train);
     }
     std::vector<PatternCall> calls;
     std::set<std::pair<jit::Function*, std::string>> known;

@@ -29,6 +29,7 @@ c10::QualifiedName numbered(const std::string& prefix, const PatternSite& site);
 
 // In a model that is verified, lets these sites be calls of what they compute.
 void outline_patterns(const torch::jit::Module& model, const Mapping& mapping,
-                      const std::vector<PatternRule>& rules, const std::vector<std::string>& sites);
+                      const std::vector<PatternRule>& rules, bool may_train,
+                      const std::vector<std::string>& sites);
 
 }  // namespace twinkle::runtime

@@ -5,6 +5,8 @@
 #include "runtime/patterns/compiled_formulas.h"
 #include "runtime/patterns/openable_modules.h"
 #include "runtime/patterns/pattern_homes.h"
+#include "runtime/selection/context.h"
+#include "runtime/selection/modes.h"
 
 #include <algorithm>
 #include <iterator>
@@ -125,21 +127,29 @@ private:
         }
     }
 
-    // What two occurrences in one method have in common: the calls on the way, the node, the
+    // What two occurrences in one method have in common: the nodes with the calls on the way, the
     // formula and its constants.
     std::string key_of(const PlacedMatch& found) const {
         const ValueId result = found.match.results.front();
-        const FlatNode& top = *into_.graph.node_of(result);
-        std::string key = fmt::format("{}|{}|{}", found.formula->name, fmt::ptr(top.node),
-                                      into_.graph.value(result).output);
-        for (std::int32_t at = top.frame; at != found.home.frame; at = frame(at).parent) {
-            fmt::format_to(std::back_inserter(key), "|{}", fmt::ptr(frame(at).call));
+        std::string key =
+            fmt::format("{}|{}", found.formula->name, into_.graph.value(result).output);
+        add_way(key, *into_.graph.node_of(result), found.home.frame);
+        for (const std::int32_t node : found.match.nodes) {
+            add_way(key, into_.graph.node(node), found.home.frame);
         }
         for (const MatchedParameter& parameter : found.match.parameters) {
             key += "|";
             key += parameter.constant ? text_of(*parameter.constant) : "";
         }
         return key;
+    }
+
+    // Instances share the nodes of their code: only the calls tell them apart.
+    void add_way(std::string& key, const FlatNode& node, std::int32_t home) const {
+        fmt::format_to(std::back_inserter(key), "|{}", fmt::ptr(node.node));
+        for (std::int32_t at = node.frame; at != home; at = frame(at).parent) {
+            fmt::format_to(std::back_inserter(key), "|{}", fmt::ptr(frame(at).call));
+        }
     }
 
     void enter(std::vector<PlacedMatch> found) {
@@ -258,9 +268,9 @@ std::vector<PatternRule> compile_patterns(const Mapping& mapping) {
 }
 
 PatternSearch find_patterns(const jit::Module& model, const Mapping& mapping,
-                            const std::vector<PatternRule>& rules) {
+                            const std::vector<PatternRule>& rules, bool may_train) {
     PatternSearch search;
-    auto graph = flatten(model);
+    auto graph = flatten(model, !may_train && !wants_training(mode_for(model, std::nullopt)));
     if (!graph) {
         search.warnings.push_back("no pattern was looked for in this model: " + graph.error());
         return search;

@@ -45,8 +45,10 @@ struct PatternSearch {
     std::vector<std::string> warnings;
 };
 
+// `may_train`: the model is for training. Else, and if no part of it is in training now, what its
+// modules do in training is no part of what it computes.
 PatternSearch find_patterns(const torch::jit::Module& model, const Mapping& mapping,
-                            const std::vector<PatternRule>& rules);
+                            const std::vector<PatternRule>& rules, bool may_train);
 
 // "twinkle_patterns.add_rms_norm": what a call stands for that has taken a pattern's place.
 std::string pattern_function_name(const std::string& pattern);

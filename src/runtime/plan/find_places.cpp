@@ -5,6 +5,7 @@
 #include "runtime/plan/left_out.h"
 #include "runtime/plan/named_in_vain.h"
 #include "runtime/plan/overlaps.h"
+#include "runtime/selection/modes.h"
 #include "twinkle/error.h"
 
 #include <algorithm>
@@ -110,7 +111,8 @@ void find_places(const Job& job, Plan& plan) {
     if (add_former(job, plan)) {
         keep_taken_layers(job, plan);
     }
-    plan.places = find_patterns(job.model, job.mapping, plan.rules);
+    plan.may_train = wants_training(job.context.mode);
+    plan.places = find_patterns(job.model, job.mapping, plan.rules, plan.may_train);
     const auto& warnings = plan.places->warnings;
     plan.warnings.insert(plan.warnings.end(), warnings.begin(), warnings.end());
     const auto first = static_cast<std::ptrdiff_t>(plan.sites.size());
@@ -123,7 +125,7 @@ void find_places(const Job& job, Plan& plan) {
 }
 
 void find_places_again(const Job& job, Plan& plan) {
-    plan.places = find_patterns(job.model, job.mapping, plan.rules);
+    plan.places = find_patterns(job.model, job.mapping, plan.rules, plan.may_train);
     std::map<std::string, const std::string*> keys;
     for (const PatternSite& place : plan.places->sites) {
         keys.emplace(place.site, &place.key);

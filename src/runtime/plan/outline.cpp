@@ -8,7 +8,7 @@ void outline_sites(const Mapping& mapping, const Plan& plan, torch::jit::Module&
                    const std::vector<std::string>& sites) {
     // Calls that a trace has inlined need no outlining: the kernelized model's calls show them
     // (verify/).
-    outline_patterns(model, mapping, plan.rules, sites);
+    outline_patterns(model, mapping, plan.rules, plan.may_train, sites);
 }
 
 }  // namespace twinkle::runtime

@@ -21,6 +21,7 @@ struct Plan {
     std::vector<Site> sites;
     FunctionUses uses;               // which functions the model calls, and where
     std::vector<PatternRule> rules;  // of the mapping's patterns
+    bool may_train = false;          // the model is for training
     // Where they are found, in the model as its classes are; none once graphs have changed.
     std::optional<PatternSearch> places;
     std::vector<std::string> warnings;

@@ -110,9 +110,13 @@ void PlannedModel::prepare(const std::vector<Site>& sites) {
 }
 
 Report PlannedModel::apply() {
-    Plan applied{plan_.sites, plan_.uses, {}, std::move(plan_.places), {}};
+    Plan applied{.sites = plan_.sites,
+                 .uses = plan_.uses,
+                 .rules = plan_.rules,
+                 .may_train = plan_.may_train,
+                 .places = std::move(plan_.places),
+                 .warnings = {}};
     plan_.places.reset();
-    applied.rules = plan_.rules;
     apply_plan(job_, applied, code_, stand_ins_);
     prepare(applied.sites);
     Report report = report_;

@@ -30,7 +30,7 @@ void PlaceReplacer::replace(bool in_layers) {
         return;
     }
     if (!plan_.places) {
-        plan_.places = find_patterns(job_.model, job_.mapping, plan_.rules);
+        plan_.places = find_patterns(job_.model, job_.mapping, plan_.rules, plan_.may_train);
     }
     if (!in_layers) {
         choose_layouts(chosen);

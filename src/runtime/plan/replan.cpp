@@ -59,7 +59,12 @@ void put_back(Plan& plan, Site& site, const SiteReport& entry) {
 }
 
 Plan plan_for_copy(const Job& job, const Plan& plan) {
-    Plan copy{plan.sites, {}, plan.rules, {}, plan.warnings};
+    Plan copy{.sites = plan.sites,
+              .uses = {},
+              .rules = plan.rules,
+              .may_train = plan.may_train,
+              .places = {},
+              .warnings = plan.warnings};
     std::map<std::string, const torch::jit::Function*> callers;  // by call
     for (const FunctionCall& call : function_calls(job.model, &copy.uses)) {
         callers[call.site] = call.in_function ? call.caller : nullptr;

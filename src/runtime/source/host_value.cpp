@@ -176,8 +176,8 @@ struct HostValue : jit::SugaredValue {
             throw(jit::ErrorReport(loc)
                   << "whether the original had " << field
                   << " cannot be told: the saved class may be a trace, which keeps only tensors "
-                     "and modules. The manifest can supply it: attributes = { "
-                  << field << " = … }");
+                     "and modules. "
+                  << how_to_supply(field));
         }
         return false;
     }
@@ -214,8 +214,14 @@ struct HostValue : jit::SugaredValue {
         throw(jit::ErrorReport(loc)
               << "the saved " << unmangled(type->name()->qualifiedName()) << " has no attribute "
               << field << (why == host.attributes.withheld.end() ? "" : " (" + why->second + ")")
-              << "; it has " << attribute_names() << ". The manifest can supply it: attributes = { "
-              << field << " = … }");
+              << "; it has " << attribute_names() << ". " << how_to_supply(field));
+    }
+
+    std::string how_to_supply(const std::string& field) const {
+        return host.kept_by_traces.contains(field)
+                   ? "The layer declares it as a tensor or module, which no manifest can supply"
+                   : "The manifest can supply a number, flag or text: attributes = { " + field +
+                         " = … }";
     }
 
     void setAttr(const jit::SourceRange& loc, jit::GraphFunction&, const std::string& field,

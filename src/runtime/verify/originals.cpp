@@ -12,6 +12,7 @@
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/double_reference.h"
 #include "runtime/verify/rounded_results.h"
+#include "runtime/verify/served_numbers.h"
 #include "runtime/verify/site_module.h"
 
 #include <set>
@@ -81,7 +82,9 @@ torch::jit::Module open_original(const VerificationContext& context,
     if (context.dtype) {
         convert_dtype(model, *context.dtype);
     }
-    return with_calls(std::move(model), context, sites);
+    model = with_calls(std::move(model), context, sites);
+    take_numbers_as_served(model);
+    return model;
 }
 
 torch::jit::Module open_reference(const VerificationContext& context,
@@ -103,6 +106,7 @@ torch::jit::Module open_exact(const VerificationContext& context) {
 torch::jit::Module open_rounded(const VerificationContext& context) {
     torch::jit::Module model = open(context);
     round_model(model, *context.dtype);
+    take_numbers_as_served(model);
     return model;
 }
 
@@ -111,7 +115,9 @@ torch::jit::Module frozen_for(const torch::jit::Module& model, const Verificatio
 }
 
 torch::jit::Module in_place(const torch::jit::Module& model, const VerificationContext& context) {
-    return context.device ? moved_to(model, *context.device) : model;
+    torch::jit::Module here = context.device ? moved_to(model, *context.device) : model;
+    take_numbers_as_served(here);
+    return here;
 }
 
 VerificationContext in_place(const VerificationContext& context) {

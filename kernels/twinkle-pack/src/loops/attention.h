@@ -64,6 +64,16 @@ struct KeyBlock {
     int64_t from, count;
 };
 
+// A power of two that is part of the scale, for queries: scores overflow later then, and are the
+// same bit for bit. Scores of float16 do not overflow, but its queries might become too small.
+template <class T>
+float factor_of_queries(float scale) {
+    constexpr float least = 0x1p-16f;
+    float factor = 1;
+    while (!__is_same(T, Float16) && factor > least && __builtin_fabsf(scale) < factor) factor /= 2;
+    return factor;
+}
+
 template <class V, class G>
 class Attention {
     using T = typename G::T;
@@ -74,13 +84,14 @@ public:
         : piece_(piece),
           shape_(*piece.shape),
           at_(*static_cast<AttentionScratch*>(piece.scratch)),
-          rows_(piece.end - piece.begin) {}
+          rows_(piece.end - piece.begin),
+          query_factor_(factor_of_queries<T>(shape_.scale)),
+          scale_(shape_.scale / query_factor_) {}
 
     void run() {
         const T* const query = static_cast<const T*>(piece_.query);
         for (int64_t r = 0; r < rows_; ++r) {
-            G::pack_row(at_.query + r * wide_stride, query + (piece_.begin + r) * shape_.query[2],
-                        shape_.width);
+            pack_query(at_.query + r * wide_stride, query + (piece_.begin + r) * shape_.query[2]);
             at_.largest[r] = -__builtin_inff();
             at_.total[r] = 0;
             for (int64_t c = 0; c < shape_.width; c += 2 * G::lanes)
@@ -108,6 +119,17 @@ private:
 
     static int64_t groups_of(int64_t elements) {
         return (elements + G::per_group - 1) / G::per_group;
+    }
+
+    void pack_query(int32_t* to, const T* row) const {
+        if (query_factor_ == 1) return G::pack_row(to, row, shape_.width);
+        alignas(64) T scaled[attention_width];
+        for (int64_t c = 0; c < shape_.width; c += V::width) {
+            const int64_t left = shape_.width - c, n = left < V::width ? left : V::width;
+            const reg values = V::mul(load_first<V>(row + c, n), V::set1(query_factor_));
+            store_first<V>(scaled + c, values, n);
+        }
+        G::pack_row(to, scaled, shape_.width);
     }
 
     void set_scores(const KeyBlock& block) {
@@ -155,7 +177,7 @@ private:
         const int64_t whole = (seen + V::width - 1) / V::width * V::width;
         const bool is_scaled = scale_first(block, r, seen, scores);
         if (seen < whole) store_first<V>(scores + seen, V::set1(-__builtin_inff()), whole - seen);
-        const float factor = is_scaled ? 1 : shape_.scale;
+        const float factor = is_scaled ? 1 : scale_;
         const float before = at_.largest[r], found = largest_of(scores, whole);
         const float largest = found > before ? found : before;
         const float base = largest == -__builtin_inff() ? 0 : largest;
@@ -203,7 +225,7 @@ private:
         const auto scaled = [&](auto masked) {
             for (int64_t i = 0; i < seen; i += V::width) {
                 const int64_t left = seen - i, n = left < V::width ? left : V::width;
-                const reg value = V::mul(V::load(scores + i), V::set1(shape_.scale));
+                const reg value = V::mul(V::load(scores + i), V::set1(scale_));
                 V::store(scores + i, masked(value, i, n));
             }
             return true;
@@ -220,7 +242,7 @@ private:
             return scaled(
                 [&](reg value, int64_t i, int64_t n) { return V::where(mask + i, n, value); });
         }
-        if (shape_.scale > 0) return false;
+        if (scale_ > 0) return false;
         return scaled([](reg value, int64_t, int64_t) { return value; });
     }
 
@@ -256,10 +278,26 @@ private:
         Attention(row).run();
     }
 
+    // Whether the mask hides every key: else nothing is left of a row because its scores overflow.
+    bool sees_nothing(int64_t r) const {
+        const int64_t row = (piece_.begin + r) * shape_.mask[2];
+        for (int64_t k = 0; k < shape_.columns; ++k) {
+            const bool is_seen =
+                shape_.mask_kind == AttentionMask::kept
+                    ? static_cast<const uint8_t*>(piece_.mask)[row + k] != 0
+                : shape_.mask_kind == AttentionMask::added
+                    ? to_float(static_cast<const T*>(piece_.mask)[row + k]) != -__builtin_inff()
+                    : true;
+            if (is_seen) return false;
+        }
+        return true;
+    }
+
     // A row that sees no key has zeros, as LibTorch's. Whether all are finite.
     bool finish(int64_t r) {
         const float total = at_.total[r];
-        const reg factor = V::set1(total == 0 ? 0 : 1 / total);
+        const float none = total == 0 && !sees_nothing(r) ? __builtin_nanf("") : 0;
+        const reg factor = V::set1(total == 0 ? none : 1 / total);
         const float* const sums = at_.sums + r * wide_stride;
         T* const to = static_cast<T*>(piece_.result) + (piece_.begin + r) * shape_.result[2];
         const reg zero = V::set1(0);
@@ -277,6 +315,7 @@ private:
     const AttentionShape& shape_;
     AttentionScratch& at_;
     int64_t rows_;
+    float query_factor_, scale_;  // together that of the shape
 };
 
 template <class V, class G>
