@@ -1,6 +1,7 @@
 #include "operations/cache_upkeep.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -40,6 +41,20 @@ hub::DownloadItem item_for(Context& context, const std::string& repo_id, const s
     return item;
 }
 
+// What the Hub has of it.
+std::vector<cache::DamagedBlob> shown_by(const hub::DownloadItem& item,
+                                         const std::vector<cache::DamagedBlob>& damaged) {
+    std::vector<cache::DamagedBlob> shown;
+    std::copy_if(damaged.begin(), damaged.end(), std::back_inserter(shown), [&](const auto& blob) {
+        return blob.repo_id == item.repo_id &&
+               std::any_of(item.files.begin(), item.files.end(), [&](const auto& file) {
+                   return std::find(blob.paths.begin(), blob.paths.end(),
+                                    item.commit + "/" + file.path) != blob.paths.end();
+               });
+    });
+    return shown;
+}
+
 cache::Keep keep_of(const project::LockedKernel& kernel) {
     return {kernel.home(), kernel.commit, std::nullopt};
 }
@@ -59,10 +74,10 @@ RepairReport verify_cache(Context& context, bool dry_run) {
     if (!report.found.links.empty()) {
         return report;
     }
-    cache::remove_damaged(context.cache(), report.found.damaged);
     for (const auto& [home, paths] : by_commit(report.found.damaged)) {
         try {
             const auto item = item_for(context, home.first, home.second, paths);
+            cache::remove_damaged(context.cache(), shown_by(item, report.found.damaged));
             const auto result = hub::download(context.hub(), context.cache(), std::vector{item},
                                               context.listener().downloads(), context.stop());
             report.repaired += result.files_downloaded;

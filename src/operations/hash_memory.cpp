@@ -15,12 +15,6 @@ namespace {
 constexpr const char* schema = "twinkle.verified/1";
 constexpr std::size_t most_entries = 100'000;
 
-// Empty: there is no such file.
-std::string identity_of(const fs::path& file) {
-    const auto identity = base::identity_of(file);
-    return identity ? identity->text : std::string();
-}
-
 std::string hex_of(const base::Json& entry, const char* key, std::size_t digits) {
     const auto found = entry.find(key);
     if (found == entry.end() || !found->is_string()) {
@@ -58,6 +52,11 @@ fs::path HashMemory::usual_place(const target::Machine& machine) {
     return target::user_cache(machine) / "verified.json";
 }
 
+std::string HashMemory::identity_of(const fs::path& file) {
+    const auto identity = base::identity_of(file);
+    return identity ? identity->text : std::string();
+}
+
 bool HashMemory::recall(HashJob& job) const {
     const auto found = known_.find(identity_of(job.file));
     if (found == known_.end()) {
@@ -76,12 +75,12 @@ bool HashMemory::recall(HashJob& job) const {
     return !error;
 }
 
-void HashMemory::remember(const HashJob& job) {
-    const auto identity = identity_of(job.file);
-    if (job.missing || identity.empty() || known_.size() >= most_entries) {
+void HashMemory::remember(const HashJob& job, const std::string& before) {
+    if (job.missing || before.empty() || before != identity_of(job.file) ||
+        known_.size() >= most_entries) {
         return;
     }
-    auto& known = known_[identity];
+    auto& known = known_[before];
     if (job.sha256) {
         known.sha256 = base::to_hex(job.sha256_bytes);
     }

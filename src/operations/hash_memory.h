@@ -23,7 +23,11 @@ public:
 
     // Fills in the hashes that the job wants. False: not all of them are known.
     bool recall(HashJob& job) const;
-    void remember(const HashJob& job);
+    // `before`: identity_of the file from before it was read; of one that has changed since nothing
+    // is remembered.
+    void remember(const HashJob& job, const std::string& before);
+    // Of a file as it is now; empty: there is none.
+    static std::string identity_of(const std::filesystem::path& file);
     // False: it could not be written, and the next run reads the files again.
     bool save() const;
 

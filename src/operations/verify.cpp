@@ -271,15 +271,17 @@ void hash_all(Context& context, std::vector<HashJob>& jobs, bool trust_unchanged
     HashMemory memory(HashMemory::usual_place(context.machine()));
     std::vector<std::size_t> open;
     std::vector<HashJob> to_read;
+    std::vector<std::string> identities;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
         if (!memory.recall(jobs[i])) {
             open.push_back(i);
             to_read.push_back(jobs[i]);
+            identities.push_back(HashMemory::identity_of(jobs[i].file));
         }
     }
     hash_files(to_read, context.stop(), tell);
     for (std::size_t i = 0; i < open.size(); ++i) {
-        memory.remember(to_read[i]);
+        memory.remember(to_read[i], identities[i]);
         jobs[open[i]] = std::move(to_read[i]);
     }
     if (!open.empty() && !memory.save()) {

@@ -6,6 +6,7 @@ import resource
 import select
 import signal
 import time
+from typing import Dict, List
 
 import pytest
 from kernels_for_tests import EXAMPLES, needs_runtime, outcome
@@ -143,3 +144,27 @@ def test_a_token_out_of_range(twinkle):
     for command in ("run",), ("kernelize", "--verify"):
         done = twinkle(*command, EXAMPLES / "traced.pt", "--inputs", "int64[1,8]:100000..100001", "-o", "out.pt", "--json")
         assert done.code == 2 and "a token id of the inputs" in done.error["why"], done.err
+
+
+class Named(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(32, 64), torch.nn.Linear(64, 10)
+
+    def forward(self, x: Dict[str, torch.Tensor], more: List[torch.Tensor]) -> torch.Tensor:
+        return self.second(torch.relu(self.first(x["x"]))) + more[0]
+
+
+def test_arguments_that_are_dicts_and_lists_of_tensors(twinkle):
+    model = torch.jit.script(Named().eval())
+    model.save(twinkle.folder / "model.pt")
+    x, more = torch.randn(4, 32), torch.randn(4, 10)
+    for inputs in (({"x": x}, [more]), [{"x": x}, [more]], {"more": [more], "x": {"x": x}}):
+        torch.save(inputs, twinkle.folder / "inputs.pt")
+        done = twinkle("kernelize", "model.pt", "--inputs", "inputs.pt", "-o", "fast.pt", "--json")
+        assert done.code == 0, done.err
+        assert done.json["replaced"] == 2 and done.json["verified"]
+        assert all(site["max_error"] is not None for site in done.json["sites"])
+        done = twinkle("run", "fast.pt", "--inputs", "inputs.pt", "-o", "out.pt")
+        assert done.code == 0, done.err
+        torch.testing.assert_close(torch.load(twinkle.folder / "out.pt"), model({"x": x}, [more]))

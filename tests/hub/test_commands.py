@@ -222,6 +222,26 @@ def test_damage_is_found_and_repaired(hub, project, repositories):
     ok(project.twinkle("cache", "verify"))
 
 
+def test_what_cannot_be_fetched_again_stays(hub, project, repositories):
+    """Damaged, but somebody may still make use of it."""
+    ok(project.twinkle("fetch", "--locked", *TARGET))
+    commit = repositories["norm"].find("v1")
+    library = f"build/{CPU}/_norm_1.abi3.so"
+    blob = project.store("acme/norm") / "blobs" / commit.files[library].etag
+    content = bytearray(blob.read_bytes())
+    content[5] ^= 1
+    blob.chmod(0o644)
+    blob.write_bytes(content)
+    endpoint = project.env["HF_ENDPOINT"]
+    project.env["HF_ENDPOINT"] = "http://127.0.0.1:9"
+    ok(project.twinkle("cache", "verify"), 4)
+    assert blob.read_bytes() == bytes(content)
+    assert (project.store("acme/norm") / "snapshots" / commit.id / library).exists()
+    project.env["HF_ENDPOINT"] = endpoint
+    assert project.twinkle("cache", "verify").code in (0, 4)
+    ok(project.twinkle("cache", "verify"))
+
+
 def test_prune_keeps_what_the_locks_need(hub, project, repositories):
     ok(project.twinkle("fetch", "--locked", "--all-variants"))
     ok(project.twinkle("fetch", "acme/norm@2", "acme/other@1", "--all-variants"))

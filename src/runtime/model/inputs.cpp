@@ -19,22 +19,56 @@ using namespace archive;
 
 namespace {
 
+// A pickle does not say of what type the elements of lists and dicts are, and methods ask for it:
+// of tensors they are List[Tensor] and, with strings as keys, Dict[str, Tensor].
+c10::IValue typed(const c10::IValue& value) {
+    if (value.isTuple()) {
+        std::vector<c10::IValue> elements;
+        for (const c10::IValue& element : value.toTupleRef().elements()) {
+            elements.push_back(typed(element));
+        }
+        return c10::ivalue::Tuple::create(std::move(elements));
+    }
+    if (value.isList()) {
+        const auto elements = value.toListRef();
+        c10::List<at::Tensor> tensors;
+        for (const c10::IValue& element : elements) {
+            if (!element.isTensor()) {
+                return value;
+            }
+            tensors.push_back(element.toTensor());
+        }
+        return elements.empty() ? value : c10::IValue(tensors);
+    }
+    if (!value.isGenericDict()) {
+        return value;
+    }
+    c10::Dict<std::string, at::Tensor> tensors;
+    for (const auto& entry : value.toGenericDict()) {
+        if (!entry.key().isString() || !entry.value().isTensor()) {
+            return value;
+        }
+        tensors.insert(entry.key().toStringRef(), entry.value().toTensor());
+    }
+    return tensors;
+}
+
 Inputs from_value(const c10::IValue& value, const std::string& where) {
     Inputs inputs;
     if (value.isTensor()) {
         inputs.positional.push_back(value);
     } else if (value.isTuple()) {
-        inputs.positional = value.toTupleRef().elements().vec();
+        inputs.positional = typed(value).toTupleRef().elements().vec();
     } else if (value.isList()) {
         for (const c10::IValue& element : value.toListRef().vec()) {
-            inputs.positional.push_back(element);
+            inputs.positional.push_back(typed(element));
         }
     } else if (value.isGenericDict()) {
         for (const auto& entry : value.toGenericDict()) {
             if (!entry.key().isString()) {
                 not_inputs(where, "the keys of the dict are not names of inputs");
             }
-            inputs.named.emplace(entry.key().toStringRef(), entry.value());
+            inputs.named.emplace(entry.key().toStringRef(), typed(entry.value()));
         }
     } else {
         not_inputs(where, "it holds a " + value.tagKind() + ", not tensors");
@@ -101,6 +135,14 @@ Inputs mapped(const Inputs& inputs, const std::function<at::Tensor(const at::Ten
                 elements.push_back(one(element));
             }
             return c10::IValue(c10::ivalue::Tuple::create(std::move(elements)));
+        }
+        if (value.isGenericDict()) {
+            const auto dict = value.toGenericDict();
+            c10::impl::GenericDict changed(dict.keyType(), dict.valueType());
+            for (const auto& entry : dict) {
+                changed.insert(entry.key(), one(entry.value()));
+            }
+            return c10::IValue(std::move(changed));
         }
         return value;
     };
