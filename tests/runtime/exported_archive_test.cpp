@@ -7,6 +7,7 @@
 #include "runtime/exported/read_program.h"
 #include "twinkle/error.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -71,6 +72,24 @@ public:
         return false;
     }
 };
+
+// In the module `path`.
+runtime::exported::Node node_of(const std::string& target, const std::string& of,
+                                const std::string& out, const std::string& path) {
+    using runtime::exported::Argument;
+    Argument from;
+    from.kind = Argument::Kind::tensor;
+    from.text = of;
+    Argument to = from;
+    to.text = out;
+    runtime::exported::Node node;
+    node.target = target;
+    node.inputs.push_back({"self", from});
+    node.outputs.push_back(to);
+    node.modules = std::make_shared<runtime::exported::Frames>(
+        runtime::exported::Frames{{"k_" + path, path, "C"}});
+    return node;
+}
 
 }  // namespace
 
@@ -173,6 +192,30 @@ TEST_CASE("nodes that do not say where they are take no memory for it") {
     const auto root = runtime::exported::call_tree(read, NoAttributes());
     REQUIRE(root->steps.size() == 1);
     CHECK(std::get<1>(root->steps.front())->path == "a");
+}
+
+// To follow each use through all aliases would take minutes.
+TEST_CASE("a long chain of other names is followed once") {
+    constexpr int count = 50'000;
+    runtime::exported::Program program;
+    program.graph.tensors["x"];
+    std::string last = "x";
+    for (int i = 0; i < count; ++i) {
+        const std::string number = std::to_string(i);
+        program.graph.tensors["alias" + number];
+        program.graph.nodes.push_back(
+            node_of("torch.ops.aten.alias.default", last, "alias" + number, "layer" + number));
+        last = "alias" + number;
+    }
+    for (int i = 0; i < count; ++i) {
+        program.graph.nodes.push_back(
+            node_of("torch.ops.aten.relu.default", last, "y" + std::to_string(i), "users"));
+    }
+    const auto root = runtime::exported::call_tree(program, NoAttributes());
+    CHECK(root->steps.size() == count + 1);
+    const auto& nodes = program.graph.nodes;
+    CHECK(std::all_of(nodes.begin(), nodes.end(),
+                      [](const auto& node) { return node.inputs.front().value.text == "x"; }));
 }
 
 TEST_CASE("keys of inputs have a length that somebody could have written") {

@@ -244,14 +244,19 @@ private:
         return false;
     }
 
-    // Outside of the call that made it, an alias is what it is an alias of.
+    // Outside of the call that made it, an alias is what it is an alias of. Users come in order,
+    // and a call that was left is not entered again: what is passed once is passed for all that
+    // follow.
     void resolve(Argument& value, const Call* user) {
-        for (auto alias = aliases_.find(value.text); alias != aliases_.end();
+        std::vector<std::string*> passed;
+        for (auto alias = aliases_.find(value.text);
+             alias != aliases_.end() && !is_inside(user, home_.at(value.text));
              alias = aliases_.find(value.text)) {
-            if (is_inside(user, home_.at(value.text))) {
-                return;
-            }
             value.text = alias->second;
+            passed.push_back(&alias->second);
+        }
+        for (std::string* one : passed) {
+            *one = value.text;
         }
     }
 
