@@ -218,6 +218,18 @@ TEST_CASE("a long chain of other names is followed once") {
                       [](const auto& node) { return node.inputs.front().value.text == "x"; }));
 }
 
+// To write it down readably first would take hours.
+TEST_CASE("a condition that is too long is refused before anything is made of it") {
+    ExportedProgram program;
+    program.add_sum("x", "y");
+    std::string guard;
+    for (int i = 0; i < 2'000'000; ++i) {
+        guard += "L['a']";
+    }
+    program.guards = {guard};
+    CHECK(contains(refusal(program, "y"), "too long"));
+}
+
 TEST_CASE("keys of inputs have a length that somebody could have written") {
     ExportedProgram program;
     program.add_sum("x", "y");
