@@ -26,11 +26,10 @@ using base::Json;
 using tuning::Entries;
 using tuning::Store;
 
-constexpr std::uint64_t largest_export = 64u << 20;
-
 Entries read_file(const std::string& path) {
-    return tuning::read_export(base::read_file(path, "export of measurements", largest_export),
-                               base::display_path(path));
+    return tuning::read_export(
+        base::read_file(path, "export of measurements", tuning::largest_export),
+        base::display_path(path));
 }
 
 // What cannot be read is said, and counts as not there.
@@ -47,7 +46,7 @@ Entries read_store(const Store& store, Console& console) {
 }
 
 int write_to(const std::filesystem::path& file, const Entries& entries, Console& console) {
-    base::write_file_atomically(file, tuning::export_text(entries));
+    base::write_file_atomically(file, tuning::export_text(entries, base::display_path(file)));
     if (console.json()) {
         console.result("tune", {{"file", file.string()}, {"entries", entries.size()}});
     } else {

@@ -1,6 +1,8 @@
 #include "tuning/collection.h"
 
+#include "base/quantity.h"
 #include "tuning/json_reading.h"
+#include "twinkle/error.h"
 
 namespace twinkle::tuning {
 
@@ -11,7 +13,7 @@ using base::TableReader;
 namespace {
 
 constexpr const char* export_schema = "twinkle.tuning/1";
-constexpr base::JsonLimits export_limits{.bytes = 64u << 20, .depth = 12};
+constexpr base::JsonLimits export_limits{.bytes = largest_export, .depth = 12};
 
 void read_environment_into(const Node& node, std::string_view origin, Entries& entries) {
     TableReader reader(node, origin, "an environment");
@@ -28,18 +30,36 @@ void read_environment_into(const Node& node, std::string_view origin, Entries& e
 
 }  // namespace
 
-std::string export_text(const Entries& entries) {
-    Json environments = Json::array();
+std::string export_text(const Entries& entries, std::string_view where, std::size_t largest) {
+    std::string text = "{\n  \"environments\": [";
     std::string last;
     for (const auto& [identity, entry] : entries) {
-        if (environments.empty() || entry.environment.id() != last) {
-            last = entry.environment.id();
-            environments.push_back(
-                {{"id", last}, {"facts", entry.environment.facts()}, {"entries", Json::array()}});
+        if (const std::string id = entry.environment.id(); id != last) {
+            text += (last.empty() ? "\n" : "\n      ]\n    },\n") +
+                    ("    {\n      \"id\": " + base::json_line(id)) +
+                    ",\n      \"facts\": " + base::json_line(entry.environment.facts()) +
+                    ",\n      \"entries\": [\n";
+            last = id;
+        } else {
+            text += ",\n";
         }
-        environments.back()["entries"].push_back(entry_json(entry));
+        text += base::json_line(entry_json(entry));
+        if (text.size() > largest) {
+            break;
+        }
     }
-    return base::dump_json({{"schema", export_schema}, {"environments", environments}});
+    text += last.empty() ? "]" : "\n      ]\n    }\n  ]";
+    text += ",\n  \"schema\": " + base::json_line(export_schema) + "\n}\n";
+    if (text.size() > largest) {
+        throw Error(
+            ErrorCode::refused,
+            {.what = "the measurements are too many for one file",
+             .where = std::string(where),
+             .why = "an export has at most " + base::human_bytes(largest) + ", and " +
+                    std::to_string(entries.size()) + " measurements take more",
+             .hint = "merge fewer files, or forget what was measured (twinkle tune clear)"});
+    }
+    return text;
 }
 
 Entries read_export(std::string_view text, std::string_view origin) {

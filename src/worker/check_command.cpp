@@ -58,7 +58,10 @@ std::map<std::string, Mapping> by_function(const Mapping& mapping) {
         }
     }
     for (const MappedFunction& function : mapping.functions) {
-        const FunctionCandidate& first = function.candidates.at(0);
+        if (function.candidates.empty()) {  // as a mapping says it that was resolved for elsewhere
+            continue;
+        }
+        const FunctionCandidate& first = function.candidates.front();
         functions.emplace(first.op.empty() ? first.function : first.op, bare)
             .first->second.functions.push_back(function);
     }

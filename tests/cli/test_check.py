@@ -7,7 +7,7 @@ import os
 import subprocess
 
 import pytest
-from kernels_for_tests import RMS_NORM
+from kernels_for_tests import RMS_NORM, RUNTIME, RUNTIMES, made_models, needs_runtime
 
 VARIANT = f"torch213-cxx11-cpu-{os.uname().machine}-linux"
 
@@ -329,3 +329,18 @@ def test_inspect_shows_the_tuning(twinkle, tmp_path):
     seal(build)
     problems = twinkle("inspect", build, "--json").json["problems"]
     assert [one for one in problems if "tuning.toml" in json.dumps(one)]
+
+
+@needs_runtime
+def test_a_function_that_no_candidate_serves():
+    """A mapping may hold one. `twinkle check` makes none such: the worker is asked by itself."""
+    mapping = {"schema": "twinkle.map/1", "target": {}, "kernels": [], "layers": [], "patterns": [], "decisions": [],
+               "functions": [{"target_module": "pkg", "func_name": "norm", "candidates": []}]}
+    request = {"schema": "twinkle.request/1", "command": "check", "model": str(made_models() / "models/called_twice.pt"),
+               "map": json.dumps(mapping)}
+    done = subprocess.run(["sh", "-c", 'exec "$0" 3>&1 1>&2', RUNTIMES[0].parent / RUNTIME["worker"]],
+                          input=json.dumps(request).encode(), capture_output=True, timeout=60,
+                          env={**os.environ, "LD_LIBRARY_PATH": RUNTIME["torch_lib"]})
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, said
+    assert said[-1]["result"] == {"layers": [], "functions": []}

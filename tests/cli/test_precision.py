@@ -418,6 +418,54 @@ def test_a_crash_while_preparing_harms_only_its_layer(spoiled):
     assert "its weights cannot be prepared" in by_site(done.json)["up.0"]["because"]
 
 
+NORM = """
+
+class Norm(nn.Module):
+    weight: torch.Tensor
+    bias: torch.Tensor
+    eps: float
+
+    def prepare(self):
+        return {"weight": self.weight + 0.0}
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(input, [input.size(-1)], self.weight, self.bias, self.eps)
+"""
+
+
+class Normed(Blocks):
+    def __init__(self):
+        super().__init__()
+        self.last = nn.LayerNorm(64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(super().forward(x))
+
+
+def test_a_method_that_hung_is_not_run_again(spoiled, twinkle):
+    """It would take as long for each layer that has it. The layers of another method are prepared."""
+    project = spoiled('        return {"weight": self.weight.t().contiguous()}',
+                      "        weight = self.weight\n"
+                      "        while bool(weight[0, 0] > 100.0):\n"
+                      "            weight = weight + 1.0\n"
+                      '        return {"weight": weight.t().contiguous()}')
+    with (project.kernel / "layers.py").open("a") as layers:
+        layers.write(NORM)
+    model = Normed()
+    with torch.no_grad():
+        model.up[0].weight[0, 0] = 101.0
+    norm = f'[layers.LayerNorm]\nrepo_path = "{project.kernel}"\npackage_name = "fewer_bits"\nlayer_name = "Norm"\n' \
+           'classes = ["torch.nn.modules.normalization.LayerNorm"]\n'
+    project.save(model, torch.randn(2, 9, 64)).bind("LinearExact", more=norm)
+    done = twinkle("kernelize", "model.pt", "--inputs", "inputs.pt", "-o", "small.pt", "--json",
+                   env={"TWINKLE_SANDBOX_SECONDS": "3"})
+    assert done.code == 0, done.err
+    sites = by_site(done.json)
+    hung = [name for name, one in sites.items() if "its weights cannot be prepared: it hung" in one["because"]]
+    assert sorted(hung) == sorted(f"{part}.{i}" for part in ("up", "down") for i in range(4))
+    assert {name for name, one in sites.items() if one["status"] == "replaced"} == {"last", *(f"norms.{i}" for i in range(4))}
+
+
 @pytest.mark.parametrize("options, problem", [
     (["--precision", "int8"], "--precision needs the error"),
     (["--precision", "int8", "--max-error", "2"], "--max-error cannot be '2'"),

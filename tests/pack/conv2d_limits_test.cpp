@@ -1,14 +1,12 @@
 // Convolutions at the borders of what the loops for channels that lie last divide, keep and copy.
 #include "conv_call.h"
+#include "memory_limit.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <fstream>
 #include <limits>
 
 using namespace pack;
 using namespace pack::conv;
+using twinkle::tests::MemoryLimit;
 
 namespace {
 
@@ -17,22 +15,6 @@ struct Threads {
     const int before = at::get_num_threads();
     explicit Threads(int count) { at::set_num_threads(count); }
     ~Threads() { at::set_num_threads(before); }
-};
-
-// The process may take so many bytes more than it has. Sanitizers reserve more than that.
-struct MemoryLimit {
-    rlimit before{};
-    explicit MemoryLimit(uint64_t more) {
-        uint64_t pages = 0;
-        std::ifstream("/proc/self/statm") >> pages;
-        getrlimit(RLIMIT_AS, &before);
-        rlimit limit = before;
-        limit.rlim_cur = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + more;
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-        setrlimit(RLIMIT_AS, &limit);
-#endif
-    }
-    ~MemoryLimit() { setrlimit(RLIMIT_AS, &before); }
 };
 
 Call channels_last_call(const Shape& shape, at::ScalarType dtype, int extras) {

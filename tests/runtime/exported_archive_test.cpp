@@ -1,10 +1,13 @@
 // Archives of torch.export that are not as an exporter writes them, and what happens to the file.
 
 #include "archive/archive.h"
+#include "runtime/exported/call_tree.h"
 #include "runtime/exported/convert.h"
 #include "runtime/exported/opened_file.h"
+#include "runtime/exported/read_program.h"
 #include "twinkle/error.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +17,7 @@
 // After LibTorch.
 #include "catch.h"
 #include "exported_program.h"
+#include "memory_limit.h"
 
 using namespace twinkle;
 using namespace twinkle::tests;
@@ -48,6 +52,43 @@ ExportedProgram product() {
                      base::Json::array({tensor("y")}), "L__self__layer,layer,pkg.Layer");
     program.records.emplace_back("model/extra/padding", std::string(1 << 20, ' '));
     return program;
+}
+
+// "k0,a,C;k1,a.a,C;…"
+std::string nested_calls(int depth, const std::string& key) {
+    std::string stack;
+    std::string path;
+    for (int i = 0; i < depth; ++i) {
+        path += (i == 0 ? "" : ".") + std::string("a");
+        stack += (i == 0 ? "" : ";") + key + std::to_string(i) + "," + path + ",C";
+    }
+    return stack;
+}
+
+class NoAttributes final : public runtime::exported::Attributes {
+public:
+    bool is_attribute(const std::string& /*value*/) const override { return false; }
+    bool reaches(const std::string& /*path*/, const std::string& /*value*/) const override {
+        return false;
+    }
+};
+
+// In the module `path`.
+runtime::exported::Node node_of(const std::string& target, const std::string& of,
+                                const std::string& out, const std::string& path) {
+    using runtime::exported::Argument;
+    Argument from;
+    from.kind = Argument::Kind::tensor;
+    from.text = of;
+    Argument to = from;
+    to.text = out;
+    runtime::exported::Node node;
+    node.target = target;
+    node.inputs.push_back({"self", from});
+    node.outputs.push_back(to);
+    node.modules = std::make_shared<runtime::exported::Frames>(
+        runtime::exported::Frames{{"k_" + path, path, "C"}});
+    return node;
 }
 
 }  // namespace
@@ -115,14 +156,78 @@ TEST_CASE("a module that is entered again, under the key of another, is part of 
 
 TEST_CASE("calls that nest without end are refused before anything is made of them") {
     ExportedProgram program;
-    std::string stack;
-    std::string path;
-    for (int i = 0; i < 1000; ++i) {
-        path += (i == 0 ? "" : ".") + std::string("a");
-        stack += (i == 0 ? "" : ";") + std::string("k") + std::to_string(i) + "," + path + ",C";
-    }
-    program.add_sum("x", "y", stack);
+    program.add_sum("x", "y", nested_calls(1000, "k"));
     CHECK(contains(refusal(program, "y"), "deeply"));
+}
+
+TEST_CASE("names of calls have a length that somebody could have written") {
+    const auto called = [](const std::string& stack) {
+        ExportedProgram program;
+        program.add_sum("x", "y", stack);
+        return refusal(program, "y");
+    };
+    CHECK(called(std::string(1500, 'k') + ",a,C").empty());
+    CHECK(called(nested_calls(99, "k")).empty());
+    const std::string name(3000, 'n');
+    CHECK(contains(called(name + ",a,C"), "longer names"));
+    CHECK(contains(called("k," + name + ",C"), "longer names"));
+    CHECK(contains(called("k,a," + name), "longer names"));
+    CHECK(contains(called(nested_calls(150, "k")), "deeply"));
+}
+
+TEST_CASE("nodes that do not say where they are take no memory for it") {
+    ExportedProgram program;
+    const std::string stack = nested_calls(99, std::string(1900, 'k'));
+    program.add_sum("x", "n0", stack);
+    constexpr int nodes = 4000;
+    for (int i = 1; i < nodes; ++i) {
+        program.add_sum("n" + std::to_string(i - 1), "n" + std::to_string(i),
+                        i + 1 < nodes ? "" : stack);
+    }
+    const Folder folder;
+    const Archive archive(
+        folder.write("model.pt2", program.bytes("n" + std::to_string(nodes - 1))));
+    const MemoryLimit limit(400u << 20);  // 4000 times the stack are 800 MB
+    auto read = runtime::exported::read_program(archive, "");
+    const auto root = runtime::exported::call_tree(read, NoAttributes());
+    REQUIRE(root->steps.size() == 1);
+    CHECK(std::get<1>(root->steps.front())->path == "a");
+}
+
+// To follow each use through all aliases would take minutes.
+TEST_CASE("a long chain of other names is followed once") {
+    constexpr int count = 50'000;
+    runtime::exported::Program program;
+    program.graph.tensors["x"];
+    std::string last = "x";
+    for (int i = 0; i < count; ++i) {
+        const std::string number = std::to_string(i);
+        program.graph.tensors["alias" + number];
+        program.graph.nodes.push_back(
+            node_of("torch.ops.aten.alias.default", last, "alias" + number, "layer" + number));
+        last = "alias" + number;
+    }
+    for (int i = 0; i < count; ++i) {
+        program.graph.nodes.push_back(
+            node_of("torch.ops.aten.relu.default", last, "y" + std::to_string(i), "users"));
+    }
+    const auto root = runtime::exported::call_tree(program, NoAttributes());
+    CHECK(root->steps.size() == count + 1);
+    const auto& nodes = program.graph.nodes;
+    CHECK(std::all_of(nodes.begin(), nodes.end(),
+                      [](const auto& node) { return node.inputs.front().value.text == "x"; }));
+}
+
+// To write it down readably first would take hours.
+TEST_CASE("a condition that is too long is refused before anything is made of it") {
+    ExportedProgram program;
+    program.add_sum("x", "y");
+    std::string guard;
+    for (int i = 0; i < 2'000'000; ++i) {
+        guard += "L['a']";
+    }
+    program.guards = {guard};
+    CHECK(contains(refusal(program, "y"), "too long"));
 }
 
 TEST_CASE("keys of inputs have a length that somebody could have written") {

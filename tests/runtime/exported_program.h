@@ -121,6 +121,7 @@ public:
         const base::Json program = {
             {"schema_version", {{"major", 8}, {"minor", 20}}},
             {"range_constraints", base::Json::object()},
+            {"guards_code", guards},
             {"graph_module",
              {{"graph",
                {{"inputs", graph_inputs},
@@ -146,6 +147,7 @@ public:
     base::Json tensor_values = base::Json::object();
     base::Json inputs = base::Json::array();
     base::Json nodes = base::Json::array();
+    base::Json guards = base::Json::array();
     base::Json positional = tuple(base::Json::array({leaf()}));
     base::Json weights = base::Json::object();
     Records records;

@@ -2,8 +2,12 @@
 
 #include "runtime/exported/plain_pickle.h"
 #include "archive/json_reader.h"
+#include "runtime/exported/object_state.h"
+
+#include <ATen/core/jit_type.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,13 +35,77 @@ Plain state(const std::string& instructions) {
     return read.state;
 }
 
-std::string refusal(const std::string& pickle) {
+std::string refusal_of(const std::function<void()>& work) {
     try {
-        read_plain_object(pickle);
+        work();
     } catch (const InvalidJson& error) {
         return error.what();
     }
     return "";
+}
+
+std::string refusal(const std::string& pickle) {
+    return refusal_of([&] { read_plain_object(pickle); });
+}
+
+std::string repeated(const std::string& instructions, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) {
+        all += instructions;
+    }
+    return all;
+}
+
+std::string text(const std::string& value) {
+    std::string size(4, '\0');
+    for (std::size_t i = 0; i < 4; ++i) {
+        size[i] = static_cast<char>(value.size() >> (8 * i));
+    }
+    return "X" + size + value;
+}
+
+std::string storage_of(const std::string& record) {
+    return "(" + text("storage") + "ctorch\nFloatStorage\n" + text(record) + text("cpu") +
+           "K\x01tQ";
+}
+
+Plain plain(PlainValue value) {
+    return std::make_shared<PlainValue>(std::move(value));
+}
+
+Plain plain_integer(std::int64_t value) {
+    return plain({.kind = PlainKind::integer, .integer = value});
+}
+
+Plain plain_tuple(std::vector<Plain> items) {
+    return plain({.kind = PlainKind::tuple, .items = std::move(items)});
+}
+
+// float32[sizes] in which every element is the first of the record.
+Plain plain_tensor(const std::string& record, std::vector<Plain> sizes) {
+    const std::vector<Plain> strides(sizes.size(), plain_integer(0));
+    const Plain storage = plain({.kind = PlainKind::storage, .text = record, .dtype = at::kFloat});
+    const std::vector<Plain> items = {storage,
+                                      plain_integer(0),
+                                      plain_tuple(std::move(sizes)),
+                                      plain_tuple(strides),
+                                      plain({.kind = PlainKind::boolean}),
+                                      plain({.kind = PlainKind::none})};
+    return plain({.kind = PlainKind::tensor, .dtype = at::kFloat, .items = items});
+}
+
+// Of a list of these, whose records all hold a one.
+std::string refusal_of_state(const std::vector<Plain>& items, const c10::TypePtr& type,
+                             std::vector<std::string>* records = nullptr) {
+    const Plain list = plain({.kind = PlainKind::list, .items = items});
+    return refusal_of([&] {
+        state_of(list, c10::ListType::create(type), [&](const std::string& record) {
+            if (records != nullptr) {
+                records->push_back(record);
+            }
+            return std::string("\0\0\x80\x3f", 4);
+        });
+    });
 }
 
 }  // namespace
@@ -131,5 +199,72 @@ TEST_CASE("a pickle that is cut off anywhere is refused", "[plain_pickle]") {
     for (std::size_t size = 0; size < whole.size(); ++size) {
         INFO("of " << whole.size() << " bytes: " << size);
         CHECK(!refusal(whole.substr(0, size)).empty());
+    }
+}
+
+TEST_CASE("few bytes of a pickle ask for few values", "[plain_pickle]") {
+    SECTION("arguments of a tensor that all calls share") {
+        const auto tensors = [](int arguments) {
+            return object("(ctorch._utils\n_rebuild_tensor_v2\nq\x01(" + storage_of("0") +
+                          repeated("N", arguments) + "tq\x02R" + repeated("h\x01h\x02R", 100) +
+                          "t");
+        };
+        CHECK(refusal(tensors(6)).empty());
+        CHECK_THAT(refusal(tensors(1000)), ContainsSubstring("more arguments than it takes"));
+    }
+    SECTION("the name of a record that all storages share") {
+        const auto storages = [](std::size_t name) {
+            return object("((" + text("storage") + "ctorch\nFloatStorage\n" +
+                          text(std::string(name, 'n')) + text("cpu") + "K\x01tq\x01Q" +
+                          repeated("h\x01Q", 200) + "t");
+        };
+        CHECK(refusal(storages(10)).empty());
+        CHECK_THAT(refusal(storages(1 << 20)), ContainsSubstring("more values than any sane one"));
+    }
+    SECTION("the name of a device") {
+        const auto devices = [](std::size_t name) {
+            return object("(ctorch\ndevice\nq\x01" + text(std::string(name, 'n')) + "\x85q\x02R" +
+                          repeated("h\x01h\x02R", 200) + "t");
+        };
+        CHECK(refusal(devices(10)).empty());
+        CHECK_THAT(refusal(devices(1 << 20)), ContainsSubstring("more values than any sane one"));
+    }
+}
+
+TEST_CASE("a state is as large as its pickle", "[plain_pickle]") {
+    SECTION("a text in many places") {
+        const auto texts = [](std::size_t size) {
+            const Plain one = plain({.kind = PlainKind::text, .text = std::string(size, 't')});
+            return refusal_of_state(std::vector<Plain>(200, one), c10::StringType::get());
+        };
+        CHECK(texts(10).empty());
+        CHECK_THAT(texts(1 << 20), ContainsSubstring("more values than any sane one"));
+    }
+    SECTION("a record under all of its spellings") {
+        std::vector<std::string> read;
+        const std::vector<Plain> one = {plain_integer(1)};
+        CHECK(refusal_of_state({plain_tensor("ab", one), plain_tensor("Ab", one),
+                                plain_tensor("aB", one), plain_tensor("ab\0c"s, one)},
+                               c10::TensorType::get(), &read)
+                  .empty());
+        CHECK(read == std::vector<std::string>{"ab"});
+    }
+    SECTION("scales of tensors") {
+        const auto quantized = [](std::int64_t channels) {
+            const std::vector<Plain> sizes = {plain_integer(channels)};
+            auto tensor = *plain_tensor("0", sizes);
+            tensor.items[0] = plain({.kind = PlainKind::storage, .text = "0", .dtype = at::kQInt8});
+            tensor.items[4] =
+                plain_tuple({plain({.kind = PlainKind::name, .text = "torch.per_channel_affine"}),
+                             plain_tensor("0", sizes), plain_tensor("0", sizes), plain_integer(0)});
+            return refusal_of_state(std::vector<Plain>(12, plain(tensor)), c10::TensorType::get());
+        };
+        CHECK(quantized(10).empty());
+        CHECK_THAT(quantized(1 << 20), ContainsSubstring("more values than any sane one"));
+    }
+    SECTION("dimensions") {
+        CHECK_THAT(refusal_of_state({plain_tensor("0", std::vector<Plain>(65, plain_integer(1)))},
+                                    c10::TensorType::get()),
+                   ContainsSubstring("more dimensions"));
     }
 }

@@ -3,10 +3,13 @@
 #include "runtime/exported/aliases.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace twinkle::runtime::exported {
 
@@ -27,35 +30,52 @@ bool is_below(const std::string& path, const std::string& above) {
     return above.empty() ? !path.empty() : path.starts_with(above + ".");
 }
 
-// The calls inside of which a node is, outermost first, without the model's own.
-std::vector<Frame> reachable(const std::vector<Frame>& modules) {
-    std::vector<Frame> calls;
+// Calls by number: the nodes of one share it. Two modules may have calls of one key: a key alone
+// says too little.
+class NumberedCalls {
+public:
+    // The frame must outlive this.
+    std::uint32_t number_of(const Frame& frame) {
+        const auto [known, first] = numbers_.try_emplace(
+            {frame.key, frame.path}, static_cast<std::uint32_t>(frames_.size()));
+        if (first) {
+            frames_.push_back(&frame);
+        }
+        return known->second;
+    }
+
+    const Frame& operator[](std::uint32_t number) const { return *frames_[number]; }
+
+private:
+    std::map<std::pair<std::string_view, std::string_view>, std::uint32_t> numbers_;
+    std::vector<const Frame*> frames_;
+};
+
+using Place = std::vector<std::uint32_t>;  // calls inside of which a node is, outermost first
+
+// Without the model's own call.
+Place reachable(const Node& node, NumberedCalls& calls) {
+    Place place;
+    if (node.modules == nullptr) {
+        return place;
+    }
     std::string above;
-    for (const Frame& frame : modules) {
+    for (const Frame& frame : *node.modules) {
         if (frame.path.empty() || frame.path == above) {
             continue;  // the model itself, or the same module under another name
         }
         if (!is_below(frame.path, above)) {
             break;
         }
-        calls.push_back(frame);
+        place.push_back(calls.number_of(frame));
         above = frame.path;
     }
-    return calls;
+    return place;
 }
 
-// Two modules may have calls of one key: a key alone says too little.
-bool is_same_call(const Frame& one, const Frame& other) {
-    return one.key == other.key && one.path == other.path;
-}
-
-std::string identity_of(const Frame& frame) {
-    return frame.key + "," + frame.path + ";";
-}
-
-std::size_t common_length(const std::vector<Frame>& one, const std::vector<Frame>& other) {
+std::size_t common_length(const Place& one, const Place& other) {
     std::size_t same = 0;
-    while (same < std::min(one.size(), other.size()) && is_same_call(one[same], other[same])) {
+    while (same < std::min(one.size(), other.size()) && one[same] == other[same]) {
         ++same;
     }
     return same;
@@ -73,15 +93,15 @@ void collect_inner(const Node& node, std::vector<const Node*>& into) {
 }
 
 // A node of several graphs is where all of their nodes are, if it says nothing itself.
-std::vector<Frame> calls_of(const Node& node) {
+Place place_of(const Node& node, NumberedCalls& calls) {
     std::vector<const Node*> inner;
     collect_inner(node, inner);
-    std::vector<Frame> calls = reachable(node.modules);
+    Place place = reachable(node, calls);
     bool first = true;
-    std::vector<Frame> common;
+    Place common;
     for (const Node* one : inner) {
-        const std::vector<Frame> its = reachable(one->modules);
-        if (!one->modules.empty()) {
+        if (one->modules != nullptr) {
+            const Place its = reachable(*one, calls);
             common.resize(first ? 0 : common_length(common, its));
             if (first) {
                 common = its;
@@ -89,18 +109,18 @@ std::vector<Frame> calls_of(const Node& node) {
             first = false;
         }
     }
-    return common.size() > calls.size() ? common : calls;
+    return common.size() > place.size() ? common : place;
 }
 
 // Nodes that say nothing of where they are stand in what is around them.
-std::vector<std::vector<Frame>> places_of(const std::vector<Node>& nodes) {
-    std::vector<std::vector<Frame>> places;
+std::vector<Place> places_of(const std::vector<Node>& nodes, NumberedCalls& calls) {
+    std::vector<Place> places;
     for (const Node& node : nodes) {
-        places.push_back(calls_of(node));
+        places.push_back(place_of(node, calls));
     }
     std::vector<std::size_t> next_known(nodes.size() + 1, nodes.size());
     for (std::size_t i = nodes.size(); i-- > 0;) {
-        const bool known = !nodes[i].modules.empty() || !places[i].empty();
+        const bool known = nodes[i].modules != nullptr || !places[i].empty();
         next_known[i] = known ? i : next_known[i + 1];
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -113,31 +133,26 @@ std::vector<std::vector<Frame>> places_of(const std::vector<Node>& nodes) {
     return places;
 }
 
-std::string joined_keys(const std::vector<Frame>& calls, std::size_t size) {
-    std::string keys;
-    for (std::size_t i = 0; i < size; ++i) {
-        keys += identity_of(calls[i]);
-    }
-    return keys;
+Place beginning(const Place& place, std::size_t size) {
+    return {place.begin(), place.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
 // The calls that are left and entered again.
-std::set<std::string> broken_calls(const std::vector<std::vector<Frame>>& places) {
-    std::set<std::string> closed;
-    std::set<std::string> broken;
-    const std::vector<Frame>* before = nullptr;
-    for (const auto& calls : places) {
-        const std::size_t same = before == nullptr ? 0 : common_length(*before, calls);
+std::set<std::uint32_t> broken_calls(const std::vector<Place>& places) {
+    std::set<Place> closed;
+    std::set<std::uint32_t> broken;
+    const Place* before = nullptr;
+    for (const Place& place : places) {
+        const std::size_t same = before == nullptr ? 0 : common_length(*before, place);
         for (std::size_t size = same + 1; before != nullptr && size <= before->size(); ++size) {
-            closed.insert(joined_keys(*before, size));
+            closed.insert(beginning(*before, size));
         }
-        for (std::size_t size = same + 1; size <= calls.size(); ++size) {
-            const std::string keys = joined_keys(calls, size);
-            if (closed.contains(keys)) {
-                broken.insert(identity_of(calls[size - 1]));
+        for (std::size_t size = same + 1; size <= place.size(); ++size) {
+            if (closed.contains(beginning(place, size))) {
+                broken.insert(place[size - 1]);
             }
         }
-        before = &calls;
+        before = &place;
     }
     return broken;
 }
@@ -159,24 +174,24 @@ public:
 private:
     void grow(Call& root) {
         sizes_of_inputs_first();
-        auto places = places_of(program_.graph.nodes);
+        NumberedCalls calls;
+        auto places = places_of(program_.graph.nodes, calls);
         for (auto broken = broken_calls(places); !broken.empty(); broken = broken_calls(places)) {
-            for (auto& calls : places) {
-                std::erase_if(
-                    calls, [&](const Frame& frame) { return broken.contains(identity_of(frame)); });
+            for (Place& place : places) {
+                std::erase_if(place, [&](std::uint32_t call) { return broken.contains(call); });
             }
         }
         std::vector<Call*> open{&root};
-        std::vector<Frame> before;
+        Place before;
         for (std::size_t i = 0; i < places.size(); ++i) {
             open.resize(common_length(before, places[i]) + 1);
             for (std::size_t depth = open.size() - 1; depth < places[i].size(); ++depth) {
-                open.push_back(&enter(*open.back(), places[i][depth]));
+                open.push_back(&enter(*open.back(), calls[places[i][depth]]));
             }
             Node& node = program_.graph.nodes[i];
-            if (root.class_name.empty() && !node.modules.empty() &&
-                node.modules.front().path.empty()) {
-                root.class_name = node.modules.front().class_name;
+            if (root.class_name.empty() && node.modules != nullptr &&
+                node.modules->front().path.empty()) {
+                root.class_name = node.modules->front().class_name;
             }
             open.back()->steps.emplace_back(&node);
             for (const Argument& output : node.outputs) {
@@ -194,7 +209,7 @@ private:
         }
         std::stable_partition(
             program_.graph.nodes.begin(), program_.graph.nodes.end(), [&](const Node& node) {
-                return node.modules.empty() && node.target == "torch.ops.aten.sym_size.int" &&
+                return node.modules == nullptr && node.target == "torch.ops.aten.sym_size.int" &&
                        !node.inputs.empty() && inputs.contains(node.inputs.front().value.text);
             });
     }
@@ -229,14 +244,19 @@ private:
         return false;
     }
 
-    // Outside of the call that made it, an alias is what it is an alias of.
+    // Outside of the call that made it, an alias is what it is an alias of. Users come in order,
+    // and a call that was left is not entered again: what is passed once is passed for all that
+    // follow.
     void resolve(Argument& value, const Call* user) {
-        for (auto alias = aliases_.find(value.text); alias != aliases_.end();
+        std::vector<std::string*> passed;
+        for (auto alias = aliases_.find(value.text);
+             alias != aliases_.end() && !is_inside(user, home_.at(value.text));
              alias = aliases_.find(value.text)) {
-            if (is_inside(user, home_.at(value.text))) {
-                return;
-            }
             value.text = alias->second;
+            passed.push_back(&alias->second);
+        }
+        for (std::string* one : passed) {
+            *one = value.text;
         }
     }
 

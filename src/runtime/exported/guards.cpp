@@ -170,7 +170,8 @@ private:
 
     void write_condition(const std::string& guard) {
         try {
-            write_check(graph_, SizeExpression(guard).write(graph_, names_),
+            jit::Value* holds = SizeExpression(guard).write(graph_, names_);  // if it is not long
+            write_check(graph_, holds,
                         "the inputs must fulfil " + plain(readable(guard)) +
                             ", as when the model was exported");
         } catch (const UnknownExpression& unknown) {

@@ -10,9 +10,6 @@ namespace twinkle::runtime::exported {
 
 namespace {
 
-constexpr std::size_t deepest = 100;
-constexpr std::size_t longest_name = 2000;
-
 [[noreturn]] void impossible(const std::string& what, const std::string& path) {
     throw Error(ErrorCode::malformed,
                 {.what = "the exported program cannot be read",
@@ -41,7 +38,7 @@ bool can_be_a_name(const std::string& name) {
 
 void check_path(const std::string& path) {
     const auto parts = base::split(path, '.');
-    if (path.size() > longest_name || parts.size() > deepest ||
+    if (path.size() > longest_name || parts.size() > deepest_path ||
         !std::all_of(parts.begin(), parts.end(), can_be_a_name)) {
         impossible("it is no path of a module or attribute", path);
     }

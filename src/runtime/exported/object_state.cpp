@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <unordered_set>
 
 namespace twinkle::runtime::exported {
 
@@ -48,9 +49,7 @@ public:
         : bytes_of_(bytes_of) {}
 
     c10::IValue make(const Plain& value, const c10::TypePtr& type) {
-        if (++made_ > most_state_values) {  // the same value may stand in many places
-            misfit("holds more values than any sane one");
-        }
+        count(1);
         switch (type->kind()) {
             case c10::TypeKind::OptionalType:
                 return value->kind == PlainKind::none
@@ -62,7 +61,7 @@ public:
             case c10::TypeKind::BoolType:
                 return require(value, PlainKind::boolean), value->integer != 0;
             case c10::TypeKind::FloatType: return require(value, PlainKind::number), value->number;
-            case c10::TypeKind::StringType: return require(value, PlainKind::text), value->text;
+            case c10::TypeKind::StringType: return text(value);
             case c10::TypeKind::DeviceObjType: return device(value);
             case c10::TypeKind::TupleType: return tuple(value, type->expectRef<c10::TupleType>());
             case c10::TypeKind::ListType: return list(value, type->expectRef<c10::ListType>());
@@ -72,10 +71,26 @@ public:
     }
 
 private:
+    void count(std::size_t values) {
+        made_ += values;
+        if (made_ > most_state_values) {  // the same value may stand in many places
+            misfit("holds more values than any sane one");
+        }
+    }
+
     static void require(const Plain& value, PlainKind kind) {
         if (value->kind != kind) {
             misfit("does not fit to __setstate__ of its class");
         }
+    }
+
+    // In its first place it is as large as in the pickle.
+    c10::IValue text(const Plain& value) {
+        require(value, PlainKind::text);
+        if (!texts_.insert(value.get()).second) {
+            count(value->text.size() / text_bytes_of_value);
+        }
+        return value->text;
     }
 
     static c10::IValue device(const Plain& value) {
@@ -119,6 +134,9 @@ private:
 
     static std::vector<std::int64_t> integers(const Plain& value) {
         require(value, PlainKind::tuple);
+        if (value->items.size() > most_state_dimensions) {
+            misfit("holds a tensor of more dimensions than any sane one");
+        }
         std::vector<std::int64_t> found;
         for (const Plain& item : value->items) {
             require(item, PlainKind::integer);
@@ -127,8 +145,17 @@ private:
         return found;
     }
 
+    // LibTorch finds records up to a zero byte, and without regard to case.
+    static std::string as_found(const std::string& record) {
+        std::string name = record.substr(0, record.find('\0'));
+        std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+            return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+        });
+        return name;
+    }
+
     const at::Storage& storage_of(const PlainValue& plain) {
-        auto& storage = storages_[plain.text];
+        auto& storage = storages_[as_found(plain.text)];
         if (!storage) {
             const std::string bytes = bytes_of_(plain.text);
             const at::Tensor memory =
@@ -183,6 +210,7 @@ private:
                 zero_points.sizes() != scales.sizes() || !scales.is_floating_point()) {
                 misfit("holds a quantized tensor whose channels and scales differ in number");
             }
+            count(static_cast<std::size_t>(scales.numel()));  // each tensor has its own scales
             std::vector<std::int64_t> none(sizes.size(), 0);  // the memory is given later
             none[static_cast<std::size_t>(axis)] = scales.numel();
             return at::_empty_per_channel_affine_quantized(none, scales, zero_points, axis,
@@ -193,6 +221,7 @@ private:
 
     const std::function<std::string(const std::string&)>& bytes_of_;
     std::map<std::string, at::Storage> storages_;
+    std::unordered_set<const PlainValue*> texts_;
     std::size_t made_ = 0;
 };
 

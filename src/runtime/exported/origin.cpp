@@ -81,8 +81,8 @@ torch::jit::SourceRange Origins::range_of(const Node& node) {
 void refuse_node(const Node& node, const std::string& why, const std::string& hint) {
     std::string where = "node " + base::printable(node.name.substr(0, longest_line)) + " (" +
                         base::printable(node.target.substr(0, longest_line)) + ")";
-    if (!node.modules.empty() && !node.modules.back().path.empty()) {
-        where += " in " + base::printable(node.modules.back().path.substr(0, longest_line));
+    if (node.modules != nullptr && !node.modules->back().path.empty()) {
+        where += " in " + base::printable(node.modules->back().path.substr(0, longest_line));
     }
     if (const auto frames = python_frames(node.stack_trace); !frames.empty()) {
         const PythonFrame& last = frames.back();

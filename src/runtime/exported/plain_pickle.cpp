@@ -16,6 +16,9 @@ using archive::InvalidJson;
 namespace {
 
 constexpr std::size_t most_pickled_values = 10'000'000;
+// With `metadata`: what _rebuild_tensor_v2 and _rebuild_qtensor take.
+constexpr std::size_t fewest_arguments_of_tensor = 6;
+constexpr std::size_t most_arguments_of_tensor = 7;
 
 std::optional<at::ScalarType> storage_dtype(const std::string& name) {
     static const std::map<std::string, at::ScalarType> dtypes = {
@@ -83,11 +86,22 @@ private:
         return line;
     }
 
-    void push(PlainValue value) {
-        if (++made_ > most_pickled_values) {
+    void count(std::size_t values) {
+        made_ += values;
+        if (made_ > most_pickled_values) {
             refuse_pickle("holds more values than any sane one");
         }
+    }
+
+    void push(PlainValue value) {
+        count(1);
         stack_.push_back(std::make_shared<PlainValue>(std::move(value)));
+    }
+
+    // What is copied of a text that was there before: few bytes can ask for it often.
+    const std::string& copied(const std::string& text) {
+        count(text.size() / text_bytes_of_value);
+        return text;
     }
 
     void push_integer(std::int64_t value) { push({.kind = PlainKind::integer, .integer = value}); }
@@ -189,7 +203,7 @@ private:
         }
         push({.kind = PlainKind::storage,
               .integer = items[4]->integer,
-              .text = items[2]->text,
+              .text = copied(items[2]->text),
               .dtype = *dtype});
     }
 
@@ -211,8 +225,11 @@ private:
         const std::string& name = function->text;
         const auto& items = arguments->items;
         if (name == "torch._utils._rebuild_tensor_v2" || name == "torch._utils._rebuild_qtensor") {
-            if (items.size() < 6 || items[0]->kind != PlainKind::storage) {
+            if (items.size() < fewest_arguments_of_tensor || items[0]->kind != PlainKind::storage) {
                 refuse_pickle("has a tensor without a storage");
+            }
+            if (items.size() > most_arguments_of_tensor) {
+                refuse_pickle("has a tensor with more arguments than it takes");
             }
             push({.kind = PlainKind::tensor, .dtype = items[0]->dtype, .items = items});
         } else if (name == "collections.OrderedDict" && items.empty()) {
@@ -220,7 +237,7 @@ private:
         } else if (gives_back_its_argument(name, items)) {
             push_back(items[0]);
         } else if (name == "torch.device" && !items.empty() && items[0]->kind == PlainKind::text) {
-            push({.kind = PlainKind::device, .text = items[0]->text});
+            push({.kind = PlainKind::device, .text = copied(items[0]->text)});
         } else {
             refuse_pickle("calls " + base::printable(name.substr(0, 200)) +
                           ", which makes no plain value");

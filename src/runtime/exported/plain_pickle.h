@@ -4,6 +4,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -40,6 +41,9 @@ using Plain = std::shared_ptr<const PlainValue>;
 
 // What the names of all classes of torch.classes begin with.
 constexpr std::string_view torch_classes_prefix = "__torch__.torch.classes.";
+
+// A text that is copied counts as a value for each so many bytes, where values are counted.
+constexpr std::size_t text_bytes_of_value = 16;
 
 struct PlainObject {
     std::string class_name;  // "__torch__.torch.classes.ns.Class"

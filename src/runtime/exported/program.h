@@ -4,6 +4,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -73,12 +74,16 @@ struct TensorMeta {
     bool strided = true;
 };
 
+constexpr std::size_t deepest_path = 100;   // in names
+constexpr std::size_t longest_name = 2000;  // of paths, too
+
 // A call of a module that a node was made under.
 struct Frame {
     std::string key;  // of the call
     std::string path;
     std::string class_name;
 };
+using Frames = std::vector<Frame>;
 
 struct Autocast {
     std::string device;
@@ -90,7 +95,7 @@ struct Node {
     std::string name;
     std::vector<NamedArgument> inputs;
     std::vector<Argument> outputs;
-    std::vector<Frame> modules;                  // outermost first
+    std::shared_ptr<const Frames> modules{};     // outermost first; null: it does not say
     std::string stack_trace;                     // of Python, outermost first
     std::shared_ptr<const Autocast> autocast{};  // the region that it stands in (flatten_regions)
     bool has_effects = false;                    // besides its results: a token kept its place

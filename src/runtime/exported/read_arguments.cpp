@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace twinkle::runtime::exported {
@@ -167,23 +168,28 @@ Extent read_extent(const Json& value) {
 }
 
 // "key,path,class" of each call, joined by ";".
-std::vector<Frame> read_frames(const std::string& text) {
-    std::vector<Frame> frames;
+std::shared_ptr<const Frames> read_frames(const std::string& text) {
+    auto frames = std::make_shared<Frames>();
     for (const std::string& part : base::split(text, ';')) {
         const auto first = part.find(',');
         const auto last = part.rfind(',');
         if (first == std::string::npos || last == first) {
-            return {};
+            return nullptr;
         }
         Frame frame{part.substr(0, first), part.substr(first + 1, last - first - 1),
                     part.substr(last + 1)};
         if (frame.key == "_empty_nn_module_stack_from_metadata_hook") {
-            return {};
+            return nullptr;
         }
-        if (frames.size() == deepest_call) {
+        if (frames->size() == deepest_call ||
+            std::ranges::count(frame.path, '.') >= static_cast<std::ptrdiff_t>(deepest_path)) {
             throw InvalidJson("its modules call each other more deeply than any sane ones");
         }
-        frames.push_back(std::move(frame));
+        if (std::max({frame.key.size(), frame.path.size(), frame.class_name.size()}) >
+            longest_name) {
+            throw InvalidJson("the calls of its modules have longer names than any sane ones");
+        }
+        frames->push_back(std::move(frame));
     }
     return frames;
 }

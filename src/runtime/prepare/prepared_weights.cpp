@@ -99,6 +99,22 @@ PreparedWeights prepare_here(const std::vector<Instance>& instances) {
 
 namespace {
 
+// The kernel's file that a method was compiled from.
+std::string source_of(torch::jit::Function& method) {
+    const auto nodes = torch::jit::toGraphFunction(method).graph()->nodes();
+    const auto source =
+        nodes.begin() == nodes.end() ? nullptr : nodes.begin()->sourceRange().source();
+    return source == nullptr ? "" : source->text_str().str();
+}
+
+// Classes have methods of their own, but of one layer.
+bool have_same_method(const Instance& one, const Instance& other) {
+    torch::jit::Function* method = prepare_method(*one.module.type());
+    torch::jit::Function* another = prepare_method(*other.module.type());
+    return method == another ||
+           (method->name() == another->name() && source_of(*method) == source_of(*another));
+}
+
 // What a child says of the instances, one after the other.
 class Receiver {
 public:
@@ -119,20 +135,40 @@ public:
             return fail(tensors.error());
         }
         result.made[instance.path] = *std::move(tensors);
-        ++next;
+        go_on();
     }
 
-    void fail(const std::string& why) {
-        result.failed[instances_[next].path] = cannot_be_prepared(base::printable(why));
-        ++next;
+    // The child has ended before its time. All that are left with the same method would take as
+    // long, or end in the same way: they are not tried.
+    void fail_alike(const std::string& why) {
+        for (std::size_t i = next + 1; i < instances_.size(); ++i) {
+            if (have_same_method(instances_[i], instances_[next])) {
+                result.failed.emplace(instances_[i].path, cannot_be_prepared(base::printable(why)));
+            }
+        }
+        fail(why);
     }
 
+    bool is_given_up(std::size_t index) const {
+        return result.failed.contains(instances_[index].path);
+    }
     bool done() const { return next == instances_.size(); }
 
     std::size_t next = 0;  // the first of which nothing is known
     PreparedWeights result;
 
 private:
+    void fail(const std::string& why) {
+        result.failed[instances_[next].path] = cannot_be_prepared(base::printable(why));
+        go_on();
+    }
+
+    void go_on() {
+        do {
+            ++next;
+        } while (!done() && is_given_up(next));
+    }
+
     const std::vector<Instance>& instances_;
     const SharedMemory& memory_;
 };
@@ -150,6 +186,9 @@ PreparedWeights prepare_in_child(const std::vector<Instance>& instances,
         const auto work = [&](const std::function<void(std::string_view)>& send) {
             TensorSender sender(memory);
             for (std::size_t i = receiver.next; i < instances.size(); ++i) {
+                if (receiver.is_given_up(i)) {
+                    continue;
+                }
                 Json line = {{"of", i}};
                 try {
                     line["tensors"] =
@@ -163,7 +202,8 @@ PreparedWeights prepare_in_child(const std::vector<Instance>& instances,
         const SandboxOutcome outcome =
             run_in_sandbox(limits, work, [&](std::string_view line) { receiver.take(line); });
         if (!receiver.done()) {  // a new child goes on with the others
-            receiver.fail(outcome.finished ? "the child process ended without them" : outcome.why);
+            receiver.fail_alike(outcome.finished ? "the child process ended without them"
+                                                 : outcome.why);
         }
     }
     return std::move(receiver.result);
