@@ -254,6 +254,7 @@ void Kernelizing::verify_whole(Kernelized& made,
     const Verdict whole = runtime::verify_whole(context, made.model);
     runtime::enter(whole, made.report.whole);
     made.report.verified = true;
+    warn_of_unreached(made.report);
     if (made.report.device != "cpu" && !gpu()) {
         made.report.warnings.push_back("the values were compared on the CPU, not on " +
                                        made.report.device);
@@ -267,6 +268,25 @@ void Kernelizing::verify_whole(Kernelized& made,
                                  ? "nothing was written; the model is saved in training mode, so "
                                    "that its gradients count: --mode inference if it only serves"
                                  : "nothing was written; narrow it down with --only or --exclude"});
+    }
+}
+
+void Kernelizing::warn_of_unreached(Report& report) const {
+    std::size_t count = 0;
+    std::string first;
+    for (const SiteReport& site : report.sites) {
+        const auto verdict = verdicts_.find({site.site, candidate_of(site)});
+        if (site.status == SiteStatus::replaced && verdict != verdicts_.end() &&
+            !verdict->second.reached) {
+            first = count++ == 0 ? site.site : first;
+        }
+    }
+    if (count != 0) {
+        report.warnings.push_back(fmt::format(
+            "{} of the replaced sites {} not reached by these inputs, so not verified "
+            "({}{}): give inputs that run {}, or leave {} out with --exclude",
+            count, count == 1 ? "is" : "are", base::printable(first), count == 1 ? "" : ", …",
+            count == 1 ? "it" : "them", count == 1 ? "it" : "them"));
     }
 }
 

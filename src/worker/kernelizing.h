@@ -63,6 +63,7 @@ private:
     runtime::Job job_for(torch::jit::Module& model) const;
     torch::jit::Module open_model();
     bool refuse_unfit(const Report& report);
+    void warn_of_unreached(Report& report) const;
     std::string candidate_of(const SiteReport& entry) const;
     std::vector<const runtime::Site*> coarser_inside(const SiteReport& entry) const;
     std::vector<std::string> unverified(const Report& report) const;

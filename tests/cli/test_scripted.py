@@ -101,6 +101,8 @@ def test_a_branch_that_other_sizes_alone_take(twinkle, models, verify, unreached
     done = twinkle("kernelize", path(models, "choice"), "--inputs", inputs, verify, "-o", "fast.pt", "--json")
     assert done.code == 0, done.err
     assert [site["site"] for site in done.json["sites"] if "not reached" in site["because"]] == unreached
+    said = [one for one in done.json["warnings"] if "not reached" in one]
+    assert [one.startswith("1 of the replaced sites is not reached") and "(b)" in one for one in said] == [True] * len(unreached)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
