@@ -94,7 +94,7 @@ void measure(const twinkle::Mapping& mapping, const char* path) {
     std::vector<PatternRule> rules;
     const Times compile = times([&] { rules = compile_patterns(mapping); });
     FlatGraph flat;
-    const Times flattening = times([&] { flat = flatten(model).value(); });
+    const Times flattening = times([&] { flat = flatten(model, /*never_trains=*/true).value(); });
     const Times matching = times([&] {
         for (const PatternRule& rule : rules) {
             for (const auto& formula : rule.formulas) {
@@ -103,7 +103,8 @@ void measure(const twinkle::Mapping& mapping, const char* path) {
         }
     });
     PatternSearch search;
-    const Times all = times([&] { search = find_patterns(model, mapping, rules); });
+    const Times all =
+        times([&] { search = find_patterns(model, mapping, rules, /*may_train=*/false); });
     std::size_t calls = 0;
     const Times traced = times([&] { calls = traced_calls(model, functions); });
     std::printf("{\"model\": \"%s\", \"nodes\": %zu, \"operations\": %zu, \"instances\": %zu, ",

@@ -123,6 +123,30 @@ def test_only_and_nothing_at_all(twinkle, small):
 
 
 @needs_runtime
+def test_a_model_that_counts_its_calls(twinkle):
+    """Each contestant begins where the file begins."""
+    torch = pytest.importorskip("torch")
+
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.line = torch.nn.Linear(32, 32)
+            self.register_buffer("count", torch.zeros(1))
+            self.register_buffer("mean", torch.zeros(1))
+
+        def forward(self, x: torch.Tensor):
+            self.count += 1
+            self.mean = 0.5 * self.mean + 0.5 * x.mean()
+            return self.line(x) * self.count, self.count, self.mean
+
+    torch.jit.script(Counting().eval()).save(twinkle.folder / "model.pt")
+    report = bench(twinkle, "model.pt", *FEW, inputs="float32[4,32]")
+    assert report["replaced"] == 1
+    for one in report["models"]:
+        assert one["right"] and one["max_error"] <= one["allowed_error"], one
+
+
+@needs_runtime
 def test_a_site_that_is_called_more_than_once(twinkle, models):
     inputs = models.parent / "inputs/hidden.pt"
     python_kernel(twinkle.folder, RMS_NORM)

@@ -13,8 +13,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
+HashJob job_for(const fs::path& file) {
+    HashJob job;
+    job.file = file;
+    return job;
+}
+
 HashJob hashed(const fs::path& file) {
-    std::vector<HashJob> jobs{{.file = file}};
+    std::vector<HashJob> jobs{job_for(file)};
     const std::atomic<bool> stop{false};
     hash_files(jobs, stop, [](std::uint64_t, std::uint64_t) {});
     return jobs.front();
@@ -33,7 +39,7 @@ TEST_CASE("what changed while it was hashed is not remembered") {
     const HashJob read = hashed(file);
     SECTION("it did not change") {
         memory.remember(read, before);
-        HashJob again{.file = file};
+        HashJob again = job_for(file);
         REQUIRE(memory.recall(again));
         CHECK(again.sha256_bytes == read.sha256_bytes);
         CHECK(again.size == 9);
@@ -41,7 +47,7 @@ TEST_CASE("what changed while it was hashed is not remembered") {
     SECTION("another file has taken its place") {
         base::write_file_atomically(file, "as it is.");
         memory.remember(read, before);
-        HashJob again{.file = file};
+        HashJob again = job_for(file);
         CHECK_FALSE(memory.recall(again));
     }
     SECTION("it is gone, or was not there before") {
@@ -49,7 +55,7 @@ TEST_CASE("what changed while it was hashed is not remembered") {
         fs::remove(file);
         memory.remember(read, before);
         base::write_file_atomically(file, "as it was");
-        HashJob again{.file = file};
+        HashJob again = job_for(file);
         CHECK_FALSE(memory.recall(again));
     }
     fs::remove_all(folder);

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "runtime/verify/contestant.h"
+#include "runtime/verify/kept_state.h"
 #include "runtime/verify/originals.h"
 #include "twinkle/error.h"
 
@@ -90,9 +91,18 @@ c10::IValue reference_of(const VerificationContext& context) {
 
 void compare_results(const VerificationContext& context, std::vector<Entry>& entries,
                      const Send& send) {
+    KeptState state;
+    for (const Entry& entry : entries) {
+        if (entry.model) {
+            state.add(*entry.model);
+        }
+    }
     const auto result_of = [&](const Entry& entry) {
         send(base::json_line({{"doing", entry.said.name}}));
-        return run_seeded(*entry.model, "forward", deep_copy(context.inputs));
+        const c10::IValue result =
+            run_seeded(*entry.model, "forward", deep_copy(context.inputs)).deepcopy();
+        state.restore();
+        return result;
     };
     const c10::IValue want = result_of(entries.front());
     const c10::IValue reference = reference_of(context);
