@@ -125,7 +125,8 @@ int verify(operations::Context& context, bool dry_run, Console& console) {
                      .where = base::display_path(context.cache().root()),
                      .why = only_told ? why : base::join(report.lost, "\n         "),
                      .hint = only_told ? "with a network, twinkle cache verify fetches them again"
-                                       : "they are out of the cache; twinkle fetch gets them"});
+                                       : "twinkle fetch gets what the Hub has; what it "
+                                         "did not answer for is still there"});
     }
     return 0;
 }

@@ -41,16 +41,13 @@ hub::DownloadItem item_for(Context& context, const std::string& repo_id, const s
     return item;
 }
 
-// What the Hub has of it.
-std::vector<cache::DamagedBlob> shown_by(const hub::DownloadItem& item,
+std::vector<cache::DamagedBlob> shown_by(const std::string& repo_id, const std::string& commit,
                                          const std::vector<cache::DamagedBlob>& damaged) {
     std::vector<cache::DamagedBlob> shown;
     std::copy_if(damaged.begin(), damaged.end(), std::back_inserter(shown), [&](const auto& blob) {
-        return blob.repo_id == item.repo_id &&
-               std::any_of(item.files.begin(), item.files.end(), [&](const auto& file) {
-                   return std::find(blob.paths.begin(), blob.paths.end(),
-                                    item.commit + "/" + file.path) != blob.paths.end();
-               });
+        return blob.repo_id == repo_id &&
+               std::any_of(blob.paths.begin(), blob.paths.end(),
+                           [&](const auto& path) { return path.starts_with(commit + "/"); });
     });
     return shown;
 }
@@ -75,26 +72,37 @@ RepairReport verify_cache(Context& context, bool dry_run) {
         return report;
     }
     for (const auto& [home, paths] : by_commit(report.found.damaged)) {
+        const std::string& repo_id = home.first;
+        const std::string& commit = home.second;
+        const auto lose = [&](const Error& error) {
+            if (error.code() == ErrorCode::interrupted) {
+                throw error;
+            }
+            const auto& details = error.details();
+            report.lost.push_back(repo_id + "@" + commit.substr(0, 12) + ": " + details.what +
+                                  (details.why.empty() ? "" : ": " + details.why));
+        };
+        hub::DownloadItem item;
         try {
-            const auto item = item_for(context, home.first, home.second, paths);
-            cache::remove_damaged(context.cache(), shown_by(item, report.found.damaged));
+            item = item_for(context, repo_id, commit, paths);
+        } catch (const Error& error) {
+            lose(error);
+            continue;
+        }
+        cache::remove_damaged(context.cache(), shown_by(repo_id, commit, report.found.damaged));
+        try {
             const auto result = hub::download(context.hub(), context.cache(), std::vector{item},
                                               context.listener().downloads(), context.stop());
             report.repaired += result.files_downloaded;
             for (const auto& path : paths) {
                 if (std::none_of(item.files.begin(), item.files.end(),
                                  [&](const auto& file) { return file.path == path; })) {
-                    report.lost.push_back(home.first + "@" + home.second.substr(0, 12) + "/" +
+                    report.lost.push_back(repo_id + "@" + commit.substr(0, 12) + "/" +
                                           base::printable(path) + ": no file of that commit");
                 }
             }
         } catch (const Error& error) {
-            if (error.code() == ErrorCode::interrupted) {
-                throw;
-            }
-            const auto& details = error.details();
-            report.lost.push_back(home.first + "@" + home.second.substr(0, 12) + ": " +
-                                  details.what + (details.why.empty() ? "" : ": " + details.why));
+            lose(error);
         }
     }
     return report;

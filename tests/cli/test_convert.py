@@ -343,3 +343,29 @@ def test_in_a_frozen_model(twinkle, traced):
     f32 = torch.load(traced / "llama.io.pt", weights_only=True)
     for error, own in zip(errors(made, f32["expected"]), errors(fresh, f32["expected"]), strict=True):
         assert error <= 4 * own
+
+
+class Messages(nn.Module):
+    """A graph network: what neighbours say is added up in tensors that it makes without a dtype."""
+
+    def __init__(self):
+        super().__init__()
+        self.line, self.norm = nn.Linear(24, 32), nn.LayerNorm(32)
+
+    def forward(self, x, edges):
+        said = self.line(x)[edges[0]]
+        total = torch.zeros(x.size(0), 32).index_add_(0, edges[1], said)
+        to = edges[1][:, None].expand(-1, 32)
+        most = torch.full((x.size(0), 32), -1e9).scatter_reduce_(0, to, said, "amax")
+        return self.norm(total) + most.clamp(min=-10)
+
+
+def test_tensors_made_without_a_dtype_take_what_is_added_to_them(twinkle):
+    model = Messages().eval()
+    inputs = torch.randn(50, 24), torch.randint(0, 50, (2, 200))
+    torch.jit.trace(model, inputs).save(twinkle.folder / "model.pt")
+    torch.save(inputs, twinkle.folder / "in.pt")
+    report = kernelized(twinkle, "model.pt", "--inputs", "in.pt")
+    assert report["whole"]["max_error"] < 1e-6 and not any("double" in one for one in report["warnings"])
+    report = kernelized(twinkle, "model.pt", "--inputs", "in.pt", "--dtype", "bfloat16")
+    assert report["verified"] and report["replaced"] >= 2

@@ -203,15 +203,21 @@ def test_trust_reaches_dependencies(hub, repositories, machine):
     ok(machine.twinkle("fetch", "--locked", *TARGET))
 
 
-def test_damage_is_found_and_repaired(hub, project, repositories):
+def damaged(project, commit, library):
+    """The blob of a fetched file, one byte of which is another."""
     ok(project.twinkle("fetch", "--locked", *TARGET))
-    commit = repositories["norm"].find("v1")
-    library = f"build/{CPU}/_norm_1.abi3.so"
     blob = project.store("acme/norm") / "blobs" / commit.files[library].etag
     content = bytearray(blob.read_bytes())
     content[5] ^= 1
     blob.chmod(0o644)
     blob.write_bytes(content)
+    return blob
+
+
+def test_damage_is_found_and_repaired(hub, project, repositories):
+    commit = repositories["norm"].find("v1")
+    library = f"build/{CPU}/_norm_1.abi3.so"
+    damaged(project, commit, library)
     done = ok(project.twinkle("verify"), 4)
     assert "_norm_1.abi3.so" in done.out + done.err
     ok(project.twinkle("--offline", "cache", "verify", "--dry-run"), 4)
@@ -224,18 +230,14 @@ def test_damage_is_found_and_repaired(hub, project, repositories):
 
 def test_what_cannot_be_fetched_again_stays(hub, project, repositories):
     """Damaged, but somebody may still make use of it."""
-    ok(project.twinkle("fetch", "--locked", *TARGET))
     commit = repositories["norm"].find("v1")
     library = f"build/{CPU}/_norm_1.abi3.so"
-    blob = project.store("acme/norm") / "blobs" / commit.files[library].etag
-    content = bytearray(blob.read_bytes())
-    content[5] ^= 1
-    blob.chmod(0o644)
-    blob.write_bytes(content)
+    blob = damaged(project, commit, library)
+    content = blob.read_bytes()
     endpoint = project.env["HF_ENDPOINT"]
     project.env["HF_ENDPOINT"] = "http://127.0.0.1:9"
     ok(project.twinkle("cache", "verify"), 4)
-    assert blob.read_bytes() == bytes(content)
+    assert blob.read_bytes() == content
     assert (project.store("acme/norm") / "snapshots" / commit.id / library).exists()
     project.env["HF_ENDPOINT"] = endpoint
     assert project.twinkle("cache", "verify").code in (0, 4)

@@ -223,6 +223,26 @@ def forward(self, x):
     CHECK(torch::equal(y, x + 6));
 }
 
+TEST_CASE("tensors that a model makes without a dtype are double, unless they are of integers") {
+    auto model = tests::module_of("Host", R"(
+def forward(self, x):
+    sums = torch.zeros([2, 4]).index_add_(0, torch.tensor([0, 1, 1]), x)
+    most = torch.full([2, 4], -1e9).scatter_reduce_(0, torch.full([3, 4], 1), x, "amax")
+    steps = torch.arange(0.0, 1.0, 0.25) + torch.tensor([0.125, 0.25, 0.5, 1.0])
+    return sums + steps, most, torch.arange(3), torch.full([2], 1), torch.tensor([True])
+)");
+    compute_in_double(model);
+    const at::Tensor x = torch::randn({3, 4}, torch::kDouble);
+    const auto results = model.forward({x}).toTuple();
+    const auto result = [&](std::size_t i) { return results->elements()[i].toTensor(); };
+    const at::Tensor steps = torch::tensor({0.125, 0.5, 1.0, 1.75}, torch::kDouble);
+    CHECK(torch::allclose(result(0)[1], x[1] + x[2] + steps, 0, 1e-12));
+    CHECK(torch::equal(result(1)[1], x.amax(0)));
+    CHECK(result(2).scalar_type() == torch::kLong);
+    CHECK(result(3).scalar_type() == torch::kLong);
+    CHECK(result(4).scalar_type() == torch::kBool);
+}
+
 TEST_CASE("products of groups, as of a mixture of experts, are computed in double") {
     auto model = tests::module_of("Host", R"(
 def forward(self, x, weight, ends):

@@ -23,12 +23,6 @@ bool reduces_all(const jit::Node* node) {
            node->inputs().size() < 4;
 }
 
-bool float_scalar_among(const jit::Node* node) {
-    return std::any_of(node->inputs().begin(), node->inputs().end(), [](const jit::Value* input) {
-        return input->type()->kind() == c10::TypeKind::FloatType;
-    });
-}
-
 }  // namespace
 
 DtypeMeaning DtypeFollower::meaning(const jit::Node* node, std::size_t input, const Known& first) {
@@ -198,8 +192,8 @@ void DtypeFollower::tensor_operator(const jit::Node* node, Values& values) {
             result.dtype = asked;
             result.made = node->output(0);
         } else if (makes_tensors(op)) {
-            const bool counts = op == "arange" && !float_scalar_among(node);
-            result = known_tensor(counts ? at::kLong : at::kFloat, node->output(0));
+            result =
+                known_tensor(makes_default_floats(node) ? at::kFloat : at::kLong, node->output(0));
         }
         if (const auto one = agreed(node, inputs)) {
             result = known_tensor(one, node->output(0));

@@ -54,8 +54,17 @@ std::vector<std::size_t> operands_of_one_dtype(std::string_view op) {
         {"scatter", {0, 3}},
         {"scatter_", {0, 3}},
         {"scatter_add", {0, 3}},
+        {"scatter_add_", {0, 3}},
+        {"scatter_reduce", {0, 3}},
+        {"scatter_reduce_", {0, 3}},
         {"index_add", {0, 3}},
         {"index_add_", {0, 3}},
+        {"index_copy", {0, 3}},
+        {"index_copy_", {0, 3}},
+        {"index_reduce", {0, 3}},
+        {"index_reduce_", {0, 3}},
+        {"masked_scatter", {0, 2}},
+        {"masked_scatter_", {0, 2}},
     };
     const auto found = known.find(op);
     return found == known.end() ? std::vector<std::size_t>{} : found->second;
@@ -129,6 +138,12 @@ bool gives_dtype_of_first(std::string_view op) {
            !operands_of_one_dtype(op).empty();
 }
 
+bool float_scalar_among(const jit::Node* node) {
+    return std::any_of(node->inputs().begin(), node->inputs().end(), [](const jit::Value* input) {
+        return input->type()->kind() == c10::TypeKind::FloatType;
+    });
+}
+
 bool gives_floats_of_integers(std::string_view op) {
     static const Names names = {
         "div",     "true_divide", "sqrt", "rsqrt", "exp",  "log",        "log2", "log1p",
@@ -141,6 +156,21 @@ bool makes_tensors(std::string_view op) {
     static const Names names = {"arange", "zeros", "ones",   "full",     "empty",        "rand",
                                 "randn",  "eye",   "tensor", "linspace", "scalar_tensor"};
     return names.contains(op);
+}
+
+bool makes_default_floats(const jit::Node* node) {
+    const std::string_view op = node->kind().toUnqualString();
+    if (op == "arange") {
+        return float_scalar_among(node);
+    }
+    if (op != "full" && op != "tensor" && op != "scalar_tensor") {
+        return makes_tensors(op);
+    }
+    c10::TypePtr type = node->input(op == "full" ? 1 : 0)->type();
+    while (const auto list = type->cast<c10::ListType>()) {
+        type = list->getElementType();
+    }
+    return type->kind() != c10::TypeKind::IntType && type->kind() != c10::TypeKind::BoolType;
 }
 
 bool hands_on(const jit::Node* user) {

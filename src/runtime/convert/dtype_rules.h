@@ -32,6 +32,10 @@ bool gives_dtype_of_first(
     std::string_view op);  // embedding, index, masked_fill, in-place operators
 bool gives_floats_of_integers(std::string_view op);  // div, sqrt, softmax, …
 bool makes_tensors(std::string_view op);             // arange, zeros, … of no tensor
+// Whether it makes them in the default floating dtype if it is given none: not of integers.
+bool makes_default_floats(const torch::jit::Node* node);
+
+bool float_scalar_among(const torch::jit::Node* node);  // its inputs
 
 // The position of an argument of this name; none: the operator has none.
 std::optional<std::size_t> argument_index(const torch::jit::Node* node, std::string_view name);

@@ -1,11 +1,13 @@
 #include "runtime/verify/double_reference.h"
 
+#include "runtime/convert/dtype_rules.h"
 #include "runtime/graph/graph_walk.h"
 #include "runtime/verify/attention_masks.h"
 #include "runtime/verify/grouped_products.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -18,6 +20,12 @@ namespace {
 bool is_low_precision(std::int64_t dtype) {
     const auto type = static_cast<at::ScalarType>(dtype);
     return type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
+}
+
+// Tensors that the model makes without naming a dtype. Random ones stay: others would come out.
+bool makes_floats(const jit::Node* node) {
+    return node->kind().is_aten() && makes_default_floats(node) &&
+           !std::string_view(node->kind().toUnqualString()).starts_with("rand");
 }
 
 class Rewriter {
@@ -77,7 +85,9 @@ private:
                 continue;
             }
             const auto constant = jit::toIValue(node->input(i));
-            if (constant && constant->isInt() && is_low_precision(constant->toInt())) {
+            const bool low = constant && constant->isInt() && is_low_precision(constant->toInt());
+            const bool by_default = constant && constant->isNone() && makes_floats(node);
+            if (low || by_default) {
                 jit::WithInsertPoint before(node);
                 node->replaceInput(
                     i, node->owningGraph()->insertConstant(static_cast<std::int64_t>(at::kDouble)));
