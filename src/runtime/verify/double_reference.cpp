@@ -2,7 +2,6 @@
 
 #include "runtime/convert/dtype_rules.h"
 #include "runtime/graph/graph_walk.h"
-#include "runtime/verify/attention_masks.h"
 #include "runtime/verify/grouped_products.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -38,7 +37,6 @@ public:
 
     void block(jit::Block* block) {
         std::vector<jit::Node*> grouped;
-        std::vector<jit::Node*> masked;
         for (jit::Node* node : block->nodes()) {
             if (node->kind() == c10::prim::CallFunction) {
                 rewrite(*node->input(0)->type()->expectRef<c10::FunctionType>().function());
@@ -48,8 +46,6 @@ public:
                 this->block(node->g(c10::attr::Subgraph)->block());  // forked code
             } else if (is_grouped_product(node)) {
                 grouped.push_back(node);
-            } else if (is_masked_attention(node)) {
-                masked.push_back(node);
             } else {
                 dtype_arguments(node);
             }
@@ -59,9 +55,6 @@ public:
         }
         for (jit::Node* node : grouped) {
             take_double(node);
-        }
-        for (jit::Node* node : masked) {
-            convert_mask(node);
         }
     }
 
