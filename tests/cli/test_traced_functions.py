@@ -74,6 +74,10 @@ def halves(x):
 
 def waves(x, y):
     return [torch.sin(x), torch.cos(y), x * y]
+
+
+def grouped(x, weight):
+    return torch.sigmoid(torch._grouped_mm(x, weight))
 """
 
 FAST = """import torch
@@ -174,6 +178,10 @@ def two_waves(x, y):
 
 def waves_as_a_tuple(x, y):
     return x * y, torch.sin(x), torch.cos(y)
+
+
+def by_batch(x, weight):
+    return torch.sigmoid(torch.bmm(x, weight))
 """
 
 
@@ -337,6 +345,16 @@ def test_one_call_alone_and_the_rest_later(shop):
 def test_what_its_parameters_are_is_found_out(shop, impl):
     traced(shop, several)
     assert len(named(kernelized(shop, functions(mix=impl)))) == 5
+    assert_same(shop)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_products_of_groups(shop):
+    """LibTorch multiplies no groups of float64: the double run has other code for them."""
+    traced(shop, lambda ops, h, x, model: ops.grouped(h, torch.outer(model.weight, model.weight).expand(h.size(0), 16, 16).contiguous()))
+    report = kernelized(shop, functions(grouped="by_batch"))
+    assert named(report) == ["grouped"], report["sites"]
+    assert report["sites"][0]["max_error"] < 1e-5
     assert_same(shop)
 
 

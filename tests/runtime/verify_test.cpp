@@ -4,7 +4,6 @@
 #include "runtime/model/inputs.h"
 #include "runtime/scripted.h"
 #include "runtime/trial/sandbox.h"
-#include "runtime/verify/attention_masks.h"
 #include "runtime/verify/call_recorder.h"
 #include "runtime/verify/comparison.h"
 #include "runtime/verify/double_reference.h"
@@ -274,7 +273,6 @@ def forward(self, x):
     return y + torch.scaled_dot_product_attention(x, x, x, far if near else None)
 )");
     compute_in_double(model);
-    convert_masks(model);
     const at::Tensor x = torch::randn({1, 2, 40, 8}, torch::kDouble);
     const at::Tensor y = model.forward({x}).toTensor();
     CHECK(torch::allclose(y, 3 * at::scaled_dot_product_attention(x, x, x, {}, 0, true), 0, 1e-9));

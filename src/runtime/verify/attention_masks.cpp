@@ -1,14 +1,10 @@
 #include "runtime/verify/attention_masks.h"
 
-#include "runtime/graph/graph_walk.h"
-
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/frontend/resolver.h>
 #include <torch/script.h>
 
-#include <algorithm>
 #include <memory>
-#include <vector>
 
 namespace twinkle::runtime {
 
@@ -33,6 +29,8 @@ def converted_mask(query: Tensor, mask: Optional[Tensor]) -> Optional[Tensor]:
     return *jit::toGraphFunction(unit->get_function("converted_mask")).graph();
 }
 
+}  // namespace
+
 bool is_masked_attention(const jit::Node* node) {
     static const auto kind = c10::Symbol::fromQualString("aten::scaled_dot_product_attention");
     return node->kind() == kind && node->inputs().size() > mask_at &&
@@ -44,20 +42,6 @@ void convert_mask(jit::Node* attention) {
     const auto results = jit::insertGraph(*attention->owningGraph(), converted_mask(),
                                           {attention->input(query_at), attention->input(mask_at)});
     attention->replaceInput(mask_at, results.at(0));
-}
-
-}  // namespace
-
-void convert_masks(const jit::Module& model) {
-    for (const auto& graph : graphs_of(model)) {
-        std::vector<jit::Node*> masked;
-        for_each_node(graph->block(), [&](const jit::Node* node) {
-            if (is_masked_attention(node)) {
-                masked.push_back(const_cast<jit::Node*>(node));  // of the model, which is ours
-            }
-        });
-        std::for_each(masked.begin(), masked.end(), convert_mask);
-    }
 }
 
 }  // namespace twinkle::runtime

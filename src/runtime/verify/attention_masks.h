@@ -1,12 +1,14 @@
 #pragma once
 // Masks that are added to attention scores, in the dtype that LibTorch's attention reads.
 
-#include <torch/script.h>
+#include <torch/csrc/jit/ir/ir.h>
 
 namespace twinkle::runtime {
 
-// Converts floating-point masks to their queries' dtype. LibTorch accepts a float32 mask beside a
+bool is_masked_attention(const torch::jit::Node* node);
+
+// Converts a floating-point mask to the query's dtype. LibTorch accepts a float32 mask beside a
 // float64 query, and reads its bytes as float64 on a CPU.
-void convert_masks(const torch::jit::Module& model);
+void convert_mask(torch::jit::Node* attention);
 
 }  // namespace twinkle::runtime

@@ -2,6 +2,7 @@
 
 #include "runtime/convert/dtype_rules.h"
 #include "runtime/graph/graph_walk.h"
+#include "runtime/verify/attention_masks.h"
 #include "runtime/verify/grouped_products.h"
 
 #include <torch/csrc/jit/ir/constants.h>
@@ -37,6 +38,7 @@ public:
 
     void block(jit::Block* block) {
         std::vector<jit::Node*> grouped;
+        std::vector<jit::Node*> masked;
         for (jit::Node* node : block->nodes()) {
             if (node->kind() == c10::prim::CallFunction) {
                 rewrite(*node->input(0)->type()->expectRef<c10::FunctionType>().function());
@@ -46,6 +48,8 @@ public:
                 this->block(node->g(c10::attr::Subgraph)->block());  // forked code
             } else if (is_grouped_product(node)) {
                 grouped.push_back(node);
+            } else if (is_masked_attention(node)) {
+                masked.push_back(node);
             } else {
                 dtype_arguments(node);
             }
@@ -55,6 +59,9 @@ public:
         }
         for (jit::Node* node : grouped) {
             take_double(node);
+        }
+        for (jit::Node* node : masked) {
+            convert_mask(node);
         }
     }
 

@@ -9,7 +9,6 @@
 #include "runtime/graph/sites.h"
 #include "runtime/trace/inlined_code.h"
 #include "runtime/trial/gpu_state.h"
-#include "runtime/verify/attention_masks.h"
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/double_reference.h"
 #include "runtime/verify/rounded_results.h"
@@ -100,7 +99,6 @@ torch::jit::Module open_reference(const VerificationContext& context,
 torch::jit::Module open_exact(const VerificationContext& context) {
     torch::jit::Module model = open_reference(context, {});
     compute_in_double(model);
-    convert_masks(model);
     hold_in_double(model);
     return model;
 }

@@ -21,6 +21,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <map>
 
 namespace twinkle::runtime {
 
@@ -118,21 +120,35 @@ public:
     Reference(const VerificationContext& context, const std::vector<std::string>& sites,
               const torch::jit::Module& kernelized, const torch::jit::Module& original)
         : compares_(context.compares),
-          model_(compares_ ? open_reference(context, sites) : original),
-          inlined_(compares_ ? inlined_sites(kernelized, model_, sites) : InlinedSites{}) {
+          model_(compares_ ? open_reference(context, sites) : original) {
         if (compares_) {
+            cut_out(inlined_sites(kernelized, model_, sites));
             compute_in_double(model_);
         }
     }
 
     torch::jit::Module of(const std::string& site) const {
-        return compares_ ? in_double(site_of(model_, inlined_, site)) : model_;
+        if (!compares_) {
+            return model_;
+        }
+        const auto inlined = inlined_.find(site);
+        return in_double(inlined != inlined_.end() ? inlined->second : site_of(model_, {}, site));
     }
 
 private:
+    // Before the model's code is rewritten, which puts other nodes in the place of some that
+    // regions name.
+    void cut_out(const InlinedSites& sites) {
+        for (const auto& one : sites) {
+            torch::jit::Module module = site_of(model_, sites, one.first);
+            compute_in_double(module);
+            inlined_.emplace(one.first, std::move(module));
+        }
+    }
+
     bool compares_;
     torch::jit::Module model_;
-    InlinedSites inlined_;
+    std::map<std::string, torch::jit::Module> inlined_;
 };
 
 // Runs in the child. Sends {"fatal"}, or {"trying"} and {"sizes"} (sized_calls.h) and, for sites
