@@ -5,7 +5,7 @@ import json
 
 import pytest
 from kernels_for_tests import needs_runtime
-from test_precision import KERNEL, manifest
+from precision_projects import KERNEL, manifest
 from test_tune_sizes import LAYER, MODELS, PACKAGES, SIZES, model_and_packages, parts  # noqa: F401
 
 torch = pytest.importorskip("torch")

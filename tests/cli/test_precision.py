@@ -1,39 +1,13 @@
 """Fewer bits within an error that the user names: which layers get them, whether the error holds on these and on other
-inputs, what the file holds, and what becomes of weights that cannot be rounded. The kernel is plain Python, so that
-PyTorch itself runs what was written."""
-
-import copy
-import shutil
+inputs, and what the file holds."""
 
 import pytest
-from conftest import ROOT
 from kernels_for_tests import needs_runtime
+from precision_projects import KERNEL, Blocks, by_site, in_int8, project, spoiled  # noqa: F401 (fixtures)
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
 pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
-KERNEL = ROOT / "tests/kernels/fewer_bits"
-
-
-def manifest(*layers):
-    tables = "".join(f'[[layers.Linear]]\nrepo_path = "{{}}"\npackage_name = "fewer_bits"\nlayer_name = "{layer}"\n'
-                     'classes = ["torch.nn.modules.linear.Linear"]\n' for layer in layers)
-    return lambda folder: tables.replace("{}", str(folder))
-
-
-class Blocks(nn.Module):
-    """Residual blocks of linear layers, as a transformer has them."""
-
-    def __init__(self, width=64, count=4):
-        super().__init__()
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(count))
-        self.up = nn.ModuleList(nn.Linear(width, 2 * width) for _ in range(count))
-        self.down = nn.ModuleList(nn.Linear(2 * width, width, bias=False) for _ in range(count))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for norm, up, down in zip(self.norms, self.up, self.down):
-            x = x + down(nn.functional.gelu(up(norm(x))))
-        return x
 
 
 class Block(nn.Module):
@@ -65,53 +39,6 @@ class Shared(nn.Module):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         return self.head(self.inner(self.embedding(ids)))
-
-
-@pytest.fixture
-def project(twinkle, tmp_path):
-    """Saves a model and inputs, and kernelizes with fewer bits."""
-    torch.manual_seed(0)
-
-    class Project:
-        folder = tmp_path
-        kernel = KERNEL
-
-        def save(self, model, *inputs, scripted=False):
-            self.model = model.eval()
-            made = torch.jit.script(model) if scripted else torch.jit.trace(model, inputs)
-            made.save(str(tmp_path / "model.pt"))
-            torch.save(inputs, tmp_path / "inputs.pt")
-            self.inputs = inputs
-            return self
-
-        def bind(self, *layers, more=""):
-            (tmp_path / "twinkle.toml").write_text(manifest(*layers)(self.kernel) + more)
-            return self
-
-        def run(self, *options, precision="int8", max_error=0.02):
-            return twinkle("kernelize", "model.pt", "--inputs", "inputs.pt", "--precision", precision, "--max-error",
-                           max_error, "-o", "small.pt", "--json", *options)
-
-        def error(self, *inputs):
-            """The error of what was written, by PyTorch."""
-            small = torch.jit.load(tmp_path / "small.pt")
-            exact = copy.deepcopy(self.model).double()
-            inputs = inputs or self.inputs
-            wanted = exact(*(one.double() if one.is_floating_point() else one for one in inputs))
-            return ((small(*inputs).double() - wanted).norm() / wanted.norm()).item()
-
-        def weights(self):
-            return dict(torch.jit.load(tmp_path / "small.pt").named_parameters())
-
-    return Project()
-
-
-def by_site(report):
-    return {one["site"]: one for one in report["sites"]}
-
-
-def in_int8(report):
-    return [one["site"] for one in report["sites"] if one.get("precision") == "int8" and one["status"] == "replaced"]
 
 
 @pytest.mark.parametrize("scripted", [False, True])
@@ -183,18 +110,6 @@ def test_an_exact_kernel_serves_what_does_not_fit(project):
     assert project.error() < 1e-6
 
 
-def test_an_exact_layer_may_prepare_its_weights_without_being_asked_for_fewer_bits(project, twinkle):
-    project.save(Blocks(), torch.randn(2, 9, 64)).bind("LinearInt8", "LinearExact")
-    done = twinkle("kernelize", "model.pt", "--inputs", "inputs.pt", "-o", "small.pt", "--json")
-    assert done.code == 0, done.err
-    assert {one["kernel"].split(": ")[1] for one in done.json["sites"]} == {"LinearExact"}
-    assert "it computes in int8, which was not asked for" in str(done.json["sites"][0]["candidates"])
-    weights = project.weights()
-    assert weights["up.0.weight"].shape == (64, 128) and project.error() < 1e-6
-    again = twinkle("kernelize", "small.pt", "--inputs", "inputs.pt", "-o", "again.pt", "--json")
-    assert {one["because"] for one in again.json["sites"]} == {"it is kernelized already"}
-
-
 def test_an_exact_layer_does_not_give_way_to_a_coarser_one_of_a_narrower_range(project, twinkle):
     project.save(Blocks(), torch.randn(2, 9, 64)).bind("LinearExact", "LinearInt8")
     bound = project.folder / "twinkle.toml"
@@ -236,38 +151,6 @@ def test_a_layer_that_is_wrong_in_fewer_bits_stays_exact(spoiled):
     done = project.run()
     assert done.code == 0, done.err
     assert in_int8(done.json) == [] and project.error() < 1e-6
-
-
-def test_what_one_kernel_has_prepared_is_not_given_to_another(project, twinkle):
-    """Both call their layer alike, and the first one is wrong."""
-    project.save(nn.Sequential(nn.Linear(64, 64)), torch.randn(8, 64))
-    layer = """import torch
-import torch.nn.functional as F
-from torch import nn
-
-
-class Linear(nn.Module):
-    weight: torch.Tensor
-    bias: torch.Tensor | None
-
-    def prepare(self):
-        return {{"weight": self.weight * {}}}
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return F.linear(input, self.weight * {}, self.bias)
-"""
-    tables = ""
-    for name, before, after in (("wrong", 2.0, 1.0), ("right", 4.0, 0.25)):
-        (project.folder / name).mkdir()
-        (project.folder / name / "__init__.py").write_text("")
-        (project.folder / name / "layers.py").write_text(layer.format(before, after))
-        tables += (f'[[layers.Linear]]\nrepo_path = "{name}"\nlayer_name = "Linear"\n'
-                   'classes = ["torch.nn.modules.linear.Linear"]\n')
-    (project.folder / "twinkle.toml").write_text(tables)
-    done = twinkle("kernelize", "model.pt", "--inputs", "inputs.pt", "-o", "small.pt", "--json")
-    assert done.code == 0, done.err
-    assert [(one["status"], one["kernel"]) for one in done.json["sites"]] == [("replaced", "right: Linear")]
-    assert project.error() < 1e-6
 
 
 def test_the_error_of_a_layer_is_that_of_the_layers_inside_of_it(project):
@@ -337,133 +220,6 @@ def test_a_shared_weight_that_a_trace_passes_to_its_layer(project):
     done = project.run(max_error=0.05)
     assert done.code == 0 and in_int8(done.json) == ["inner"]
     assert project.error() <= 0.05
-
-
-@pytest.mark.parametrize("spoil, keeps", [
-    (lambda weight: weight.zero_(), True),
-    (lambda weight: weight[3].zero_(), True),
-    (lambda weight: weight[:, 5].mul_(1000), None),
-    (lambda weight: weight[3].fill_(float("nan")), None),
-    (lambda weight: weight[3].fill_(float("inf")), None),
-])
-def test_weights_that_are_hard_to_round(project, spoil, keeps):
-    model = Blocks()
-    with torch.no_grad():
-        spoil(model.up[1].weight)
-    project.save(model, torch.randn(2, 9, 64)).bind("LinearInt8")
-    done = project.run(max_error=0.02)
-    assert done.code == 0, done.err
-    sites = by_site(done.json)
-    if keeps:
-        assert sites["up.1"]["status"] == "replaced" and sites["up.1"]["precision"] == "int8"
-    small = torch.jit.load(project.folder / "small.pt")
-    wanted, got = model(*project.inputs), small(*project.inputs)
-    assert (wanted.isnan() == got.isnan()).all()
-    if not wanted.isnan().any():
-        assert ((got - wanted).norm() / wanted.norm()).item() <= 0.02
-
-
-@pytest.fixture
-def spoiled(project, tmp_path):
-    """A copy of the kernel with one thing changed."""
-    def change(before, after):
-        project.kernel = tmp_path / "kernel" / "fewer_bits"
-        shutil.copytree(KERNEL, project.kernel, ignore=shutil.ignore_patterns("__pycache__"))
-        text = (project.kernel / "layers.py").read_text()
-        assert before in text
-        (project.kernel / "layers.py").write_text(text.replace(before, after, 1))
-        return project
-    return change
-
-
-def test_a_wrong_scale_is_not_written(spoiled):
-    project = spoiled("/ largest\n", "/ largest * 0.5\n")
-    project.save(Blocks(), torch.randn(2, 9, 64)).bind("LinearInt8")
-    done = project.run(max_error=0.02)
-    assert done.code == 0 and in_int8(done.json) == []
-    assert project.error() < 1e-6
-
-
-def test_a_layer_that_cannot_be_prepared_keeps_its_original(spoiled):
-    project = spoiled("        values, scales = rounded(self.weight, 127.0)",
-                      "        if self.weight.size(1) != 128:\n"
-                      "            raise ValueError(\"its depth is no multiple of 128\")\n"
-                      "        values, scales = rounded(self.weight, 127.0)")
-    project.save(Blocks(), torch.randn(2, 9, 64)).bind("LinearInt8")
-    done = project.run(max_error=0.05)
-    assert done.code == 0, done.err
-    assert sorted(in_int8(done.json)) == [f"down.{i}" for i in range(4)]
-    assert "its weights cannot be prepared: RuntimeError: ValueError: its depth is no multiple of 128" in by_site(done.json)["up.0"]["because"]
-
-
-@pytest.mark.parametrize("returned, problem", [
-    ("dict(weight=values)", "prepare must end with"),
-    ("{\"training\": values}", "which is no tensor of the model"),
-    ("{\"weight\": 1}", "returns something else than tensors"),
-])
-def test_what_prepare_must_return(spoiled, returned, problem):
-    project = spoiled('return {"weight": values, "weight_scales": scales}', f"return {returned}")
-    project.save(Blocks(), torch.randn(2, 9, 64)).bind("LinearInt8")
-    done = project.run(max_error=0.05)
-    assert done.code == 0, done.err
-    assert in_int8(done.json) == [] and problem in by_site(done.json)["up.0"]["because"]
-    assert project.error() < 1e-6
-
-
-def test_a_crash_while_preparing_harms_only_its_layer(spoiled):
-    project = spoiled("    values = torch.round", "    weight = weight + torch.zeros([1 << 50])\n    values = torch.round")
-    project.save(Blocks(), torch.randn(2, 9, 64)).bind("LinearInt8")
-    done = project.run(max_error=0.05)
-    assert done.code == 0 and in_int8(done.json) == []
-    assert "its weights cannot be prepared" in by_site(done.json)["up.0"]["because"]
-
-
-NORM = """
-
-class Norm(nn.Module):
-    weight: torch.Tensor
-    bias: torch.Tensor
-    eps: float
-
-    def prepare(self):
-        return {"weight": self.weight + 0.0}
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return F.layer_norm(input, [input.size(-1)], self.weight, self.bias, self.eps)
-"""
-
-
-class Normed(Blocks):
-    def __init__(self):
-        super().__init__()
-        self.last = nn.LayerNorm(64)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.last(super().forward(x))
-
-
-def test_a_method_that_hung_is_not_run_again(spoiled, twinkle):
-    """It would take as long for each layer that has it. The layers of another method are prepared."""
-    project = spoiled('        return {"weight": self.weight.t().contiguous()}',
-                      "        weight = self.weight\n"
-                      "        while bool(weight[0, 0] > 100.0):\n"
-                      "            weight = weight + 1.0\n"
-                      '        return {"weight": weight.t().contiguous()}')
-    with (project.kernel / "layers.py").open("a") as layers:
-        layers.write(NORM)
-    model = Normed()
-    with torch.no_grad():
-        model.up[0].weight[0, 0] = 101.0
-    norm = f'[layers.LayerNorm]\nrepo_path = "{project.kernel}"\npackage_name = "fewer_bits"\nlayer_name = "Norm"\n' \
-           'classes = ["torch.nn.modules.normalization.LayerNorm"]\n'
-    project.save(model, torch.randn(2, 9, 64)).bind("LinearExact", more=norm)
-    done = twinkle("kernelize", "model.pt", "--inputs", "inputs.pt", "-o", "small.pt", "--json",
-                   env={"TWINKLE_SANDBOX_SECONDS": "3"})
-    assert done.code == 0, done.err
-    sites = by_site(done.json)
-    hung = [name for name, one in sites.items() if "its weights cannot be prepared: it hung" in one["because"]]
-    assert sorted(hung) == sorted(f"{part}.{i}" for part in ("up", "down") for i in range(4))
-    assert {name for name, one in sites.items() if one["status"] == "replaced"} == {"last", *(f"norms.{i}" for i in range(4))}
 
 
 @pytest.mark.parametrize("options, problem", [

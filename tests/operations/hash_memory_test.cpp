@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/temp_folder.h"
 #include "catch.h"
 
 using namespace twinkle;
@@ -29,9 +30,7 @@ HashJob hashed(const fs::path& file) {
 }  // namespace
 
 TEST_CASE("what changed while it was hashed is not remembered") {
-    const fs::path folder = fs::temp_directory_path() / "twinkle_hash_memory_test";
-    fs::remove_all(folder);
-    fs::create_directories(folder);
+    const test::TempFolder folder;
     const fs::path file = folder / "file";
     base::write_file_atomically(file, "as it was");
     HashMemory memory(folder / "memory.json");
@@ -58,5 +57,4 @@ TEST_CASE("what changed while it was hashed is not remembered") {
         HashJob again = job_for(file);
         CHECK_FALSE(memory.recall(again));
     }
-    fs::remove_all(folder);
 }
