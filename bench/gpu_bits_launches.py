@@ -4,11 +4,13 @@ kernels/twinkle-pack/src/cuda/bits_linear.cu is made.
 
     gpu_bits_launches.py FOLDER [-o OUT.md] [--seconds 300] [--packing int8]… [--rows 1]… [--shapes 3]
 
-FOLDER: across1.so, across2.so, across4.so and across8.so, of bench/bits_launches.cu (script/bench-gpu --bits builds them).
+FOLDER: across1.so, across2.so, across4.so and across8.so, of bench/bits_launches.cu, and products.so, of
+bench/product_launches.cu, which Hopper alone has (script/bench-gpu --bits builds them).
 Calls in one CUDA graph between two events, the least of four runs; weights are rotated, so that the last cache holds
 none. Nothing is compared: tests/gpu/bits_on_gpu.py does that. For each size the four fastest are shown, each with its
 warps, groups that are read ahead, blocks of a multiprocessor and blocks of a cluster; "supplied" (bits_supply.h): its
-warps, KiB of a stage, stages and blocks of a cluster.
+warps, KiB of a stage, stages and blocks of a cluster; of products: tiles of eight rows, teams, groups of a step and blocks
+of a cluster.
 """
 
 import argparse
@@ -27,12 +29,12 @@ from gpu_linear_bench import graphed
 PACKINGS = {"int8": 0, "int4": 1, "fp8": 2}
 SHAPES = [(3584, 3584), (18944, 3584), (3584, 18944), (4096, 4096), (14336, 4096), (4096, 14336), (512, 3584), (1024, 1024),
           (6144, 4096), (128256, 4096)]
-ROWS = {1: 1, 2: 16, 4: 32, 8: 64}  # by the tiles of eight rows of x
+ROWS = {"across1": [1], "across2": [16], "across4": [32], "across8": [64], "products": [64, 128, 192, 256]}  # by library
 RUNS, SHOWN = 4, 4
 
 
-def library(folder: pathlib.Path, across: int) -> ctypes.CDLL:
-    opened = ctypes.CDLL(folder / f"across{across}.so")
+def library(path: pathlib.Path) -> ctypes.CDLL:
+    opened = ctypes.CDLL(path)
     opened.name.restype = ctypes.c_char_p
     pointer, number, size = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
     opened.run.argtypes = [number, number, *[pointer] * 4, *[size] * 3, number, pointer, number]
@@ -74,9 +76,8 @@ def measure(opened: ctypes.CDLL, weights: Weights, rows: int, end: float) -> lis
     return sorted(found)
 
 
-def case(folder: pathlib.Path, weights: Weights, across: int, end: float) -> list[str]:
-    rows = ROWS[across]
-    fastest = measure(library(folder, across), weights, rows, end)[:SHOWN]
+def case(path: pathlib.Path, weights: Weights, rows: int, end: float) -> list[str]:
+    fastest = measure(library(path), weights, rows, end)[:SHOWN]
     moved = weights.nbytes() + 2 * rows * (weights.outputs + weights.depth)
     return [f"{weights.outputs} x {weights.depth}", str(rows), weights.packing,
             f"{moved / fastest[0][0] / 1e12:.2f}" if fastest else "",
@@ -89,7 +90,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--packing", action="append", choices=PACKINGS)
-    parser.add_argument("--rows", action="append", type=int, choices=ROWS.values())
+    parser.add_argument("--rows", action="append", type=int, choices=sorted({rows for of_library in ROWS.values() for rows in of_library}))
     parser.add_argument("--shapes", type=int, default=len(SHAPES), help="the first so many")
     options = parser.parse_args()
     end, cases = time.monotonic() + options.seconds, []
@@ -98,7 +99,9 @@ def main() -> None:
             print(f"{outputs} x {depth}, {packing}: no time", file=sys.stderr)
             continue
         weights = Weights(packing, outputs, depth)
-        cases += [case(options.folder, weights, across, end) for across, rows in ROWS.items() if rows in (options.rows or ROWS.values())]
+        cases += [case(path, weights, rows, end) for name, all_rows in ROWS.items() for rows in all_rows
+                  if rows in (options.rows or all_rows) and (path := options.folder / f"{name}.so").exists()
+                  and not (name == "products" and packing == "fp8")]
     head = ["weight (N x K)", "rows", "packing", "TB/s", *(f"{i + 1}, us" for i in range(SHOWN))]
     text = "\n".join([f"{machine.versions(sys.executable)}; {machine.gpu()}.", "", *table(head, cases)]) + "\n"
     options.output.write_text(text) if options.output else print(text)

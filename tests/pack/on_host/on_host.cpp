@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace twinkle_pack::cuda {
@@ -26,14 +27,6 @@ struct alignas(1024) Kibibyte {
     char bytes[1024];
 };
 
-// A copy that has begun; `group` counts from the thread's start.
-struct Copy {
-    char* to;
-    const char* from;
-    bool there;
-    unsigned group;
-};
-
 struct Thread {
     std::unique_ptr<char[]> stack;
     ucontext_t start;
@@ -43,7 +36,7 @@ struct Thread {
     bool started = false, done = false, waited = false;
     uint64_t exchanges = 0;
     uint64_t passed[2] = {};  // two exchanges in turn: others may not have read the last yet
-    std::vector<Copy> copies;
+    std::vector<HostCopy> copies;
     unsigned copy_groups = 0;
 };
 
@@ -103,21 +96,24 @@ public:
         check_in_shared(to, 16);
         Thread& self = *threads_[current_];
         std::memset(to, 0xff, 16);
-        self.copies.push_back({to, from, there, self.copy_groups});
+        self.copies.push_back({to, from, 16, there, self.copy_groups});
     }
     void end_copies() { ++threads_[current_]->copy_groups; }
     void wait_for_copies(unsigned pending) {
         Thread& self = *threads_[current_];
-        const auto arrived = [&](const Copy& copy) {
+        const auto arrived = [&](const HostCopy& copy) {
             return copy.group + pending < self.copy_groups;
         };
-        for (const Copy& copy : self.copies)
-            if (arrived(copy) && copy.there)
-                std::memcpy(copy.to, copy.from, 16);
-            else if (arrived(copy))
-                std::memset(copy.to, 0, 16);
+        for (const HostCopy& copy : self.copies)
+            if (arrived(copy)) copy.arrive();
         std::erase_if(self.copies, arrived);
     }
+    std::vector<HostCopy> take_copies() { return std::exchange(threads_[current_]->copies, {}); }
+    void wait_until(const std::function<bool()>& come) {
+        while (!come()) pause();
+        moved_ = true;
+    }
+    void note_progress() { moved_ = true; }
 
     unsigned rank() const { return threads_[current_]->block; }
     void wait() { threads_[current_]->waited = true; }
@@ -257,6 +253,18 @@ void start_copy(void* to, const void* from, bool there) {
 
 void end_copies() {
     Cluster::current()->end_copies();
+}
+
+std::vector<HostCopy> take_copies() {
+    return Cluster::current()->take_copies();
+}
+
+void wait_until(const std::function<bool()>& come) {
+    Cluster::current()->wait_until(come);
+}
+
+void note_progress() {
+    Cluster::current()->note_progress();
 }
 
 void wait_for_copies(unsigned pending) {

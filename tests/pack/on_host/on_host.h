@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "half.h"
 
@@ -206,44 +207,81 @@ void store_in_block(unsigned rank, float* mine, const uint4& value);
 // Throws std::logic_error unless these bytes are in the shared memory.
 void check_in_shared(const void* at, unsigned bytes);
 
+// A copy that has begun: where not `there`, zeros arrive.
+struct HostCopy {
+    char* to;
+    const char* from;
+    unsigned bytes;
+    bool there;
+    unsigned group;  // of its thread's, from the first on
+
+    void arrive() const {
+        if (there)
+            std::memcpy(to, from, bytes);
+        else
+            std::memset(to, 0, bytes);
+    }
+};
+// The calling thread's, which then are another's.
+std::vector<HostCopy> take_copies();
+// Lets other threads go on, until `come` is true.
+void wait_until(const std::function<bool()>& come);
+// Says that another may go on.
+void note_progress();
+
 // Here all blocks share their shared variables: each block of a cluster has its own place in them.
-// Copies arrive when all of a warp wait for them, not before.
-class Delivery {
+// Copies arrive when they are waited for, not before.
+class ByteBarrier {
 public:
-    void prepare() { of_block() = {}; }
-    void expect(unsigned bytes) { of_block().expected += bytes; }
+    void prepare(unsigned arrivals = 1) { of_block() = {arrivals, arrivals, 0, 0, {}}; }
+    void arrive() {
+        OfBlock& here = of_block();
+        if (here.left == 0) throw std::logic_error("more arrive than a barrier waits for");
+        --here.left;
+        note_progress();
+    }
+    void arrive_with_copies() {
+        OfBlock& here = of_block();
+        for (const HostCopy& copy : take_copies()) here.copies.push_back(copy);
+        arrive();
+    }
+    void expect(unsigned bytes) {
+        of_block().expected += bytes;
+        arrive();
+    }
     void start_copy(void* to, const void* from, unsigned bytes) {
         check_aligned(to);
         check_aligned(from);
         check_in_shared(to, bytes);
-        OfBlock& here = of_block();
-        if (bytes % 16 != 0 || here.started == most) throw std::logic_error("no such copies");
+        if (bytes % 16 != 0) throw std::logic_error("no such copies");
         std::memset(to, 0xff, bytes);
-        here.copies[here.started++] = {to, from, bytes};
+        of_block().copies.push_back(
+            {static_cast<char*>(to), static_cast<const char*>(from), bytes, true, by_engine});
     }
     void wait(bool odd) {
-        meet_warp();
         OfBlock& here = of_block();
-        for (unsigned i = 0; i < here.started; ++i) {
-            std::memcpy(here.copies[i].to, here.copies[i].from, here.copies[i].bytes);
-            here.expected -= here.copies[i].bytes;
-        }
-        if (here.started > 0) ++here.times;
-        here.started = 0;
-        if (here.expected != 0 || (here.times % 2 == 0) != odd)
-            throw std::logic_error("a warp waits for other copies than are started");
+        wait_until([&] {
+            if (here.left == 0) here.finish();
+            return (here.times % 2 != 0) != odd;
+        });
     }
 
 private:
-    static constexpr unsigned most = 4;
-    struct Copy {
-        void* to;
-        const void* from;
-        unsigned bytes;
-    };
+    static constexpr unsigned by_engine = ~0u;  // such copies are counted in bytes
     struct OfBlock {
-        Copy copies[most];
-        unsigned started, expected, times;
+        unsigned arrivals, left, expected, times;
+        std::vector<HostCopy> copies;
+
+        void finish() {
+            for (const HostCopy& copy : copies) {
+                copy.arrive();
+                if (copy.group == by_engine) expected -= copy.bytes;
+            }
+            copies.clear();
+            if (expected != 0) return;
+            ++times;
+            left = arrivals;
+        }
     };
     OfBlock& of_block() { return of_blocks_[cluster_rank()]; }
     OfBlock of_blocks_[most_cluster_blocks];

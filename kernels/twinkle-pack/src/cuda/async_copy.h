@@ -65,28 +65,6 @@ __device__ __forceinline__ void bring_line_to_cache(const void* from) {
 #endif
 }
 
-// In shared memory: waits for copies of many bytes each, by the copy engine, time after time.
-struct Delivery {
-    ByteBarrier barrier;
-
-    // By one thread, before a barrier of those that use it.
-    __device__ __forceinline__ void prepare() { barrier.prepare(); }
-    // By one thread: copies of so many bytes together come next.
-    __device__ __forceinline__ void expect(unsigned bytes) { barrier.expect(bytes); }
-    // `bytes` and both addresses are multiples of 16.
-    __device__ __forceinline__ void start_copy(void* to, const void* from, unsigned bytes) {
-#if __CUDA_ARCH__ >= 900
-        asm volatile(
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-            "[%3];" ::"r"(shared_address(to)),
-            "l"(from), "r"(bytes), "r"(shared_address(&barrier.state))
-            : "memory");
-#endif
-    }
-    // By all of a warp that has started them. `odd`: the second time, the fourth, and so on.
-    __device__ __forceinline__ void wait(bool odd) { barrier.wait(odd); }
-};
-
 }  // namespace
 }  // namespace twinkle_pack::cuda
 

@@ -2,7 +2,7 @@
 // How products with packed weights are launched.
 
 #include "cuda/bits_products.h"
-#include "cuda/card.h"
+#include "cuda/cluster_room.h"
 
 namespace twinkle_pack::cuda {
 namespace {
@@ -23,18 +23,16 @@ void launch_products_in(uint32_t cluster_bits, BitsArguments a, const Card& card
 template <class Shape>
 uint64_t product_time(const BitsArguments& a, const Card& card, uint32_t cluster_bits) {
     using W = typename Shape::Weights;
-    constexpr uint64_t of_team = 66 + 9 * Shape::across + (W::loads > 2 ? 34 : 0);
-    // Clusters of more blocks do not find room on all multiprocessors.
-    uint64_t at_once = card.multiprocessors >> cluster_bits;
-    if (cluster_bits > 1 && at_once > 1) --at_once;
+    constexpr uint64_t of_team = 65 + 5 * Shape::across + (W::loads > 2 ? 31 : 0);
+    constexpr uint64_t of_group =
+        25 + (Shape::groups == 1 ? 41 : 0) + 6 * Shape::across + Shape::teams * of_team;
     const uint64_t clusters =
         quotient_up(a.outputs, Shape::outputs) * quotient_up(a.tokens, Shape::rows);
     const uint64_t groups =
         quotient_up(a.row_bytes / W::bytes_of_group, uint64_t{1} << cluster_bits);
-    const uint64_t steps = quotient_up(groups, Shape::groups) * Shape::groups;
-    uint64_t time = steps * (67 + Shape::teams * of_team) + 1430;
-    if (cluster_bits > 0) time += 85 * Shape::across * Shape::teams + 510 * cluster_bits;
-    return quotient_up(clusters, std::max<uint64_t>(at_once, 1)) * time;
+    uint64_t time = quotient_up(groups, Shape::groups) * Shape::groups * of_group + 1740;
+    if (cluster_bits > 0) time += 76 * Shape::across * Shape::teams + 490 * cluster_bits;
+    return quotient_up(clusters, clusters_with_room(card, cluster_bits)) * time;
 }
 
 struct ProductWay {
@@ -52,23 +50,18 @@ void take_faster(const BitsArguments& a, const Card& card, ProductWay& best) {
     }
 }
 
-template <class T, class W, int across, int groups>
-void launch_fastest(const BitsArguments& a, const Card& card, void* stream) {
-    ProductWay best{nullptr, 0, UINT64_MAX};
-    take_faster<T, ProductShape<W, across, 2, groups>>(a, card, best);
-    take_faster<T, ProductShape<W, across, 3, groups>>(a, card, best);
-    take_faster<T, ProductShape<W, across, 4, groups>>(a, card, best);
-    best.launch(best.cluster_bits, a, card, stream);
-}
-
-// With few rows a step of one group is too short; with more, there is no room for two in time.
+// With few rows a step of one group is too short; with many, there is no room for two in time.
 template <class T, class W>
 void launch_products(const BitsArguments& a, const Card& card, void* stream) {
-    constexpr uint32_t few_rows = 64;
-    if (a.tokens <= few_rows)
-        launch_fastest<T, W, 8, 2>(a, card, stream);
-    else
-        launch_fastest<T, W, 16, 1>(a, card, stream);
+    ProductWay best{nullptr, 0, UINT64_MAX};
+    take_faster<T, ProductShape<W, 8, 2, 2>>(a, card, best);
+    take_faster<T, ProductShape<W, 8, 3, 2>>(a, card, best);
+    take_faster<T, ProductShape<W, 16, 2, 2>>(a, card, best);
+    take_faster<T, ProductShape<W, 16, 3, 2>>(a, card, best);
+    take_faster<T, ProductShape<W, 24, 2, 1>>(a, card, best);
+    take_faster<T, ProductShape<W, 24, 3, 1>>(a, card, best);
+    take_faster<T, ProductShape<W, 32, 2, 1>>(a, card, best);
+    best.launch(best.cluster_bits, a, card, stream);
 }
 
 }  // namespace

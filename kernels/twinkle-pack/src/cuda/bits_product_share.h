@@ -10,21 +10,28 @@
 namespace twinkle_pack::cuda {
 namespace {
 
-// Of a block: so many teams of four warps, each with 64 outputs, by up to `across` times 8 rows. A
-// step brings some groups of 64 terms of each to one of the stages.
+// Of a block: so many teams of four warps, each with 64 outputs, by up to `across` times 8 rows,
+// and four warps that bring them some groups of 64 terms of each at a time, to one of the stages.
 template <class W, int across_, int teams_, int groups_ = 2>
 struct ProductShape {
     using Weights = W;
     static constexpr unsigned across = across_, rows = across * 8;
-    static constexpr unsigned teams = teams_, warps = 4 * teams, threads = 32 * warps;
+    static constexpr unsigned teams = teams_, warps = 4 * teams;
+    static constexpr unsigned readers = 32 * warps, suppliers = 128;
+    static constexpr unsigned threads = readers + suppliers;
+    // Of a thread of either, together what threads of one kind would have, in steps of 8.
+    static constexpr unsigned registers = teams == 2 ? 232 : 160;
+    static constexpr unsigned supplier_registers = teams == 2 ? 40 : 32;
+    static_assert(teams == 2 || teams == 3);
     static constexpr unsigned outputs = 64 * teams, blocks = outputs / block_outputs;
     static constexpr unsigned groups = groups_;
     static constexpr unsigned row_bytes = 128;  // of a row's terms of a group
+    static constexpr unsigned scales_step = block_outputs * sizeof(float);  // of a block's group
     static constexpr unsigned weights_at = groups * rows * row_bytes;
     static constexpr unsigned scales_at = weights_at + groups * blocks * W::step;
     // wgmma.h wants rows at multiples of 1 KiB.
     static constexpr unsigned stage_bytes =
-        (scales_at + groups * outputs * sizeof(float) + 1023) / 1024 * 1024;
+        (scales_at + groups * blocks * scales_step + 1023) / 1024 * 1024;
     static constexpr unsigned stages = std::min(8u, (208u << 10) / stage_bytes);
     static constexpr unsigned bytes = stages * stage_bytes;
 };

@@ -4,7 +4,8 @@
 //
 // A lane unpacks weights from shared memory and multiplies them by their scales, in x's dtype: each
 // weight is rounded, as where the weight is unpacked in memory, and so is its scale. So sums stay
-// where tensor cores add them up, and while they multiply one step the next is unpacked.
+// where tensor cores add them up. Teams of four warps wait for nothing but stages: while one
+// unpacks, tensor cores multiply what others have.
 //
 // A warp has a block of 16 outputs, of which a lane has 2g and 2g + 1 (wgmma.h: rows g and g + 8).
 
@@ -75,21 +76,23 @@ private:
 template <class T, class Shape>
 struct ProductSums {
     using Weights = ProductWeights<T, typename Shape::Weights>;
-    static constexpr unsigned scales_bytes = block_outputs * sizeof(float);  // of a group
     Tile tiles[Shape::across] = {};
 
-    // += a step. Its weights are unpacked while the step before is multiplied. Their factors are
-    // made when that is done: the compiler waits after every product if others are under way.
-    __device__ __forceinline__ void add(const char* stage) {
+    // += the next step. Its weights are unpacked while the step before is multiplied. Their factors
+    // are made when that is done: the compiler waits after every product if others are under way.
+    __device__ __forceinline__ void add(Stages<Shape>& stages) {
+        const char* const stage = stages.wait();
         const unsigned first = threadIdx.x / 32 * Shape::groups;
         Weights weights[Shape::groups];
 #pragma unroll
         for (unsigned i = 0; i < Shape::groups; ++i)
             weights[i].unpack(stage + Shape::weights_at + (first + i) * Shape::Weights::step,
-                              stage + Shape::scales_at + (first + i) * scales_bytes);
+                              stage + Shape::scales_at + (first + i) * Shape::scales_step);
 #pragma unroll
         for (Weights& one : weights) one.finish();
         wait_for_products<0>(tiles);
+        if (started_) stages.release();
+        started_ = true;
         uint32_t factors[Shape::groups][4][4];
 #pragma unroll
         for (unsigned i = 0; i < 4 * Shape::groups; ++i)
@@ -101,6 +104,11 @@ struct ProductSums {
                            stage + i / 4 * Shape::rows * Shape::row_bytes + i % 4 * 32, true, T());
         end_products();
     }
+    // All steps are done.
+    __device__ __forceinline__ void finish() { wait_for_products<0>(tiles); }
+
+private:
+    bool started_ = false;
 };
 
 // Adds what the blocks of a cluster have summed up, in their order, and stores it. Each has some
@@ -116,22 +124,16 @@ public:
     __device__ __forceinline__ void exchange(const ProductSums<T, Shape>& sums) const {
         arrive_in_cluster();
         wait_for_cluster();  // stages have been read
-        const unsigned each = Shape::across >> a_.cluster_bits;
-#pragma unroll
-        for (unsigned j = 0; j < Shape::across; ++j) {
-            if (j * 8 >= share_.rows) break;
-            const float(&at)[4] = sums.tiles[j].at;
-            const unsigned to = (j << a_.cluster_bits) / Shape::across;
-            store_in_block(to, place(rank_, j - to * each),
-                           Four::of(at[0], at[1], at[2], at[3]).words);
-        }
+        send(sums);
         arrive_in_cluster();
         wait_for_cluster();
-        for (unsigned j = 0; j < each; ++j) {
-            Four sum = Four::at(place(0, j));
-            for (unsigned rank = 1; rank < 1u << a_.cluster_bits; ++rank)
-                sum.add(Four::at(place(rank, j)));
-            finish(rank_ * each + j, sum);
+        add_up();
+    }
+    // By threads that have no sums.
+    static __device__ __forceinline__ void attend() {
+        for (int i = 0; i < 2; ++i) {
+            arrive_in_cluster();
+            wait_for_cluster();
         }
     }
     // Of a cluster of one block.
@@ -146,10 +148,30 @@ public:
 private:
     static_assert(Shape::across % 8 == 0 && Shape::across * Shape::warps * 512 <= Shape::bytes);
 
+    __device__ __forceinline__ void send(const ProductSums<T, Shape>& sums) const {
+        const unsigned each = Shape::across >> a_.cluster_bits;
+#pragma unroll
+        for (unsigned j = 0; j < Shape::across; ++j) {
+            if (j * 8 >= share_.rows) break;
+            const float(&at)[4] = sums.tiles[j].at;
+            const unsigned to = (j << a_.cluster_bits) / Shape::across;
+            store_in_block(to, place(rank_, j - to * each),
+                           Four::of(at[0], at[1], at[2], at[3]).words);
+        }
+    }
+    __device__ __forceinline__ void add_up() const {
+        const unsigned each = Shape::across >> a_.cluster_bits;
+        for (unsigned j = 0; j < each; ++j) {
+            Four sum = Four::at(place(0, j));
+            for (unsigned rank = 1; rank < 1u << a_.cluster_bits; ++rank)
+                sum.add(Four::at(place(rank, j)));
+            finish(rank_ * each + j, sum);
+        }
+    }
     // Of a lane, for what a block sends.
     __device__ __forceinline__ float* place(unsigned from_rank, unsigned j) const {
         const unsigned each = Shape::across >> a_.cluster_bits;
-        return shared_ + ((from_rank * each + j) * Shape::threads + threadIdx.x) * 4;
+        return shared_ + ((from_rank * each + j) * Shape::readers + threadIdx.x) * 4;
     }
     __device__ __forceinline__ void finish(unsigned j, const Four& sums) const {
         const unsigned warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
@@ -180,27 +202,33 @@ __global__ void __launch_bounds__(Shape::threads, 1) bits_products(BitsArguments
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)  // see bits_strip_ways.h
     const unsigned rank = a.cluster_bits > 0 ? cluster_rank() : 0;
     const ProductShare<Shape> share(a, rank);
+    __shared__ StageBarriers<Shape> barriers;
     char* const shared = shared_memory();
-    BitsStages<Shape> stages(a, share, shared);
-    if (a.early_groups > 0) stages.bring(a);
+    const bool reads = threadIdx.x < Shape::readers;
+    if (threadIdx.x == 0) barriers.prepare();
+    StageSupply<Shape> supply(a, share, shared, barriers);
+    if (!reads && a.early_groups > 0) supply.bring(a);
+    __syncthreads();
     wait_for_earlier();
     let_next_begin();
 
-    for (unsigned i = 0; i < stages.ahead; ++i) stages.start();
-    ProductSums<T, Shape> sums;
+    if (reads) {
+        take_registers<Shape::registers>();
+        Stages<Shape> stages(shared, barriers);
+        ProductSums<T, Shape> sums;
 #pragma unroll 1
-    for (uint32_t step = 0; step < share.steps; ++step) {
-        sums.add(stages.wait());
-        stages.start();
+        for (uint32_t step = 0; step < share.steps; ++step) sums.add(stages);
+        sums.finish();
+        const ProductInbox<T, Shape> inbox(a, share, rank, shared);
+        if (a.cluster_bits > 0)
+            inbox.exchange(sums);
+        else
+            inbox.finish(sums);
+    } else {
+        leave_registers<Shape::supplier_registers>();
+        supply.run();
+        if (a.cluster_bits > 0) ProductInbox<T, Shape>::attend();
     }
-    wait_for_products<0>(sums.tiles);
-    wait_for_copies<0>();
-
-    const ProductInbox<T, Shape> inbox(a, share, rank, shared);
-    if (a.cluster_bits > 0)
-        inbox.exchange(sums);
-    else
-        inbox.finish(sums);
 #endif
 }
 

@@ -31,7 +31,7 @@ const StripWay* way(const PackedLayer& layer) {
     constexpr auto eight = launch_strips_of<T, StripShape<W, 8, 8, 4>>;
     if constexpr (std::is_same_v<T, BFloat16>) {
         constexpr auto products = launch_products<T, W>;
-        static constexpr StripWay all[] = {{192, 1024, any, eight}, {256, any, any, products}};
+        static constexpr StripWay all[] = {{192, 1024, any, eight}, {512, any, any, products}};
         return first_of(all, layer);
     } else {
         constexpr auto twelve = launch_strips_of<T, StripShape<W, 8, 12, 6>>;

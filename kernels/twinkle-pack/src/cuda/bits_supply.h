@@ -36,7 +36,7 @@ class BitsSupply {
 public:
     __device__ __forceinline__ BitsSupply(const BitsArguments& a, const BitsShare<Shape>& share,
                                           const BitsPath& path, char* ring,
-                                          Delivery (&deliveries)[Shape::warps][Shape::stages])
+                                          ByteBarrier (&deliveries)[Shape::warps][Shape::stages])
         : share_(share),
           deliveries_(deliveries[threadIdx.x / 32]),
           ring_(ring + threadIdx.x / 32 * Shape::stages * Shape::stage_bytes),
@@ -66,7 +66,7 @@ public:
         if (left_ == 0) return;
         uint32_t count = left_in_tile_ < left_ ? left_in_tile_ : left_;
         if (count > Shape::groups) count = Shape::groups;
-        Delivery& delivery = deliveries_[started_];
+        ByteBarrier& delivery = deliveries_[started_];
         if (threadIdx.x % 32 == 0)
             delivery.expect((whole_ ? 2 : 1) * count * (W::step + Shape::scales_step));
         if (copies_)
@@ -107,7 +107,7 @@ private:
     }
 
     const BitsShare<Shape>& share_;
-    Delivery (&deliveries_)[Shape::stages];
+    ByteBarrier (&deliveries_)[Shape::stages];
     char* const ring_;
     uint32_t words_, scales_;  // where the lane reads, in a stage
     // The lane's array, and where its copies go in a stage.
@@ -282,7 +282,7 @@ __global__ void __launch_bounds__(Shape::threads, 1) bits_supplied(BitsArguments
     const unsigned rank = a.cluster_bits > 0 ? cluster_rank() : 0;
     const BitsShare<Shape> share(a, rank);
     __shared__ Arrivals arrivals;
-    __shared__ Delivery deliveries[Shape::warps][Shape::stages];
+    __shared__ ByteBarrier deliveries[Shape::warps][Shape::stages];
     char* const shared = shared_memory();
     BitsFactors<T, Shape> x(a, share, shared + Shape::ring_bytes);
     BitsFewSums<T, Shape> result(

@@ -1,5 +1,6 @@
 // Linear layers with weights of fp8 and many rows of x: whether and how they are computed, as
 // measured on an H200 (bench/results/gpu_bits.md).
+#include "cuda/cluster_room.h"
 #include "cuda/fp8_launch.h"
 #include "cuda/fp8_ways.h"
 #include "cuda/rounding.h"
@@ -27,16 +28,13 @@ bool is_faster(const PackedLayer& layer) {
 // In some 0.8 ns: of all blocks that follow one another on a multiprocessor.
 template <class Shape>
 uint64_t fp8_time(const Fp8Arguments& a, const Card& card, uint32_t cluster_bits) {
-    // Clusters of more blocks do not find room on all multiprocessors.
-    uint64_t at_once = card.multiprocessors >> cluster_bits;
-    if (cluster_bits > 1 && at_once > 2) at_once -= 2;
     const uint64_t clusters =
         quotient_up(a.outputs, Shape::outputs) * quotient_up(a.rows, Shape::rows);
     const uint64_t steps =
         quotient_up(quotient_up(a.depth, Shape::step), uint64_t{1} << cluster_bits);
     uint64_t time = steps * (4 * Shape::rows + 5 * Shape::outputs) + 2000;
     if (cluster_bits > 0) time += Shape::rows * Shape::outputs * 13 / 20 + 1000 * cluster_bits;
-    return quotient_up(clusters, std::max<uint64_t>(at_once, 1)) * time;
+    return quotient_up(clusters, clusters_with_room(card, cluster_bits)) * time;
 }
 
 struct Fp8Way {

@@ -10,7 +10,7 @@
 
 #ifdef __CUDACC__
 
-#define TWINKLE_TILE(tile) "+f"(tile.at[0]), "+f"(tile.at[1]), "+f"(tile.at[2]), "+f"(tile.at[3])
+#include "cuda/wgmma_operands.h"
 
 namespace twinkle_pack::cuda {
 namespace {
@@ -23,66 +23,46 @@ __device__ __forceinline__ uint64_t columns_at(const char* shared) {
 }
 
 // Starts tiles = A * B, or += where `add`, of the 16 elements of each column from here on.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define TWINKLE_START(columns, type, names, a_names, b_name, add_name, ...)                   \
+    asm volatile(TWINKLE_PRODUCT("m64n" columns "k16", type "." type, names, a_names, b_name, \
+                                 add_name, ", 0")                                             \
+                 : __VA_ARGS__                                                                \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(columns_at(b)), "r"(int{add}))
+#else
+#define TWINKLE_START(...)
+#endif
+#define TWINKLE_START_64(type)                                                                   \
+    TWINKLE_START("64", type, TWINKLE_30_NAMES "%30, %31", "{%32, %33, %34, %35}", "%36", "%37", \
+                  TWINKLE_EIGHT(0))
+
 __device__ __forceinline__ void start_products(Tile (&tiles)[8], const uint32_t (&a)[4],
                                                const char* b, bool add, BFloat16) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile(
-        "{\n"
-        ".reg .pred add;\n"
-        "setp.ne.b32 add, %37, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
-        "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31 "
-        "}, {%32, %33, %34, %35}, %36, add, 1, 1, 0;\n"
-        "}"
-        : TWINKLE_TILE(tiles[0]), TWINKLE_TILE(tiles[1]), TWINKLE_TILE(tiles[2]),
-          TWINKLE_TILE(tiles[3]), TWINKLE_TILE(tiles[4]), TWINKLE_TILE(tiles[5]),
-          TWINKLE_TILE(tiles[6]), TWINKLE_TILE(tiles[7])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(columns_at(b)), "r"(int{add}));
-#endif
+    TWINKLE_START_64("bf16");
 }
 __device__ __forceinline__ void start_products(Tile (&tiles)[8], const uint32_t (&a)[4],
                                                const char* b, bool add, Float16) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile(
-        "{\n"
-        ".reg .pred add;\n"
-        "setp.ne.b32 add, %37, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
-        "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31 "
-        "}, {%32, %33, %34, %35}, %36, add, 1, 1, 0;\n"
-        "}"
-        : TWINKLE_TILE(tiles[0]), TWINKLE_TILE(tiles[1]), TWINKLE_TILE(tiles[2]),
-          TWINKLE_TILE(tiles[3]), TWINKLE_TILE(tiles[4]), TWINKLE_TILE(tiles[5]),
-          TWINKLE_TILE(tiles[6]), TWINKLE_TILE(tiles[7])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(columns_at(b)), "r"(int{add}));
-#endif
+    TWINKLE_START_64("f16");
 }
-
 __device__ __forceinline__ void start_products(Tile (&tiles)[16], const uint32_t (&a)[4],
                                                const char* b, bool add, BFloat16) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile(
-        "{\n"
-        ".reg .pred add;\n"
-        "setp.ne.b32 add, %69, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63 "
-        "}, {%64, %65, %66, %67}, %68, add, 1, 1, 0;\n"
-        "}"
-        : TWINKLE_TILE(tiles[0]), TWINKLE_TILE(tiles[1]), TWINKLE_TILE(tiles[2]),
-          TWINKLE_TILE(tiles[3]), TWINKLE_TILE(tiles[4]), TWINKLE_TILE(tiles[5]),
-          TWINKLE_TILE(tiles[6]), TWINKLE_TILE(tiles[7]), TWINKLE_TILE(tiles[8]),
-          TWINKLE_TILE(tiles[9]), TWINKLE_TILE(tiles[10]), TWINKLE_TILE(tiles[11]),
-          TWINKLE_TILE(tiles[12]), TWINKLE_TILE(tiles[13]), TWINKLE_TILE(tiles[14]),
-          TWINKLE_TILE(tiles[15])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(columns_at(b)), "r"(int{add}));
-#endif
+    TWINKLE_START("128", "bf16", TWINKLE_60_NAMES "%60, %61, %62, %63", "{%64, %65, %66, %67}",
+                  "%68", "%69", TWINKLE_SIXTEEN(0));
 }
+__device__ __forceinline__ void start_products(Tile (&tiles)[24], const uint32_t (&a)[4],
+                                               const char* b, bool add, BFloat16) {
+    TWINKLE_START("192", "bf16", TWINKLE_90_NAMES "%90, %91, %92, %93, %94, %95",
+                  "{%96, %97, %98, %99}", "%100", "%101", TWINKLE_SIXTEEN(0), TWINKLE_EIGHT(16));
+}
+__device__ __forceinline__ void start_products(Tile (&tiles)[32], const uint32_t (&a)[4],
+                                               const char* b, bool add, BFloat16) {
+    TWINKLE_START("256", "bf16", TWINKLE_120_NAMES "%120, %121, %122, %123, %124, %125, %126, %127",
+                  "{%128, %129, %130, %131}", "%132", "%133", TWINKLE_SIXTEEN(0),
+                  TWINKLE_SIXTEEN(16));
+}
+
+#undef TWINKLE_START_64
+#undef TWINKLE_START
 
 // What a warp has written to its registers, products that start next see.
 __device__ __forceinline__ void before_products() {
@@ -104,7 +84,22 @@ __device__ __forceinline__ void wait_for_products(Tile (&tiles)[count]) {
 #pragma unroll
     for (Tile& tile : tiles) asm volatile("" : TWINKLE_TILE(tile)::"memory");
 }
-// What this thread has written to shared memory, products see after a barrier of the block.
+// From here on a thread has so many registers, more or fewer than before. By four warps together;
+// returns when others have left enough.
+template <int count>
+__device__ __forceinline__ void take_registers() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+#endif
+}
+template <int count>
+__device__ __forceinline__ void leave_registers() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+#endif
+}
+// What this thread has written to shared memory, or knows of, products see after a barrier of the
+// block, or its own that start later.
 __device__ __forceinline__ void show_to_products() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -113,8 +108,6 @@ __device__ __forceinline__ void show_to_products() {
 
 }  // namespace
 }  // namespace twinkle_pack::cuda
-
-#undef TWINKLE_TILE
 
 #else
 
@@ -141,6 +134,10 @@ inline void before_products() {}
 inline void end_products() {}
 template <int, unsigned count>
 void wait_for_products(Tile (&)[count]) {}
+template <int>
+void take_registers() {}
+template <int>
+void leave_registers() {}
 inline void show_to_products() {}
 
 }  // namespace

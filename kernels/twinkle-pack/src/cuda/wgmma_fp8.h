@@ -7,71 +7,44 @@
 
 #ifdef __CUDACC__
 
-#define TWINKLE_TILE(tile) "+f"(tile.at[0]), "+f"(tile.at[1]), "+f"(tile.at[2]), "+f"(tile.at[3])
-#define TWINKLE_TWO(at) TWINKLE_TILE(tiles[at]), TWINKLE_TILE(tiles[at + 1])
-#define TWINKLE_FOUR(at) TWINKLE_TWO(at), TWINKLE_TWO(at + 2)
-#define TWINKLE_EIGHT TWINKLE_FOUR(0), TWINKLE_FOUR(4)
-#define TWINKLE_FOUR_NAMES(n) "%" #n "0, %" #n "1, %" #n "2, %" #n "3, "
-#define TWINKLE_NAMES(n) \
-    TWINKLE_FOUR_NAMES(n) "%" #n "4, %" #n "5, %" #n "6, %" #n "7, %" #n "8, %" #n "9"
-#define TWINKLE_START(columns, names, a_name, b_name, add_name, ...)                          \
-    asm volatile(                                                                             \
-        "{\n"                                                                                 \
-        ".reg .pred add;\n"                                                                   \
-        "setp.ne.b32 add, %" add_name                                                         \
-        ", 0;\n"                                                                              \
-        "wgmma.mma_async.sync.aligned.m64n" columns "k32.f32.e4m3.e4m3 {" names "}, %" a_name \
-        ", %" b_name                                                                          \
-        ", add, 1, 1;\n"                                                                      \
-        "}"                                                                                   \
-        : __VA_ARGS__                                                                         \
-        : "l"(columns_at(a)), "l"(columns_at(b)), "r"(int{add}))
-
 namespace twinkle_pack::cuda {
 namespace {
 
 // Starts tiles = A * B, or += where `add`, of the 32 elements of each row and column from here on.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define TWINKLE_START(columns, names, a_name, b_name, add_name, ...)                            \
+    asm volatile(                                                                               \
+        TWINKLE_PRODUCT("m64n" columns "k32", "e4m3.e4m3", names, a_name, b_name, add_name, "") \
+        : __VA_ARGS__                                                                           \
+        : "l"(columns_at(a)), "l"(columns_at(b)), "r"(int{add}))
+#else
+#define TWINKLE_START(...)
+#endif
+
 __device__ __forceinline__ void start_products(Tile (&tiles)[4], const char* a, const char* b,
                                                bool add) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    TWINKLE_START("32", TWINKLE_NAMES() ", %10, %11, %12, %13, %14, %15", "16", "17", "18",
+    TWINKLE_START("32", TWINKLE_NAMES() "%10, %11, %12, %13, %14, %15", "%16", "%17", "%18",
                   TWINKLE_FOUR(0));
-#endif
 }
 __device__ __forceinline__ void start_products(Tile (&tiles)[6], const char* a, const char* b,
                                                bool add) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    TWINKLE_START("48", TWINKLE_NAMES() ", " TWINKLE_NAMES(1) ", %20, %21, %22, %23", "24", "25",
-                  "26", TWINKLE_FOUR(0), TWINKLE_TWO(4));
-#endif
+    TWINKLE_START("48", TWINKLE_NAMES() TWINKLE_NAMES(1) "%20, %21, %22, %23", "%24", "%25", "%26",
+                  TWINKLE_FOUR(0), TWINKLE_TWO(4));
 }
 __device__ __forceinline__ void start_products(Tile (&tiles)[8], const char* a, const char* b,
                                                bool add) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    TWINKLE_START("64", TWINKLE_NAMES() ", " TWINKLE_NAMES(1) ", " TWINKLE_NAMES(2) ", %30, %31",
-                  "32", "33", "34", TWINKLE_EIGHT);
-#endif
+    TWINKLE_START("64", TWINKLE_30_NAMES "%30, %31", "%32", "%33", "%34", TWINKLE_EIGHT(0));
 }
 __device__ __forceinline__ void start_products(Tile (&tiles)[9], const char* a, const char* b,
                                                bool add) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    TWINKLE_START("72",
-                  TWINKLE_NAMES() ", " TWINKLE_NAMES(1) ", " TWINKLE_NAMES(
-                      2) ", %30, %31, %32, %33, %34, %35",
-                  "36", "37", "38", TWINKLE_EIGHT, TWINKLE_TILE(tiles[8]));
-#endif
+    TWINKLE_START("72", TWINKLE_30_NAMES "%30, %31, %32, %33, %34, %35", "%36", "%37", "%38",
+                  TWINKLE_EIGHT(0), TWINKLE_TILE(tiles[8]));
 }
+
+#undef TWINKLE_START
 
 }  // namespace
 }  // namespace twinkle_pack::cuda
-
-#undef TWINKLE_START
-#undef TWINKLE_NAMES
-#undef TWINKLE_FOUR_NAMES
-#undef TWINKLE_EIGHT
-#undef TWINKLE_FOUR
-#undef TWINKLE_TWO
-#undef TWINKLE_TILE
 
 #else
 
