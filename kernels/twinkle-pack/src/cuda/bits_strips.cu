@@ -24,16 +24,17 @@ const StripWay* first_of(const StripWay (&ways)[count], const PackedLayer& layer
     return nullptr;
 }
 
-// Of bfloat16 mostly products with rounded weights (bits_products.h): float16 does not hold small
-// ones, and strips multiply exactly.
+// Of bfloat16 products with rounded weights (bits_products.h): float16 does not hold small ones,
+// and strips multiply exactly.
 template <class T, class W>
 const StripWay* way(const PackedLayer& layer) {
-    constexpr auto eight = launch_strips_of<T, StripShape<W, 8, 8, 4>>;
     if constexpr (std::is_same_v<T, BFloat16>) {
         constexpr auto products = launch_products<T, W>;
-        static constexpr StripWay all[] = {{192, 1024, any, eight}, {512, any, any, products}};
+        static constexpr StripWay all[] = {
+            {384, any, any, products}, {512, 8192, 8192, nullptr}, {512, any, any, products}};
         return first_of(all, layer);
     } else {
+        constexpr auto eight = launch_strips_of<T, StripShape<W, 8, 8, 4>>;
         constexpr auto twelve = launch_strips_of<T, StripShape<W, 8, 12, 6>>;
         constexpr auto wide = launch_strips_of<T, StripShape<W, 16, 8, 2>>;
         static constexpr StripWay all[] = {
