@@ -76,7 +76,7 @@ def test_weights_are_those_that_were_packed(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", LIMITS, ids=str)
 @pytest.mark.parametrize("rows", [(), (1,), (2, 3), (8,), (9,), (1, 16), (17,), (32,), (33,), (3, 20), (64,), (65,), (100,), (128,),
-                                  (129,), (192,), (193,), (300,)], ids=str)
+                                  (129,), (192,), (193,), (300,), (500,)], ids=str)
 def test_sizes(kind, dtype, rows):
     torch.manual_seed(0)
     for outputs, depth in [(64, 64), (112, 128), (1040, 576), (3008, 1024), (9008, 256), (1040, 3584), (7, 64), (70000, 64), (16, 4096), (32, 33088)]:

@@ -138,7 +138,7 @@ TEST_CASE("many rows of bfloat16 are multiplied by rounded weights") {
     for (const Packing packing : {Packing::int8, Packing::int4}) {
         check<BFloat16>(packing, 40, 1040, 320, true);
         check<BFloat16>(packing, 130, 1104, 320, false);
-        check<BFloat16>(packing, 256, 1040, 64, true);
+        check<BFloat16>(packing, 300, 1040, 64, true);
         check<BFloat16>(packing, 193, 16, 192, true);
     }
 }
@@ -150,8 +150,16 @@ TEST_CASE("what kernels for packed weights do not serve is said") {
     layer.outputs = 24;
     CHECK(!serves(layer, 0));
     layer.outputs = 32;
-    layer.rows = 257;
+    layer.rows = 384;
+    CHECK(serves(layer, 0));
+    layer.rows = 385;
     CHECK(!serves(layer, 0));
+    layer.rows = 512;
+    layer.outputs = 8208;
+    CHECK(serves(layer, 0));
+    layer.rows = 513;
+    CHECK(!serves(layer, 0));
+    layer.outputs = 32;
     layer.packing = Packing::fp8;
     layer.rows = 33;
     CHECK(!serves(layer, 0));
