@@ -12,7 +12,8 @@ using base::TableReader;
 
 namespace {
 
-constexpr const char* export_schema = "twinkle.tuning/1";
+constexpr const char* export_schema = "twinkle.tuning/2";
+constexpr const char* first_export_schema = "twinkle.tuning/1";  // without baselines
 constexpr base::JsonLimits export_limits{.bytes = largest_export, .depth = 12};
 
 void read_environment_into(const Node& node, std::string_view origin, Entries& entries) {
@@ -66,7 +67,8 @@ Entries read_export(std::string_view text, std::string_view origin) {
     const Node root = base::parse_json_document(text, origin, export_limits);
     TableReader reader(root, origin, "an export of measurements");
     const Node& said = reader.require("schema");
-    if (reader.as_string(said, "schema") != export_schema) {
+    const std::string schema = reader.as_string(said, "schema");
+    if (schema != export_schema && schema != first_export_schema) {
         reader.fail(said, "the schema must be \"" + std::string(export_schema) + "\"",
                     "twinkle tune export writes such files");
     }

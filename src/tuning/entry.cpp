@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/sha256.h"
 #include "tuning/choice_by_size.h"
@@ -16,7 +17,8 @@ using base::TableReader;
 
 namespace {
 
-constexpr const char* entry_schema = "twinkle.tuned/1";
+constexpr const char* entry_schema = "twinkle.tuned/2";
+constexpr std::string_view first_schema = "twinkle.tuned/1";  // without baselines
 constexpr std::string_view schema_family = "twinkle.tuned/";
 
 constexpr std::array role_names{std::pair(Role::original, std::string_view("original")),
@@ -40,8 +42,11 @@ Role read_role(TableReader& reader) {
 
 Times read_times(const Node& node, std::string_view origin) {
     TableReader reader(node, origin, "the times");
-    const Times times{required_count(reader, "lower_ns"), required_count(reader, "median_ns"),
-                      required_count(reader, "upper_ns"), required_count(reader, "runs")};
+    Times times{required_count(reader, "lower_ns"), required_count(reader, "median_ns"),
+                required_count(reader, "upper_ns"), required_count(reader, "runs")};
+    if (node.find("baseline_ns") != nullptr) {
+        times.baseline = required_count(reader, "baseline_ns");
+    }
     reader.finish();
     if (times.lower > times.median || times.median > times.upper) {
         reader.fail(node, "the median lies outside of the bounds");
@@ -119,6 +124,9 @@ Json entry_json(const Entry& entry) {
                    {"median_ns", entry.times.median},
                    {"upper_ns", entry.times.upper},
                    {"runs", entry.times.runs}}}};
+    if (entry.times.baseline > 0) {
+        json["times"]["baseline_ns"] = entry.times.baseline;
+    }
     if (!entry.problem.empty()) {
         json["problem"] = entry.problem;
     }
@@ -173,12 +181,13 @@ std::optional<Entry> read_entry_file(std::string_view text, std::string_view ori
     try {
         const Node root = base::parse_json_document(text, origin, entry_limits);
         const Node* said = root.find("schema");
-        if (said != nullptr && said->text != entry_schema &&
-            said->text.starts_with(schema_family)) {
+        const bool known =
+            said != nullptr && (said->text == entry_schema || said->text == first_schema);
+        if (said != nullptr && !known && said->text.starts_with(schema_family)) {
             rejected = {Miss::other_version, "another version of twinkle has written it"};
             return std::nullopt;
         }
-        if (said == nullptr || said->text != entry_schema) {
+        if (!known) {
             rejected = {Miss::damaged, "it is no entry"};
             return std::nullopt;
         }
@@ -188,6 +197,18 @@ std::optional<Entry> read_entry_file(std::string_view text, std::string_view ori
         rejected = {Miss::damaged, details.what + (details.why.empty() ? "" : ": " + details.why)};
         return std::nullopt;
     }
+}
+
+Times beside(const Times& times, std::int64_t baseline) {
+    if (times.baseline <= 0 || baseline <= 0 || times.baseline == baseline) {
+        return times;
+    }
+    const double factor = static_cast<double>(baseline) / static_cast<double>(times.baseline);
+    const auto scaled = [&](std::int64_t one) {
+        constexpr double most = 9e18;  // times from outside may be as large as they like
+        return std::llround(std::min(factor * static_cast<double>(one), most));
+    };
+    return {scaled(times.lower), scaled(times.median), scaled(times.upper), times.runs, baseline};
 }
 
 bool is_as_fast(const Times& one, const Times& other) {
@@ -214,9 +235,10 @@ std::ptrdiff_t choose(const std::vector<const Entry*>& entries) {
     };
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+    const std::int64_t baseline = entries[order.front()]->times.baseline;
     std::vector<std::optional<Times>> times;
     for (const std::size_t i : order) {
-        times.emplace_back(entries[i]->times);
+        times.emplace_back(beside(entries[i]->times, baseline));
     }
     return static_cast<std::ptrdiff_t>(order[static_cast<std::size_t>(first_not_slower(times))]);
 }

@@ -35,9 +35,15 @@ struct Times {
     std::int64_t median = 0;
     std::int64_t upper = 0;
     std::int64_t runs = 0;
+    // The median of the original, or of the rule's configuration, beside these in the same run; 0:
+    // not known. What slows a machine down slows both.
+    std::int64_t baseline = 0;
 
     bool operator==(const Times&) const = default;
 };
+
+// As they would be beside another baseline; the same if one of the two is not known.
+Times beside(const Times& times, std::int64_t baseline);
 
 struct Entry {
     Environment environment;
@@ -83,7 +89,7 @@ Environment read_environment(const base::Node& node, std::string_view origin);
 
 // The one to take of what was measured for one invocation: the first in the fixed order that is not
 // surely slower than the fastest, with those that have a problem left out. Surely: the bounds
-// lie apart, and the medians by more than 2 %. -1: there is none.
+// lie apart, and the medians by more than 2 %, each beside the same baseline. -1: there is none.
 std::ptrdiff_t choose(const std::vector<const Entry*>& entries);
 bool surely_slower(const Times& one, const Times& other);
 bool is_as_fast(const Times& one, const Times& other);  // by the medians, within 2 %

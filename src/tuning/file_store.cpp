@@ -12,11 +12,14 @@ std::int64_t nanoseconds(double microseconds) {
     return std::max<std::int64_t>(1, std::llround(microseconds * 1000));
 }
 
-Times times_of(const MeasuredCfg& measured) {
-    return measured.runs == 0
-               ? Times{}
-               : Times{nanoseconds(measured.lower_us), nanoseconds(measured.median_us),
-                       nanoseconds(measured.upper_us), static_cast<std::int64_t>(measured.runs)};
+// Beside the rule's configuration, which is the first.
+Times times_of(const MeasuredCfg& measured, const MeasuredCfg& rule) {
+    if (measured.runs == 0) {
+        return {};
+    }
+    return {nanoseconds(measured.lower_us), nanoseconds(measured.median_us),
+            nanoseconds(measured.upper_us), static_cast<std::int64_t>(measured.runs),
+            rule.runs == 0 ? 0 : nanoseconds(rule.median_us)};
 }
 
 }  // namespace
@@ -29,7 +32,7 @@ std::vector<Entry> entries_of(const Environment& environment, const Invocation& 
         entries.push_back({environment,
                            invocation,
                            {build, base::parse_json(measured.cfg, "configuration"), role},
-                           times_of(measured),
+                           times_of(measured, measurement.candidates.front()),
                            measured.problem});
     }
     return entries;

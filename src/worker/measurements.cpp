@@ -79,18 +79,19 @@ void Measurements::measured(const Invocation& invocation, const tuning::Candidat
     const Entry* before = find(invocation, original);
     if (before == nullptr || before->times.runs == 0) {
         const double median = runtime::spread_of(times[0]).median;
-        put({environment_, invocation, original,
-             tuning::bounded_median(median, 0, times[0].size(), noise_.without_constant())},
-            true);
+        tuning::Times measured =
+            tuning::bounded_median(median, 0, times[0].size(), noise_.without_constant());
+        measured.baseline = measured.median;
+        put({environment_, invocation, original, measured}, true);
         before = find(invocation, original);
     }
     const double original_us = static_cast<double>(before->times.median) / 1000;
     const runtime::Spread ratio = runtime::spread_of(ratios_of(times));
-    put({environment_, invocation, candidate,
-         tuning::bounded_median(original_us * ratio.median,
-                                original_us * (ratio.upper - ratio.lower), times[1].size(),
-                                noise_)},
-        true);
+    tuning::Times measured =
+        tuning::bounded_median(original_us * ratio.median,
+                               original_us * (ratio.upper - ratio.lower), times[1].size(), noise_);
+    measured.baseline = before->times.median;
+    put({environment_, invocation, candidate, measured}, true);
 }
 
 void Measurements::banned(const Invocation& invocation, const tuning::Candidate& candidate,

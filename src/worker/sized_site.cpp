@@ -156,7 +156,9 @@ std::vector<tuning::MeasuredSize> SizedSite::measured(const Measurements& known,
             one.banned.push_back(!site.serves(choice) || !is_allowed(choice, i) ||
                                  (entry != nullptr && !entry->problem.empty()));
             if (original != nullptr) {
-                one.times.push_back(timed ? std::optional(entry->times) : std::nullopt);
+                one.times.push_back(
+                    timed ? std::optional(tuning::beside(entry->times, original->times.median))
+                          : std::nullopt);
             }
         }
     }

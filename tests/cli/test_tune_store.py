@@ -28,7 +28,7 @@ def export(*environments):
     """Of (facts, measurements)."""
     def name(facts):
         return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:16]
-    return {"schema": "twinkle.tuning/1", "environments": [{"id": name(facts), "facts": facts, "entries": entries}
+    return {"schema": "twinkle.tuning/2", "environments": [{"id": name(facts), "facts": facts, "entries": entries}
                                                            for facts, entries in environments]}
 
 
@@ -58,6 +58,24 @@ def test_an_empty_store(tune):
     assert json.loads((tune.folder / "all.json").read_text()) == export()
     assert tune("clear").code == 0
     assert not tune.store.exists()
+
+
+def test_measurements_of_a_slow_day_are_chosen_from_beside_those_of_a_fast_one(tune):
+    rule, one, other = measurement(1000, 128, role="rule"), measurement(800, 256), measurement(1500, 512)
+    for entry, baseline in ((rule, 1000), (one, 1000), (other, 2000)):
+        entry["times"]["baseline_ns"] = baseline
+    tune.write("fast.json", (CPU, [rule, one]))
+    tune.write("slow.json", (CPU, [other]))
+    assert tune("merge", "fast.json", "slow.json", "-o", "all.json").code == 0
+    assert tune("import", "all.json").code == 0
+    assert "chosen" in next(line for line in tune("show").out.splitlines() if "threads=512" in line)
+
+
+def test_exports_of_the_first_format_are_read(tune):
+    tune.write("one.json", (CPU, [measurement(1000, 128)]))
+    old = tune.folder / "one.json"
+    old.write_text(old.read_text().replace("twinkle.tuning/2", "twinkle.tuning/1"))
+    assert "imported 1 measurement" in tune("import", "one.json").err
 
 
 def test_show_says_what_is_chosen(tune):
@@ -132,7 +150,7 @@ def test_wrong_usage(tune, arguments, says):
 
 
 @pytest.mark.parametrize("damage", [
-    lambda text: text[:-20], lambda text: "[]", lambda text: text.replace("twinkle.tuning/1", "twinkle.tuning/2"),
+    lambda text: text[:-20], lambda text: "[]", lambda text: text.replace("twinkle.tuning/2", "twinkle.tuning/3"),
     lambda text: text.replace("AMD EPYC", "Intel"), lambda text: text.replace('"median_ns": 1000', '"median_ns": 7'),
     lambda text: text.replace('"role"', '"role2"'), lambda text: "[" * 100_000, lambda text: text.replace("128", "-128")])
 def test_what_is_no_export_is_refused(tune, damage):
@@ -163,7 +181,7 @@ def test_what_cannot_be_read_is_said_and_left_out(tune):
     entries[0].write_text(whole[:100])
     entries[1].write_text("x" * 400_000)
     entries[2].write_text(whole)
-    entries[3].write_text('{"schema": "twinkle.tuned/2"}')
+    entries[3].write_text('{"schema": "twinkle.tuned/3"}')
     entries[4].unlink()
     entries[4].symlink_to(tune.folder / "one.json")
     done = tune("show", "--json")

@@ -16,7 +16,7 @@ TEST_CASE("an export is sorted, for people to review") {
     CHECK(text.find("\"median_ns\":1000") != std::string::npos);
     CHECK(text.find("\"model\":\"a CPU\"") != std::string::npos);
     CHECK(tuning::export_text({}) ==
-          "{\n  \"environments\": [],\n  \"schema\": \"twinkle.tuning/1\"\n}\n");
+          "{\n  \"environments\": [],\n  \"schema\": \"twinkle.tuning/2\"\n}\n");
 }
 
 TEST_CASE("an export has a line for each entry") {
@@ -64,7 +64,7 @@ TEST_CASE("what is no export says where and why") {
         return text.replace(text.find(from), from.size(), to);
     };
     for (const std::string& bad :
-         {std::string("{"), std::string("[]"), with("twinkle.tuning/1", "twinkle.tuning/9"),
+         {std::string("{"), std::string("[]"), with("twinkle.tuning/2", "twinkle.tuning/9"),
           with("a CPU", "a forged CPU"), with("\"median_ns\":1000", "\"median_ns\":1"),
           with("\"median_ns\":1000", "\"median_ns\":1000.5"),
           with("\"median_ns\":1000", "\"median_ns\":-1"), with("\"role\"", "\"rule\""),

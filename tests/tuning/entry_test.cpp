@@ -42,6 +42,36 @@ TEST_CASE("the fastest is chosen, but ties go to the original and then to the ru
     CHECK(chosen({original, an_entry(500), rule}) == 1);
 }
 
+TEST_CASE("candidates of two runs are compared beside the same baseline") {
+    const auto measured = [](std::int64_t median, std::int64_t baseline, int threads, Role role) {
+        Entry entry = an_entry(median, threads, role);
+        entry.times.baseline = baseline;
+        return entry;
+    };
+    const Entry original = measured(1000, 1000, 1, Role::original);
+    const Entry one = measured(800, 1000, 2, Role::other);
+    const Entry slow_day = measured(1500, 2000, 3, Role::other);
+    CHECK(chosen({original, one, slow_day}) == 2);
+    CHECK(chosen({slow_day, one, original}) == 0);
+    CHECK(chosen({original, measured(1900, 2000, 4, Role::other)}) == 1);
+    CHECK(chosen({original, measured(2000, 2000, 4, Role::other)}) == 0);
+    CHECK(chosen({original, an_entry(1500, 5)}) == 0);  // where no baseline is known, as it is
+    const Times scaled = beside(slow_day.times, 1000);
+    CHECK(scaled == Times{743, 750, 758, 10, 1000});
+    const Times large = beside({1, INT64_MAX, INT64_MAX, 1, 1}, INT64_MAX);
+    CHECK((large.lower <= large.median && large.median <= large.upper));
+}
+
+TEST_CASE("baselines are kept in files, and those without are read") {
+    Entry entry = an_entry(1000);
+    Rejected rejected;
+    CHECK(read_entry_file(entry_file(entry), "file", rejected)->times.baseline == 0);
+    entry.times.baseline = 1234;
+    CHECK(read_entry_file(entry_file(entry), "file", rejected)->times == entry.times);
+    const Entries all = joined({entry});
+    CHECK(read_export(export_text(all), "file").begin()->second.times == entry.times);
+}
+
 TEST_CASE("what is wrong or was never run is not chosen") {
     Entry wrong = an_entry(10);
     wrong.problem = "wrong values";
@@ -134,7 +164,7 @@ TEST_CASE("a mutated file is a miss, or says what it said") {
 
 TEST_CASE("files of other versions and other things are told apart") {
     Rejected rejected;
-    CHECK_FALSE(read_entry_file(R"({"schema": "twinkle.tuned/2", "new": 1})", "file", rejected));
+    CHECK_FALSE(read_entry_file(R"({"schema": "twinkle.tuned/3", "new": 1})", "file", rejected));
     CHECK(rejected.miss == Miss::other_version);
     CHECK_FALSE(read_entry_file(R"({"schema": "something else"})", "file", rejected));
     CHECK(rejected.miss == Miss::damaged);

@@ -74,6 +74,30 @@ TEST_CASE("a configuration serves the sizes that it is allowed in") {
     CHECK(measured[1].banned == std::vector<bool>{false, false, false, false});
 }
 
+TEST_CASE("what another run has measured counts beside its own original") {
+    const test::TempFolder ours, theirs;
+    MadeUpSite made;
+    const SizedSite sized = made.sized();
+    const Invocation& call = sized.sizes()[0].invocation;
+    const auto times_of = [](double original_us, double candidate_us) {
+        return runtime::Samples{std::vector<double>(20, original_us),
+                                std::vector<double>(20, candidate_us)};
+    };
+    const tuning::Candidate first = worker::candidate_of(made.choice(0));
+    const tuning::Candidate second = worker::candidate_of(made.choice(1));
+    test::measurements_in(ours).measured(call, sized.original(), first, times_of(100, 50));
+    auto slow = test::measurements_in(theirs);
+    slow.measured(call, sized.original(), second, times_of(400, 160));
+    REQUIRE(tuning::Store(ours.path()).put(*slow.find(call, second)).empty());
+
+    auto known = test::measurements_in(ours);
+    sized.look_up(known);
+    const auto measured = sized.measured(known, made.site());
+    REQUIRE(measured[0].times.size() == 3);
+    CHECK(measured[0].times[1]->median == 50'000);
+    CHECK(measured[0].times[2]->median == 40'000);
+}
+
 TEST_CASE("parts by rows become parts by elements") {
     MadeUpSite made;
     const auto choice = made.sized().choice_of({{0, 32}, {2, 64}});
