@@ -1,4 +1,5 @@
 // Every operator and its gradients against PyTorch, over dtypes, sizes and layouts.
+#include <cmath>
 #include <random>
 
 #include "formulas.h"
@@ -36,6 +37,16 @@ TEST_CASE("elementwise operators are right for every dtype, width and layout", "
                     check_gradients(formula, inputs, random(result.sizes(), dtype));
                 }
             }
+}
+
+TEST_CASE("an infinite gradient is none where relu is constant", "[isa]") {
+    for (auto dtype : dtypes()) {
+        Tensor x = at::arange(-20, 21).to(dtype), grad = at::full({41}, INFINITY).to(dtype);
+        x[5] = x[30] = NAN;
+        grad[3] = grad[6] = grad[33] = NAN;
+        const Tensor result = call("relu_backward", {here(grad), here(x)})[0].cpu();
+        CHECK(at::allclose(result, at::threshold_backward(grad, x, 0), 0, 0, true));
+    }
 }
 
 TEST_CASE("norms are right for every dtype, width and layout", "[isa]") {

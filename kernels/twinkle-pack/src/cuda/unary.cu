@@ -19,7 +19,7 @@ struct Gradient {
     static constexpr int inputs = 2, outputs = 1;
     template <class V>
     static __device__ void apply(const typename V::reg (&in)[2], typename V::reg (&out)[1]) {
-        out[0] = V::mul(in[0], A::template slope<V>(in[1]).derivative);
+        out[0] = gradient<V, A>(in[0], in[1]);
     }
 };
 

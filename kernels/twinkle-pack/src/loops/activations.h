@@ -168,3 +168,12 @@ struct Relu {
         return {V::relu(x), V::if_positive(x, V::set1(1))};
     }
 };
+
+// Of x, where g is that of A's value. An infinite one is none where the value is constant.
+template <class V, class A>
+PACK_ANYWHERE typename V::reg gradient(typename V::reg g, typename V::reg x) {
+    if constexpr (__is_same(A, Relu))
+        return V::if_positive(x, g);
+    else
+        return V::mul(g, A::template slope<V>(x).derivative);
+}

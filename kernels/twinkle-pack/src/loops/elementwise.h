@@ -12,9 +12,7 @@ template <class V, class A, class T>
 void unary_backward_row(const void* grad, const void* x, void* grad_x, int64_t n) {
     map<V, false>(
         static_cast<T*>(grad_x), n,
-        [](typename V::reg g, typename V::reg value) {
-            return V::mul(g, A::template slope<V>(value).derivative);
-        },
+        [](typename V::reg g, typename V::reg value) { return gradient<V, A>(g, value); },
         static_cast<const T*>(grad), static_cast<const T*>(x));
 }
 
