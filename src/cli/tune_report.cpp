@@ -86,9 +86,17 @@ std::string device_text(const Json& facts) {
     return all.empty() ? text(facts, "device") : base::join(all, ", ");
 }
 
+// "1.5 us (0.75)": as a part of its baseline.
 std::string median_text(const tuning::Times& times) {
-    return times.runs == 0 ? ""
-                           : fmt::format("{:.3g} us", static_cast<double>(times.median) / 1000);
+    if (times.runs == 0) {
+        return "";
+    }
+    const auto median = static_cast<double>(times.median);
+    std::string text = fmt::format("{:.3g} us", median / 1000);
+    if (times.baseline > 0 && times.baseline != times.median) {
+        text += fmt::format(" ({:.2f})", median / static_cast<double>(times.baseline));
+    }
+    return text;
 }
 
 }  // namespace

@@ -220,6 +220,26 @@ bool surely_slower(const Times& one, const Times& other) {
     return one.lower > other.upper && !is_as_fast(one, other);
 }
 
+namespace {
+
+// Of the first that has one; what was measured before baselines were kept, the original's or the
+// rule's own median.
+std::int64_t common_baseline(const std::vector<const Entry*>& entries,
+                             const std::vector<std::size_t>& order) {
+    const Entry& first = *entries[order.front()];
+    if (first.times.baseline == 0 && first.candidate.role != Role::other) {
+        return first.times.median;
+    }
+    for (const std::size_t i : order) {
+        if (entries[i]->times.baseline > 0) {
+            return entries[i]->times.baseline;
+        }
+    }
+    return 0;
+}
+
+}  // namespace
+
 std::ptrdiff_t choose(const std::vector<const Entry*>& entries) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -235,7 +255,7 @@ std::ptrdiff_t choose(const std::vector<const Entry*>& entries) {
     };
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
-    const std::int64_t baseline = entries[order.front()]->times.baseline;
+    const std::int64_t baseline = common_baseline(entries, order);
     std::vector<std::optional<Times>> times;
     for (const std::size_t i : order) {
         times.emplace_back(beside(entries[i]->times, baseline));

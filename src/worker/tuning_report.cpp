@@ -83,6 +83,8 @@ std::vector<SizeTimeReport> measured_report(const std::vector<tuning::MeasuredSi
                                             std::set<const tuning::Entry*>& told) {
     std::vector<SizeTimeReport> report;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
+        const auto* original = known.find(site.sizes()[i].invocation, site.original());
+        const std::int64_t baseline = original != nullptr ? original->times.median : 0;
         for (std::size_t candidate = 0; candidate <= site.candidates().size(); ++candidate) {
             const auto* entry = known.find(
                 site.sizes()[i].invocation,
@@ -97,7 +99,7 @@ std::vector<SizeTimeReport> measured_report(const std::vector<tuning::MeasuredSi
             one.problem = entry->problem;
             one.from_store = !known.is_new(*entry);
             if (entry->times.runs > 0) {
-                one.us = static_cast<double>(entry->times.median) / 1000;
+                one.us = static_cast<double>(tuning::beside(entry->times, baseline).median) / 1000;
             }
         }
     }

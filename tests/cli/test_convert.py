@@ -90,6 +90,35 @@ def test_another_dtype_is_as_good_as_a_trace_in_it(twinkle, traced, name, dtype)
         assert casts_by_class(twinkle.folder / "made.pt", name) == casts_by_class(traced / f"{name}_{dtype}.pt", name)
 
 
+@torch.jit.script
+class MaskedAttention(object):
+    def __init__(self, near: bool):
+        self.near = near
+
+    def run(self, x):
+        keep = torch.ones([x.size(-2), x.size(-2)], dtype=torch.bool, device=x.device).tril()
+        mask = torch.where(keep, 0.0, -1e9).to(torch.float32)
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x, mask)
+
+
+class CallsAClass(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.linear(MaskedAttention(True).run(x))
+
+
+def test_classes_of_a_model_that_are_no_modules_are_compared_in_double(twinkle):
+    """LibTorch would read a float32 mask beside a query of float64 as float64."""
+    torch.manual_seed(0)
+    torch.jit.script(CallsAClass().eval()).save(twinkle.folder / "model.pt")
+    torch.save((torch.randn(1, 2, 40, 8),), twinkle.folder / "in.pt")
+    report = kernelized(twinkle, "model.pt", "--dtype", "bfloat16", "--inputs", "in.pt", "--verify")
+    assert 0 < report["whole"]["original_error"] < 0.02
+
+
 def test_positions_stay_exact(twinkle, traced):
     """PyTorch's .to() rounds the frequencies of a rotary embedding, which its code reads as float32."""
     report = kernelized(twinkle, traced / "llama.pt", "--dtype", "bfloat16", "--only", "nothing")

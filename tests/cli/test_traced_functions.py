@@ -78,6 +78,15 @@ def waves(x, y):
 
 def grouped(x, weight):
     return torch.sigmoid(torch._grouped_mm(x, weight))
+
+
+@torch.jit.script
+def scaled(x):
+    return x * torch.ones([1], dtype=torch.float32, device=x.device)
+
+
+def helped(x):
+    return torch.sin(scaled(x * 2.0))
 """
 
 FAST = """import torch
@@ -182,6 +191,10 @@ def waves_as_a_tuple(x, y):
 
 def by_batch(x, weight):
     return torch.sigmoid(torch.bmm(x, weight))
+
+
+def helped(x):
+    return torch.sin(x * 2.0)
 """
 
 
@@ -355,6 +368,14 @@ def test_products_of_groups(shop):
     report = kernelized(shop, functions(grouped="by_batch"))
     assert named(report) == ["grouped"], report["sites"]
     assert report["sites"][0]["max_error"] < 1e-5
+    assert_same(shop)
+
+
+def test_a_function_that_calls_what_others_call(shop):
+    """Its proof computes in double; what it calls does elsewhere what it did."""
+    traced(shop, lambda ops, h, x, model: ops.helped(h) + ops.scaled(x))
+    report = kernelized(shop, functions(helped="helped"))
+    assert named(report) == ["helped"], report["sites"]
     assert_same(shop)
 
 

@@ -56,6 +56,14 @@ TEST_CASE("candidates of two runs are compared beside the same baseline") {
     CHECK(chosen({original, measured(1900, 2000, 4, Role::other)}) == 1);
     CHECK(chosen({original, measured(2000, 2000, 4, Role::other)}) == 0);
     CHECK(chosen({original, an_entry(1500, 5)}) == 0);  // where no baseline is known, as it is
+    // What was measured before baselines were kept: an original's is its own median.
+    const Entry old_rule = measured(200, 0, 6, Role::rule);
+    CHECK(chosen({old_rule, measured(120, 100, 7, Role::other)}) == 0);
+    CHECK(chosen({measured(100, 0, 6, Role::original), measured(150, 200, 7, Role::other)}) == 1);
+    Entry banned = old_rule;
+    banned.problem = "wrong values";
+    CHECK(chosen({banned, measured(800, 1000, 7, Role::other), measured(1500, 2000, 8, Role::other),
+                  an_entry(5000, 9)}) == 2);
     const Times scaled = beside(slow_day.times, 1000);
     CHECK(scaled == Times{743, 750, 758, 10, 1000});
     const Times large = beside({1, INT64_MAX, INT64_MAX, 1, 1}, INT64_MAX);

@@ -119,9 +119,8 @@ bool enough(const std::vector<std::optional<std::size_t>>& results, std::size_t 
 
 RegionProof::RegionProof(const Region& region, const std::vector<Values>& recorded)
     : graph_(graph_of(region)),
-      in_double_(graph_->copy()),
+      in_double_(copied_in_double(*graph_)),
       gives_list_(runtime::gives_list(region)) {
-    compute_in_double(*in_double_);
     for (const Values& inputs : recorded) {
         if (auto one = case_of("", copies(inputs))) {
             cases_.push_back(*std::move(one));

@@ -6,6 +6,7 @@
 #include "runtime/verify/grouped_products.h"
 
 #include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/passes/inliner.h>
 
 #include <string_view>
 #include <unordered_set>
@@ -31,8 +32,14 @@ bool makes_floats(const jit::Node* node) {
 class Rewriter {
 public:
     void rewrite(jit::Function& function) {
-        if (seen_.insert(&function).second) {
-            block(jit::toGraphFunction(function).graph()->block());
+        auto* code = jit::tryToGraphFunction(function);
+        if (code != nullptr && seen_.insert(&function).second) {
+            block(code->graph()->block());
+        }
+    }
+    void rewrite(const std::vector<jit::Function*>& functions) {
+        for (jit::Function* function : functions) {
+            rewrite(*function);
         }
     }
 
@@ -42,6 +49,8 @@ public:
         for (jit::Node* node : block->nodes()) {
             if (node->kind() == c10::prim::CallFunction) {
                 rewrite(*node->input(0)->type()->expectRef<c10::FunctionType>().function());
+            } else if (node->kind() == c10::prim::CallMethod) {
+                method_of_class(node);
             } else if (is_tensor_constant(node)) {
                 tensor_constant(node);
             } else if (node->hasAttribute(c10::attr::Subgraph)) {
@@ -66,6 +75,16 @@ public:
     }
 
 private:
+    // Of classes that are no modules.
+    void method_of_class(const jit::Node* node) {
+        const auto type = node->input(0)->type()->cast<c10::ClassType>();
+        jit::Function* method =
+            type != nullptr ? type->findMethod(node->s(c10::attr::name)) : nullptr;
+        if (method != nullptr) {
+            rewrite(*method);
+        }
+    }
+
     void tensor_constant(jit::Node* node) {
         const at::Tensor tensor = node->t(c10::attr::value);
         if (tensor.is_floating_point()) {
@@ -100,17 +119,26 @@ private:
 
 }  // namespace
 
-void compute_in_double(jit::Module& model) {
+void compute_in_double(const std::vector<jit::Module>& models) {
     Rewriter rewriter;
-    for (const jit::Module& module : model.modules()) {
-        for (jit::Function* method : module.type()->methods()) {
-            rewriter.rewrite(*method);
+    for (const jit::Module& model : models) {
+        for (const jit::Module& module : model.modules()) {
+            rewriter.rewrite(module.type()->methods());
+            rewriter.rewrite(module.type()->getForwardPreHooks());
+            rewriter.rewrite(module.type()->getForwardHooks());
         }
     }
 }
 
-void compute_in_double(jit::Graph& graph) {
-    Rewriter().block(graph.block());
+void compute_in_double(jit::Module& model) {
+    compute_in_double(std::vector{model});
+}
+
+std::shared_ptr<jit::Graph> copied_in_double(jit::Graph& graph) {
+    auto copy = graph.copy();
+    jit::Inline(*copy);
+    Rewriter().block(copy->block());
+    return copy;
 }
 
 void hold_in_double(jit::Module& model) {

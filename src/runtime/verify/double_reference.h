@@ -5,6 +5,9 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/script.h>
 
+#include <memory>
+#include <vector>
+
 namespace twinkle::runtime {
 
 // Rewrites every floating dtype constant in the graphs of the model (casts that scripting or
@@ -12,7 +15,10 @@ namespace twinkle::runtime {
 // that takes float64. The weights stay as they are: convert the part that is run with
 // hold_in_double().
 void compute_in_double(torch::jit::Module& model);
-void compute_in_double(torch::jit::Graph& graph);
+// Several, each function that they share once.
+void compute_in_double(const std::vector<torch::jit::Module>& models);
+// A copy that computes so, with the code of what it calls: others call the same functions.
+std::shared_ptr<torch::jit::Graph> copied_in_double(torch::jit::Graph& graph);
 
 // Converts the floating-point weights only. Module::to(dtype) would also convert integers, which
 // are used as indices.

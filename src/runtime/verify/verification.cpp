@@ -123,7 +123,6 @@ public:
           model_(compares_ ? open_reference(context, sites) : original) {
         if (compares_) {
             cut_out(inlined_sites(kernelized, model_, sites));
-            compute_in_double(model_);
         }
     }
 
@@ -139,11 +138,12 @@ private:
     // Before the model's code is rewritten, which puts other nodes in the place of some that
     // regions name.
     void cut_out(const InlinedSites& sites) {
+        std::vector<torch::jit::Module> all{model_};
         for (const auto& one : sites) {
-            torch::jit::Module module = site_of(model_, sites, one.first);
-            compute_in_double(module);
-            inlined_.emplace(one.first, std::move(module));
+            all.push_back(site_of(model_, sites, one.first));
+            inlined_.emplace(one.first, all.back());
         }
+        compute_in_double(all);
     }
 
     bool compares_;
