@@ -81,12 +81,12 @@ def grouped(x, weight):
 
 
 @torch.jit.script
-def scaled(x):
+def by_one(x):
     return x * torch.ones([1], dtype=torch.float32, device=x.device)
 
 
 def helped(x):
-    return torch.sin(scaled(x * 2.0))
+    return torch.sin(by_one(x * 2.0))
 """
 
 FAST = """import torch
@@ -373,7 +373,7 @@ def test_products_of_groups(shop):
 
 def test_a_function_that_calls_what_others_call(shop):
     """Its proof computes in double; what it calls does elsewhere what it did."""
-    traced(shop, lambda ops, h, x, model: ops.helped(h) + ops.scaled(x))
+    traced(shop, lambda ops, h, x, model: ops.helped(h) + ops.by_one(x))
     report = kernelized(shop, functions(helped="helped"))
     assert named(report) == ["helped"], report["sites"]
     assert_same(shop)
