@@ -27,6 +27,12 @@ struct alignas(1024) Kibibyte {
     char bytes[1024];
 };
 
+// Products that have been started, of a group of the thread's.
+struct StartedProduct {
+    std::function<void()> make;
+    unsigned group;
+};
+
 struct Thread {
     std::unique_ptr<char[]> stack;
     ucontext_t start;
@@ -38,6 +44,8 @@ struct Thread {
     uint64_t passed[2] = {};  // two exchanges in turn: others may not have read the last yet
     std::vector<HostCopy> copies;
     unsigned copy_groups = 0;
+    std::vector<StartedProduct> products;
+    unsigned product_groups = 0;
 };
 
 // The blocks of a cluster; mostly one.
@@ -108,6 +116,20 @@ public:
             if (arrived(copy)) copy.arrive();
         std::erase_if(self.copies, arrived);
     }
+    void start_product(std::function<void()> product) {
+        Thread& self = *threads_[current_];
+        self.products.push_back({std::move(product), self.product_groups});
+    }
+    void end_products() { ++threads_[current_]->product_groups; }
+    void make_started_products(unsigned pending) {
+        Thread& self = *threads_[current_];
+        const auto other = std::find_if(self.products.begin(), self.products.end(), [&](auto& one) {
+            return one.group + pending >= self.product_groups;
+        });
+        const std::vector<StartedProduct> done(self.products.begin(), other);
+        self.products.erase(self.products.begin(), other);
+        for (const StartedProduct& one : done) one.make();
+    }
     std::vector<HostCopy> take_copies() { return std::exchange(threads_[current_]->copies, {}); }
     void wait_until(const std::function<bool()>& come) {
         while (!come()) pause();
@@ -145,6 +167,8 @@ private:
         thread.exchanges = 0;
         thread.copies.clear();
         thread.copy_groups = 0;
+        thread.products.clear();
+        thread.product_groups = 0;
     }
 
     void resume(unsigned i) {
@@ -169,6 +193,8 @@ private:
             check_waited();
             if (!threads_[current_]->copies.empty())
                 throw std::logic_error("a thread ends before its copies have arrived");
+            if (!threads_[current_]->products.empty())
+                throw std::logic_error("a thread ends before its products are done");
         } catch (...) {
             error_ = std::current_exception();
         }
@@ -253,6 +279,18 @@ void start_copy(void* to, const void* from, bool there) {
 
 void end_copies() {
     Cluster::current()->end_copies();
+}
+
+void start_product(std::function<void()> product) {
+    Cluster::current()->start_product(std::move(product));
+}
+
+void end_products() {
+    Cluster::current()->end_products();
+}
+
+void make_started_products(unsigned pending) {
+    Cluster::current()->make_started_products(pending);
 }
 
 std::vector<HostCopy> take_copies() {

@@ -194,6 +194,12 @@ inline void bring_to_cache(const void* from, unsigned bytes) {
 
 inline void bring_line_to_cache(const void*) {}
 
+// A product of four warps together: made when it is waited for, not before.
+void start_product(std::function<void()> product);
+void end_products();
+// All of this thread's groups of products but the latest `pending`.
+void make_started_products(unsigned pending);
+
 unsigned cluster_rank();
 void meet_cluster();
 inline void arrive_in_cluster() {}

@@ -1,6 +1,7 @@
 #pragma once
 // Products of matrices by four warps together (compute capability 9.0 alone: code for sm_90a).
-// Without nvcc, the same products by the threads of tests/pack/on_host/on_host.h, at once.
+// Without nvcc, the same products by the threads of tests/pack/on_host/on_host.h, when they are
+// waited for.
 //
 // Of the product a warp has tiles of 16 rows and 8 columns, and of A its 16 rows, as in mma.h. B
 // lies in shared memory: 128 bytes of each column, eight columns after 1024 bytes, the first at an
@@ -115,7 +116,7 @@ namespace twinkle_pack::cuda {
 namespace {
 
 template <class T, unsigned count>
-void start_products(Tile (&tiles)[count], const uint32_t (&a)[4], const char* b, bool add, T type) {
+void make_products(Tile (&tiles)[count], const uint32_t (&a)[4], const char* b, bool add, T type) {
     const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const auto word_at = [&](unsigned column, unsigned word) {
         const uintptr_t place = reinterpret_cast<uintptr_t>(b) % 128 + word * 4;
@@ -130,10 +131,17 @@ void start_products(Tile (&tiles)[count], const uint32_t (&a)[4], const char* b,
                        word_at(j * 8 + g, t + 4), type);
     }
 }
+template <class T, unsigned count>
+void start_products(Tile (&tiles)[count], const uint32_t (&a)[4], const char* b, bool add, T type) {
+    start_product([&tiles, a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3], b, add, type] {
+        make_products(tiles, {a0, a1, a2, a3}, b, add, type);
+    });
+}
 inline void before_products() {}
-inline void end_products() {}
-template <int, unsigned count>
-void wait_for_products(Tile (&)[count]) {}
+template <int pending, unsigned count>
+void wait_for_products(Tile (&)[count]) {
+    make_started_products(static_cast<unsigned>(pending));
+}
 template <int>
 void take_registers() {}
 template <int>

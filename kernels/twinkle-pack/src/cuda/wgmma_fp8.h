@@ -52,7 +52,7 @@ namespace twinkle_pack::cuda {
 namespace {
 
 template <unsigned count>
-void start_products(Tile (&tiles)[count], const char* a, const char* b, bool add) {
+void make_products(Tile (&tiles)[count], const char* a, const char* b, bool add) {
     const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     // Of a row or column, in the order of wgmma.h.
     const auto term = [](const char* of, unsigned row, unsigned i) {
@@ -71,6 +71,10 @@ void start_products(Tile (&tiles)[count], const char* a, const char* b, bool add
             tiles[j].at[i] = static_cast<float>(sum);
         }
     }
+}
+template <unsigned count>
+void start_products(Tile (&tiles)[count], const char* a, const char* b, bool add) {
+    start_product([&tiles, a, b, add] { make_products(tiles, a, b, add); });
 }
 
 }  // namespace
