@@ -77,20 +77,20 @@ const Entry* Measurements::find(const Invocation& invocation,
 void Measurements::measured(const Invocation& invocation, const tuning::Candidate& original,
                             const tuning::Candidate& candidate, const runtime::Samples& times) {
     const Entry* before = find(invocation, original);
-    if (before == nullptr || before->times.runs == 0) {
+    std::int64_t baseline = before != nullptr ? before->times.median : 0;
+    if (baseline == 0) {  // it was never measured, or had a problem
         const double median = runtime::spread_of(times[0]).median;
         tuning::Times measured =
             tuning::bounded_median(median, 0, times[0].size(), noise_.without_constant());
-        measured.baseline = measured.median;
+        baseline = measured.baseline = measured.median;
         put({environment_, invocation, original, measured}, true);
-        before = find(invocation, original);
     }
-    const double original_us = static_cast<double>(before->times.median) / 1000;
+    const double original_us = static_cast<double>(baseline) / 1000;
     const runtime::Spread ratio = runtime::spread_of(ratios_of(times));
     tuning::Times measured =
         tuning::bounded_median(original_us * ratio.median,
                                original_us * (ratio.upper - ratio.lower), times[1].size(), noise_);
-    measured.baseline = before->times.median;
+    measured.baseline = baseline;
     put({environment_, invocation, candidate, measured}, true);
 }
 

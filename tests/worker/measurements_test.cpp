@@ -66,6 +66,15 @@ TEST_CASE("times are ratios to those of the original in the same turn") {
     CHECK(median_of(known, other) == 50'000);
 }
 
+TEST_CASE("candidates are measured beside an original that once had a problem") {
+    const test::TempFolder folder;
+    Measurements known = measurements_in(folder);
+    known.banned(a_call(), original, problem, true);
+    known.measured(a_call(), original, fast, times_of(100, 50));
+    CHECK(median_of(known, fast) == 50'000);
+    CHECK(known.find(a_call(), fast)->times.baseline == 100'000);
+}
+
 TEST_CASE("what ended a child is forgotten with the run, what is wrong is not") {
     const test::TempFolder folder;
     Measurements first = measurements_in(folder);
