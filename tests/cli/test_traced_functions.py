@@ -8,8 +8,6 @@ from kernels_for_tests import made_models, needs_runtime
 from traced_shop import FAST, assert_same, functions, kernelized, named, shop, traced  # noqa: F401 (a fixture)
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-
 pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
