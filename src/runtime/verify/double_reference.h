@@ -12,8 +12,8 @@ namespace twinkle::runtime {
 
 // Rewrites every floating dtype constant in the graphs of the model (casts that scripting or
 // tracing baked in) to float64, and floating tensor constants, too; gives products of groups code
-// that takes float64. The weights stay as they are: convert the part that is run with
-// hold_in_double().
+// that takes float64, and masks of attention their queries' dtype. The weights stay as they are:
+// convert the part that is run with hold_in_double().
 void compute_in_double(torch::jit::Module& model);
 // Several, each function that they share once.
 void compute_in_double(const std::vector<torch::jit::Module>& models);

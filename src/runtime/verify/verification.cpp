@@ -122,7 +122,7 @@ public:
         : compares_(context.compares),
           model_(compares_ ? open_reference(context, sites) : original) {
         if (compares_) {
-            cut_out(inlined_sites(kernelized, model_, sites));
+            rewrite(inlined_sites(kernelized, model_, sites));
         }
     }
 
@@ -135,9 +135,9 @@ public:
     }
 
 private:
-    // Before the model's code is rewritten, which puts other nodes in the place of some that
-    // regions name.
-    void cut_out(const InlinedSites& sites) {
+    // To double precision. Inlined sites are cut out first: rewriting puts other nodes in the place
+    // of some that their regions name.
+    void rewrite(const InlinedSites& sites) {
         std::vector<torch::jit::Module> all{model_};
         for (const auto& one : sites) {
             all.push_back(site_of(model_, sites, one.first));
