@@ -44,11 +44,23 @@ def laid_out(y: Tensor, weight: Tensor, layout: int) -> Tensor:
     return y
 
 
+def plain_weight(weight: Tensor, channels: int) -> Tensor:
+    """As PyTorch has it, where conv2d_prepack has laid it out for x with so many channels."""
+    if weight.dim() == 4:
+        return weight
+    # It depends on x, so that freezing a model keeps no plain copy beside it.
+    padded = max(channels, weight.size(0) * weight.size(4) * weight.size(6))
+    plain = weight.permute(1, 5, 0, 4, 6, 2, 3).reshape(weight.size(1) * weight.size(5), padded, weight.size(2),
+                                                       weight.size(3))
+    return plain.narrow(1, 0, channels)
+
+
 def fused_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],
                  dilation: list[int], groups: int, residual: Tensor | None, activation: str, residual_last: bool,
                  mean: Tensor | None, variance: Tensor | None, gain: Tensor | None, offset: Tensor | None,
                  eps: float, layout: int) -> Tensor:
-    """`layout`: 0 as x or the weight is, as PyTorch's; 1 channels last; 2 as the weight is."""
+    """`layout`: 0 as x or the weight is, as PyTorch's; 1 channels last; 2 as the weight is. The weight may be one that
+    conv2d_prepack has made."""
     if len(stride) == 2 and len(padding) == 2 and len(dilation) == 2 and not torch.is_grad_enabled():
         fused = ops.conv2d(x, weight, bias, mean, variance, gain, offset, eps, residual, residual_last, stride[0],
                            stride[1], padding[0], padding[1], dilation[0], dilation[1], groups, code_of(activation),
@@ -57,7 +69,7 @@ def fused_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: list[in
             return laid_out(fused, weight, layout)
     if layout == 1 and x.dim() == 4:  # PyTorch's is faster so, too
         x = x.contiguous(memory_format=torch.channels_last)
-    y = F.conv2d(x, weight, bias, stride, padding, dilation, groups)
+    y = F.conv2d(x, plain_weight(weight, x.size(-3)), bias, stride, padding, dilation, groups)
     if mean is not None and variance is not None:
         y = torch.batch_norm(y, gain, offset, mean, variance, False, 0.1, eps, False)
     if residual is None:

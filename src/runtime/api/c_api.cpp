@@ -137,7 +137,7 @@ int twinkle_kernelize_file(const char* model, const char* mapping, const char* o
         if (mapping != nullptr && !how.load_kernels) {
             kernelized = kernelize(from, Mapping::load(mapping), kernelize_options(how));
         } else {
-            kernelized.model = load(from);
+            kernelized.model = load(from, {.prepack = false});  // it is saved
             kernelized.report = kernelize_by(mapping, kernelized.model, how);
         }
         const Report& made = kernelized.report;

@@ -7,6 +7,7 @@
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/model/marker.h"
 #include "runtime/model/program_function.h"
+#include "runtime/prepack/prepacked_weights.h"
 #include "runtime/registry/pending.h"
 #include "runtime/tuning/server_record.h"
 #include "twinkle/error.h"
@@ -82,6 +83,9 @@ torch::jit::Module load(const std::filesystem::path& model, const LoadOptions& o
         for (const SiteReport& site : report->sites) {
             options.explain(site.site + ": " + site_status_name(site.status) + ", " + site.because);
         }
+    }
+    if (options.prepack) {
+        runtime::prepack_weights(loaded);
     }
     return loaded;
 }

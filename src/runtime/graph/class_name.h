@@ -6,6 +6,9 @@
 
 namespace twinkle::runtime {
 
+// Behind it stand the names of what is compiled from a kernel's package: "layers.RMSNorm".
+inline constexpr const char* kernel_code = "__torch__.twinkle_kernels.";
+
 // "__torch__.pkg.mod.___torch_mangle_5.Name" → "pkg.mod.Name".
 std::string unmangled(std::string_view qualified_name);
 

@@ -1,4 +1,5 @@
 #include "runtime/source/autograd_compiler.h"
+#include "runtime/graph/class_name.h"
 #include "runtime/graph/format.h"
 
 #include "runtime/autograd/autograd_apply.h"
@@ -49,8 +50,7 @@ FunctionCompiler::FunctionCompiler(Compilation& compilation, const ClassSource& 
 
 c10::ClassTypePtr FunctionCompiler::context_class() {
     const MethodSource backward = required_method("backward");
-    const c10::QualifiedName name("__torch__.twinkle_kernels." +
-                                  class_identifier(source_.module->name) + "." +
+    const c10::QualifiedName name(kernel_code + class_identifier(source_.module->name) + "." +
                                   source_.type->name);
     auto& unit = compilation_.unit();
     const bool taken = unit.get_type(name) != nullptr;
@@ -83,8 +83,7 @@ jit::Function* FunctionCompiler::plain_forward() {
         }
         tree = *plain;
     }
-    const c10::QualifiedName prefix("__torch__.twinkle_kernels." +
-                                    class_identifier(source_.module->name) + "." +
+    const c10::QualifiedName prefix(kernel_code + class_identifier(source_.module->name) + "." +
                                     source_.type->name);
     return compilation_.unit()
         .define(prefix, {}, {}, {tree}, {scope_of(forward_)}, nullptr,

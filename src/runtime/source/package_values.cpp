@@ -1,5 +1,6 @@
 #include "runtime/source/package_values.h"
 
+#include "runtime/graph/class_name.h"
 #include "runtime/graph/format.h"
 #include "runtime/source/autograd_function.h"
 #include "runtime/source/known_value.h"
@@ -311,7 +312,7 @@ jit::Function* Compilation::define(const PackageModule& module, const std::strin
     }
     const InProgress guard = enter(module, at, key, name);
     charge(module, at, name);
-    const c10::QualifiedName prefix("__torch__.twinkle_kernels." +
+    const c10::QualifiedName prefix(kernel_code +
                                     (module.name.empty() ? "package" : identifier(module.name)));
     const c10::QualifiedName wanted = unit_->mangle(c10::QualifiedName(prefix, identifier(name)));
     const jit::Def tree = lowered().withName(wanted.name());
@@ -353,7 +354,7 @@ c10::TupleTypePtr Compilation::record(const PackageModule& module, const py::Cla
         key += "_" + name_of(one).substr(std::string_view("_TwinkleType").size());
     }
     return c10::TupleType::createNamed(
-        c10::QualifiedName("__torch__.twinkle_kernels." +
+        c10::QualifiedName(kernel_code +
                            (module.name.empty() ? "package" : identifier(module.name)) + "." +
                            identifier(type.name) + key),
         fields, types);

@@ -159,8 +159,7 @@ Value is_module(const jit::SourceRange& loc, jit::GraphFunction& m, Arguments ar
 
 // with torch.no_grad(): an object of a class of ours, so that an exception restores the mode too.
 c10::ClassTypePtr grad_mode_class(const std::shared_ptr<jit::CompilationUnit>& unit, bool enabled) {
-    const c10::QualifiedName name(std::string("__torch__.twinkle_kernels.") +
-                                  (enabled ? "enable_grad" : "no_grad"));
+    const c10::QualifiedName name(std::string(kernel_code) + (enabled ? "enable_grad" : "no_grad"));
     if (const auto known = unit->get_class(name)) {
         return known;
     }

@@ -91,6 +91,9 @@ struct ConvShape {
     // Where channels lie last: from pixel to pixel; and of the weight.
     int64_t result_pixel, residual_pixel;
     int64_t weight_in, weight_tap;
+    // Of a weight in blocks (operators/conv_prepack.h), in units of 4 bytes: from sixteen channels
+    // of the result to the next, within a slab; 0: it lies as PyTorch's.
+    int64_t weight_block;
 
     int64_t taps, depth, out_pixels;  // products of these
     bool is_pointwise;                // a pixel of the result sees one of x, in the same place
@@ -124,6 +127,17 @@ constexpr int64_t conv_rows = 256, conv_pixels = 512, conv_depth = 288;
 constexpr int64_t conv_scratch = int64_t{1} << 20;
 // Channels of the result that are computed together at most, where channels lie last.
 constexpr int64_t most_last_group = 256;
+// Groups of channels of x that are added up before they meet the sum of others: each addition
+// rounds. Those of all taps of some channels are together, if they are not too many: a slab.
+constexpr int64_t conv_chain = 144, last_lanes = 16, last_depth = 4 * conv_chain;
+// Groups of channels of x that share a slab: whole vectors, and about as many in each slab.
+inline int64_t last_slab_channels(int64_t channels, int64_t taps) {
+    const int64_t most = taps < last_depth ? last_depth / taps : 1;
+    const int64_t fitting = most < conv_chain ? most : conv_chain;
+    const int64_t parts = (channels + fitting - 1) / fitting;
+    const int64_t each = (channels + parts - 1) / parts, rounded = (each + 15) / 16 * 16;
+    return rounded <= fitting ? rounded : each;
+}
 // Winograd's filtering (loops/winograd.h): products of a tile, and tiles of a piece at most, unless
 // one row of tiles has more.
 constexpr int winograd_products = 16;
@@ -228,6 +242,7 @@ struct RowFunctions {
     Conv conv_dense[dtype_count], conv_depthwise[dtype_count];
     Conv max_pool[dtype_count];  // of planes, too
     // Where channels lie last. The latter two compute whole rows of the result.
+    Conv conv_last_blocks[dtype_count];  // puts the weight of a piece into its result, in blocks
     Conv conv_last[dtype_count], depthwise_last[dtype_count], max_pool_last[dtype_count];
     int64_t conv_last_group[dtype_count];  // channels of x that are multiplied together
     // The same of float32 for 3 x 3 pixels, by fewer products: first all channels' weights, then

@@ -26,9 +26,6 @@ struct ConvScratch {
 };
 static_assert(sizeof(ConvScratch) <= conv_scratch);
 
-// So many products are added up before they meet the sum of others: each addition rounds.
-constexpr int64_t conv_chain = 144;
-
 template <class G, int rows, int vectors>
 __attribute__((noinline)) void conv_tile(const int32_t* weights, const int32_t* panel,
                                          int64_t groups, const NextPanel& next, float* to) {

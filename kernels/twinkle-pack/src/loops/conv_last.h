@@ -6,7 +6,6 @@
 // these see of x in the second one. Sums wait in the result, if that is of float32.
 
 constexpr int64_t most_pixels_at_once = 128;
-constexpr int64_t least_last_group = 64;  // channels of the result
 
 struct LastScratch {
     // Twice, for the rows between taps (LastSlab).
@@ -46,46 +45,6 @@ void last_vectors(const LastTile<T>& tile, int64_t wanted, int64_t count, const 
     if (wanted == vectors) return last_panel<V, M, vectors, A>(tile, count, next);
     if constexpr (vectors > 1) last_vectors<V, M, A, vectors - 1>(tile, wanted, count, next);
 }
-
-// Groups of channels of x that share a slab: whole vectors, and about as many in each slab.
-inline int64_t last_slab_channels(int64_t channels, int64_t taps) {
-    const int64_t most = taps < last_depth ? last_depth / taps : 1;
-    const int64_t fitting = most < last_chain ? most : last_chain;
-    const int64_t parts = (channels + fitting - 1) / fitting;
-    const int64_t each = (channels + parts - 1) / parts, rounded = (each + 15) / 16 * 16;
-    return rounded <= fitting ? rounded : each;
-}
-
-// How the depth is divided into slabs.
-struct LastDivision {
-    int64_t channels, taps;   // all of them; channels in groups
-    int64_t each, taps_each;  // of a slab, at most
-
-    LastDivision(const ConvShape& shape, int64_t per_group)
-        : channels(groups_of(shape.is_patched ? shape.depth : shape.channels, per_group)),
-          taps(shape.is_patched ? 1 : shape.taps),
-          each(last_slab_channels(channels, taps)),
-          taps_each(taps < last_depth ? taps : last_depth) {}
-
-    // As many channels of the result as the scratch has room for.
-    int64_t group() const {
-        const int64_t fitting = last_depth / (each * taps_each) * least_last_group;
-        return fitting < most_last_group ? fitting : most_last_group;
-    }
-
-    // Calls f with one slab after the other.
-    template <class F>
-    void for_slabs(F f) const {
-        for (int64_t channel = 0; channel < channels; channel += each)
-            for (int64_t tap = 0; tap < taps; tap += taps_each) {
-                const int64_t left = channels - channel, taps_left = taps - tap;
-                const int64_t some = left < each ? left : each;
-                f(LastSlab{channel, some, tap, taps_left < taps_each ? taps_left : taps_each,
-                           last_chain / some, channel == 0 && tap == 0,
-                           left <= each && taps_left <= taps_each});
-            }
-    }
-};
 
 // Panels of a group of channels: as many vectors in each as fit a tile, or one fewer.
 template <class V, class F>
@@ -134,7 +93,8 @@ void last_chains(const ConvPiece& piece, const WeightBlocks& weights, const Last
                                     pixels.seen + (slab.tap + tap) * pixels.stride + some.begin,
                                     pixels.stride,
                                     weights.from(channel, tap),
-                                    {}},
+                                    {},
+                                    pixels.zeros},
                                    sums + channel,
                                    sums_pixel,
                                    result + channel,
@@ -157,13 +117,17 @@ void last_channels(const ConvPiece& piece, LastScratch& at, const LastPixels<T>&
                    int64_t first, int64_t end) {
     const int64_t channels = end - first, count = piece.pixel_end - piece.pixel_begin;
     const int64_t parts = (count + most_pixels_at_once - 1) / most_pixels_at_once;
+    const bool is_laid = piece.shape->weight_block != 0;
+    const LaidBlocks<M> laid(piece, first);
     LastDivision(*piece.shape, M::per_group).for_slabs([&](const LastSlab& slab) {
         const LastWeights<M> weights(piece, slab, first);
-        const WeightBlocks copied = copied_blocks<V>(weights, channels, at.weights);
-        const NextPanel next = weights.behind(channels, piece.end - end);
+        const WeightBlocks blocks =
+            is_laid ? laid.blocks(slab) : copied_blocks<V>(weights, channels, at.weights);
+        const NextPanel next = is_laid ? laid.behind(slab, channels, piece.end - end)
+                                       : weights.behind(channels, piece.end - end);
         for (int64_t part = 0; part < parts; ++part) {
             const int64_t begin = count * part / parts, until = count * (part + 1) / parts;
-            last_chains<V, M, A>(piece, copied, pixels, slab, {begin, until - begin}, first,
+            last_chains<V, M, A>(piece, blocks, pixels, slab, {begin, until - begin}, first,
                                  channels, next.part(part, parts));
         }
     });

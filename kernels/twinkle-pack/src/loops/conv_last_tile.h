@@ -15,6 +15,7 @@ struct LastFactors {
     int64_t seen_stride;
     WeightBlocks weights;  // of the chain
     NextPanel next;        // is fetched meanwhile
+    const T* zeros;        // what a pixel sees beside x
 };
 
 // Lines of a panel, a few at a time: more requests than the core keeps would hold up what is
@@ -71,8 +72,13 @@ inline __attribute__((always_inline)) void last_sums(const LastFactors<T>& facto
     for (int64_t tap = 0; tap < factors.chain.taps; ++tap) {
         const T* const* const seen = factors.seen + tap * factors.seen_stride;
         const T* x[pixels];
+        bool sees = false;
 #pragma GCC unroll 8
-        for (int p = 0; p < pixels; ++p) x[p] = seen[p] + channel * M::per_group;
+        for (int p = 0; p < pixels; ++p) {
+            sees = sees || seen[p] != factors.zeros;
+            x[p] = seen[p] + channel * M::per_group;
+        }
+        if (!sees) continue;
         const float* weights[vectors];
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v)

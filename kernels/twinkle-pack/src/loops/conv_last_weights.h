@@ -1,5 +1,6 @@
 // Weights of convolutions where channels lie last: in blocks of sixteen channels of the result,
-// [tap][group][lane], into which they are copied slab by slab.
+// [tap][group][lane], into which they are copied slab by slab, unless they lie so
+// (operators/conv_prepack.h).
 //
 // M, what multiplies: `T`, `per_group`: channels of x, 4 bytes together, whose products one
 //    instruction adds to a sum in float32; `factor`, a vector of such groups; static
@@ -8,28 +9,6 @@
 //    `count`, goes to where places[d] says, in the lane r, and lanes of rows beyond it are zeros.
 //    `count` is at most that of a vector's lanes, or of the channels of as many groups if
 //    neighbours are channels.
-
-// So many groups are added up before they meet the sum of others: each addition rounds.
-constexpr int64_t last_chain = conv_chain;
-constexpr int64_t last_lanes = 16;  // of a block
-// Of a slab: all taps of some channels, if they are not too many.
-constexpr int64_t last_depth = 4 * last_chain, most_per_group = 2;
-
-// What M multiplies at a time.
-constexpr int64_t groups_of(int64_t channels, int64_t per_group) {
-    return (channels + per_group - 1) / per_group;
-}
-
-// Groups [channel, channel + channels) of channels of x at taps [tap, tap + taps), of which `chain`
-// at a time are added up.
-struct LastSlab {
-    int64_t channel, channels, tap, taps, chain;
-    bool is_first, is_last;
-
-    // Rows of a tap in a block. With a row between them taps do not share places in the cache.
-    int64_t tap_rows() const { return channels + (taps > 1 ? 1 : 0); }
-    int64_t rows() const { return tap_rows() * taps; }
-};
 
 // Where a slab's weights come from and go to.
 template <class M>

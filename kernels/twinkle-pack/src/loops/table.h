@@ -136,6 +136,7 @@ void add_convolutions(RowFunctions& to) {
 template <class V, class M>
 void add_last_convolutions(RowFunctions& to) {
     using T = typename M::T;
+    to.conv_last_blocks[index_of<T>] = lay_blocks<V, M>;
     to.conv_last[index_of<T>] = conv_last<V, M>;
     to.conv_last_group[index_of<T>] = M::per_group;
     to.depthwise_last[index_of<T>] = depthwise_last<V, T>;

@@ -131,7 +131,8 @@ __attribute__((noinline)) void winograd_rows(const WinogradProduct& product) {
         weights.first += first * last_lanes;
         const LastChain chain{first, left < last_chain ? left : last_chain, 1, first == 0, false};
         typename V::reg sum[rows][vectors];
-        last_sums<V, M, rows, vectors>(LastFactors<float>{chain, seen, 0, weights, {}}, sum);
+        last_sums<V, M, rows, vectors>(LastFactors<float>{chain, seen, 0, weights, {}, nullptr},
+                                       sum);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4

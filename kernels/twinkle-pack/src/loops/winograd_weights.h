@@ -47,12 +47,14 @@ void winograd_weights(const ConvPiece& piece) {
             const LastWeights<M> weights(piece, slab, first);
             const int64_t lanes = left < last_lanes ? left : last_lanes;
             // Lanes that no vector reaches stay what they were, and their products are not stored.
-            const WeightBlocks copied = copied_blocks<V>(weights, lanes, at.weights);
+            const WeightBlocks blocks = piece.shape->weight_block != 0
+                                            ? LaidBlocks<M>(piece, first).blocks(slab)
+                                            : copied_blocks<V>(weights, lanes, at.weights);
             float* const to =
                 piece.winograd_weights + (first * channels + slab.channel * last_lanes);
             for (int64_t c = 0; c < slab.channels; ++c)
                 for (int64_t lane = 0; lane < lanes; lane += V::width)
-                    spread_kernel<V>(copied.first + c * last_lanes + lane, copied.tap,
+                    spread_kernel<V>(blocks.first + c * last_lanes + lane, blocks.tap,
                                      to + c * last_lanes + lane, piece.winograd_stride);
         });
     }

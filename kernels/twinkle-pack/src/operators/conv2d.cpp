@@ -18,6 +18,7 @@ bool is_computed_plain(const Inputs& in) {
     if (const View& residual = in.tensors[ConvCall::residual_at];
         residual.is_there() && !is_dense(residual, 2))
         return false;
+    if (call.shape.weight_block != 0) return false;
     if (is_channels_last(x) || is_channels_last(weight)) return false;
     if (!is_dense(weight, 4) || (x.sizes[3] > 1 && x.strides[3] != 1)) return false;
     const RowFunctions& functions = row_functions();

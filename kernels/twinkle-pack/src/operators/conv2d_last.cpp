@@ -13,9 +13,6 @@
 namespace twinkle_pack {
 namespace {
 
-// x with fewer channels is copied, what each pixel sees of it behind one another.
-constexpr int64_t least_channels = 8;
-
 // Groups with fewer channels than this leave most of a vector empty where a pixel's neighbours are
 // seen: LibTorch takes 0.1 to 0.9 of the time.
 constexpr int64_t least_of_group = 32;
@@ -27,8 +24,9 @@ bool is_thin(const ConvCall& call) {
 
 // Strides of the weight, apart from those of dimensions of size 1, which mean nothing.
 bool set_weight(const View& weight, ConvShape& shape) {
+    if (shape.weight_block != 0) return true;
     const bool is_plain = is_dense(weight, 4);
-    shape.is_patched = shape.channels < least_channels && is_plain;
+    shape.is_patched = shape.channels < least_last_channels && is_plain;
     shape.weight_in = is_plain && !shape.is_patched ? shape.taps : 1;
     shape.weight_tap = is_plain ? 1 : shape.channels;
     return is_plain || is_dense_last(weight);
@@ -139,7 +137,8 @@ bool is_computed_last(const Inputs& in) {
     const int dtype = static_cast<int>(dtype_of(x));
     if (!(call.is_depthwise() ? functions.depthwise_last : functions.conv_last)[dtype])
         return false;
-    if (in.numbers[ConvCall::layout_at] == 0 && !is_channels_last(x) && !is_channels_last(weight))
+    if (in.numbers[ConvCall::layout_at] == 0 && !is_channels_last(x) &&
+        (call.shape.weight_block != 0 || !is_channels_last(weight)))
         return false;
     if (call.is_depthwise() && call.shape.out_channels != 1) return false;
     if (is_thin(call)) return false;

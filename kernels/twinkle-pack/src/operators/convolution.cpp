@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operators/conv_prepack.h"
+
 namespace twinkle_pack {
 namespace {
 
@@ -15,23 +17,29 @@ bool has_one_for_each_channel(const View& view, int64_t channels, int dtype, boo
 
 ConvCall::ConvCall(const Inputs& in) {
     const View &x = in.tensors[x_at], &weight = in.tensors[weight_at];
-    if (x.dims != 4 || weight.dims != 4) return;
+    if (x.dims != 4) return;
     groups = integer(in, groups_at);
     const int64_t finish = integer(in, finish_at);
     if (finish < 0 || finish >= conv_finish_count) return;
-    if (groups < 1 || weight.sizes[0] < 1 || weight.sizes[0] % groups != 0) return;
-    shape.channels = weight.sizes[1];
-    shape.out_channels = weight.sizes[0] / groups;
-    if (shape.channels < 1 || shape.channels > x.sizes[1]) return;
-    if (shape.channels * groups != x.sizes[1]) return;
+    const bool is_read = weight.dims == 4 ? read_plain(weight, x)
+                                          : groups == 1 && read_blocks(weight, x.sizes[1], shape);
+    if (!is_read) return;
     for (int d = 0; d < 2; ++d) {
-        shape.kernel[d] = weight.sizes[2 + d];
         shape.stride[d] = integer(in, stride_at + d);
         shape.padding[d] = integer(in, padding_at + d);
         shape.dilation[d] = integer(in, dilation_at + d);
     }
     is_valid = set_windows(x, shape);
     shape.result_image = all_out_channels() * shape.out_pixels;
+}
+
+bool ConvCall::read_plain(const View& weight, const View& x) {
+    if (groups < 1 || weight.sizes[0] < 1 || weight.sizes[0] % groups != 0) return false;
+    shape.channels = weight.sizes[1];
+    shape.out_channels = weight.sizes[0] / groups;
+    for (int d = 0; d < 2; ++d) shape.kernel[d] = weight.sizes[2 + d];
+    return shape.channels >= 1 && shape.channels <= x.sizes[1] &&
+           shape.channels * groups == x.sizes[1];
 }
 
 bool ConvCall::is_result_shape(const View& view) const {

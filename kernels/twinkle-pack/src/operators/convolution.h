@@ -41,6 +41,9 @@ struct ConvCall {
     bool is_result_shape(const View& view) const;
     // All but layouts.
     bool has_right_tensors(const Inputs& in) const;
+
+private:
+    bool read_plain(const View& weight, const View& x);
 };
 
 // All of a piece that does not depend on the layout; `scales` must outlive it.
@@ -56,6 +59,10 @@ inline int64_t conv_units_for(int64_t products) {
     const int64_t units = conv_grain_products / (products < 1 ? 1 : products);
     return units < 1 ? 1 : units;
 }
+
+// x with fewer channels is copied where channels lie last, what each pixel sees of it behind one
+// another.
+constexpr int64_t least_last_channels = 8;
 
 // Where channels lie last. Whether the call is computed so: x or the weight has this layout, or the
 // call asks for it, and the loops can.

@@ -50,6 +50,7 @@ OperatorList linear_operators();
 // LibTorch's has, or channels last where the call asks for it and can have it.
 OperatorList conv2d_operators();
 // The largest element of each window, or None, as above.
+OperatorList conv_prepack_operators();
 OperatorList max_pool2d_operators();
 
 // attention(query, key, value, mask, scale, causal, grouped): softmax(query key^T * scale + mask)

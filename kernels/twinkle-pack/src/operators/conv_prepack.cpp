@@ -1,0 +1,146 @@
+#include "operators/conv_prepack.h"
+
+#include <algorithm>
+
+#include "operators/convolution.h"
+#include "operators/families.h"
+#include "operators/scratch.h"
+
+namespace twinkle_pack {
+namespace {
+
+enum Argument { weight_at };
+enum Number { groups_at, channels_last_at };
+constexpr int64_t lanes = last_lanes;
+
+// Of a weight that is to become blocks.
+ConvShape shape_of(const View& weight) {
+    ConvShape shape{};
+    shape.out_channels = weight.sizes[0];
+    shape.channels = weight.sizes[1];
+    shape.kernel[0] = weight.sizes[2];
+    shape.kernel[1] = weight.sizes[3];
+    shape.taps = shape.kernel[0] * shape.kernel[1];
+    shape.depth = shape.channels * shape.taps;
+    shape.weight_in = shape.taps;
+    shape.weight_tap = 1;
+    return shape;
+}
+
+// Of the blocks of a weight.
+struct Sizes {
+    int64_t all[weight_block_dims];
+
+    Sizes(const ConvShape& shape, DType dtype) {
+        const int64_t group = row_functions().conv_last_group[static_cast<int>(dtype)];
+        const int64_t groups = (shape.channels + group - 1) / group;
+        const int64_t each = std::min(groups, last_slab_channels(groups, shape.taps));
+        const int64_t slabs = (groups + each - 1) / each;
+        const int64_t sizes[] = {
+            slabs, shape.out_channels / lanes, shape.kernel[0], shape.kernel[1], each, lanes,
+            group};
+        std::copy(sizes, sizes + weight_block_dims, all);
+        block = each * shape.taps * lanes;
+    }
+
+    View view() const {
+        View view{};
+        view.dims = weight_block_dims;
+        view.sizes = all;
+        return view;
+    }
+
+    int64_t block;  // of sixteen channels of a slab, in units of 4 bytes
+};
+
+bool serves(const Inputs& in) {
+    const View& weight = in.tensors[weight_at];
+    if (weight.dims != 4 || !is_supported(weight.scalar_type) || weight.elements() == 0 ||
+        !is_dense(weight, 4))
+        return false;
+    if (in.numbers[groups_at] != 1 || in.numbers[channels_last_at] == 0) return false;
+    const int dtype = static_cast<int>(dtype_of(weight));
+    const RowFunctions& functions = row_functions();
+    if (!functions.conv_last_blocks[dtype]) return false;
+    const ConvShape shape = shape_of(weight);
+    return shape.out_channels % lanes == 0 && shape.channels >= least_last_channels &&
+           shape.channels % functions.conv_last_group[dtype] == 0 && shape.taps < last_depth;
+}
+
+void plan(const char*, const Inputs& in, Plan& plan) {
+    const View& weight = in.tensors[weight_at];
+    const DType dtype = dtype_of(weight);
+    const ConvShape shape = shape_of(weight);
+    plan.order = Order::identity(weight_block_dims);
+    const Sizes sizes(shape, dtype);
+    plan.add(sizes.view(), dtype);
+    plan.read_in_place(weight_at);
+}
+
+struct Work {
+    ConvPiece whole;
+    Conv lay;
+
+    static void run(int64_t begin, int64_t end, void* context) {
+        const Work& work = *static_cast<const Work*>(context);
+        ConvPiece piece = work.whole;
+        piece.begin = begin * lanes;
+        piece.end = end * lanes;
+        piece.scratch = scratch(conv_scratch);
+        work.lay(piece);
+    }
+};
+
+void compute(const Inputs& in, const Plan&, void* const* results, ParallelFor parallel) {
+    const View& weight = in.tensors[weight_at];
+    const DType dtype = dtype_of(weight);
+    ConvShape shape = shape_of(weight);
+    shape.weight_block = Sizes(shape, dtype).block;
+    Work work{};
+    work.whole.shape = &shape;
+    work.whole.weight = weight.data;
+    work.whole.result = results[0];
+    work.lay = row_functions().conv_last_blocks[static_cast<int>(dtype)];
+    parallel(shape.out_channels / lanes, conv_units_for(shape.depth * lanes), Work::run, &work);
+}
+
+constexpr Operator conv2d_prepack() {
+    Operator op{"conv2d_prepack",
+                "conv2d_prepack(Tensor weight, int groups, bool channels_last) -> Tensor?",
+                "tib",
+                plan,
+                compute,
+                serves};
+    op.may_decline = true;
+    return op;
+}
+
+}  // namespace
+
+bool read_blocks(const View& weight, int64_t channels, ConvShape& shape) {
+    if (weight.dims != weight_block_dims || !is_supported(weight.scalar_type)) return false;
+    shape.out_channels = weight.sizes[1] * weight.sizes[5];
+    shape.channels = channels;
+    shape.kernel[0] = weight.sizes[2];
+    shape.kernel[1] = weight.sizes[3];
+    shape.taps = shape.kernel[0] * shape.kernel[1];
+    const DType dtype = dtype_of(weight);
+    if (!row_functions().conv_last_blocks[static_cast<int>(dtype)] || channels < 1 ||
+        shape.out_channels < 1 || shape.taps < 1 || shape.taps >= last_depth)
+        return false;
+    const Sizes sizes(shape, dtype);
+    constexpr uintptr_t line = 64;  // vectors are read whole
+    if (!std::equal(sizes.all, sizes.all + weight_block_dims, weight.sizes) ||
+        !is_dense(weight, weight_block_dims) ||
+        reinterpret_cast<uintptr_t>(weight.data) % line != 0)
+        return false;
+    shape.weight_block = sizes.block;
+    return true;
+}
+
+OperatorList conv_prepack_operators() {
+    static constexpr Operator all[] = {conv2d_prepack()};
+    return {all, sizeof all / sizeof *all};
+}
+
+}  // namespace twinkle_pack

@@ -1,0 +1,24 @@
+#include "base/huge_pages.h"
+
+#include <cstdint>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+namespace twinkle::base {
+
+void prefer_huge_pages(void* memory, std::size_t bytes) {
+#ifdef __linux__
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+    const std::uintptr_t first = (begin + huge_page - 1) / huge_page * huge_page;
+    const std::uintptr_t last = (begin + bytes) / huge_page * huge_page;
+    if (first < last) {
+        ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+    }
+#else
+    (void)memory, (void)bytes;
+#endif
+}
+
+}  // namespace twinkle::base

@@ -1,0 +1,15 @@
+#pragma once
+// Weights laid out as the kernels of a model read them on this machine, once, when it is loaded.
+
+#include <torch/script.h>
+
+#include <cstddef>
+
+namespace twinkle::runtime {
+
+// Puts prepacked tensors in the place of weights of a model in eval mode, where all its code gives
+// them to such kernels alone (weight_uses.h) and nothing else holds them: the plain ones are freed.
+// What a kernel fails to prepack stays as it was. Returns how many there are now.
+std::size_t prepack_weights(const torch::jit::Module& model);
+
+}  // namespace twinkle::runtime
