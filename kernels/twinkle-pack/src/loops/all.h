@@ -23,6 +23,7 @@
 #include "loops/conv_last_division.h"
 #include "loops/conv_last_weights.h"
 #include "loops/conv_last_blocks.h"
+#include "loops/conv_last_ahead.h"
 #include "loops/conv_last_tile.h"
 #include "loops/conv_last.h"
 #include "loops/winograd_weights.h"

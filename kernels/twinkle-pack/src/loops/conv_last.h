@@ -29,6 +29,13 @@ void last_panel(LastTile<T> tile, int64_t count, const NextPanel& next) {
     for (int64_t t = 0, p = 0; t < tiles; ++t) {
         const int64_t n = (count - p + tiles - t - 1) / (tiles - t);
         tile.factors.next = next.part(t, tiles);
+        if (tile.is_first) {
+            const int64_t left = count - p - n;
+            fetch_pixels(tile.factors.seen + n, left < n ? left : n,
+                         tile.factors.chain.channel * M::per_group,
+                         tile.factors.chain.channels * M::per_group);
+        }
+        if (tile.ahead) tile.ahead->fetch();
         last_tile<V, M, most, vectors>(tile, n);
         if (tile.acts_later) activate_last<V, A>(tile, n, piece.residual_last ? residual : nullptr);
         p += n;
@@ -69,7 +76,7 @@ struct SomePixels {
 template <class V, class M, class A, class T>
 void last_chains(const ConvPiece& piece, const WeightBlocks& weights, const LastPixels<T>& pixels,
                  const LastSlab& slab, const SomePixels& some, int64_t first, int64_t channels,
-                 const NextPanel& next) {
+                 const NextPanel& next, RowsAhead& ahead) {
     const ConvShape& shape = *piece.shape;
     const int64_t pixel = piece.pixel_begin + some.begin;
     T* const result = static_cast<T*>(piece.result) + pixel * shape.result_pixel + first;
@@ -81,6 +88,7 @@ void last_chains(const ConvPiece& piece, const WeightBlocks& weights, const Last
     }
     const T* residual = static_cast<const T*>(piece.residual);
     if (residual) residual += pixel * shape.residual_pixel + first;
+    const bool is_apart = shape.taps == 1 && slab.channels * 4 >= least_bytes_ahead;
     for (int64_t tap = 0; tap < slab.taps; tap += slab.chain) {
         const int64_t left = slab.taps - tap;
         const LastChain chain{slab.channel, slab.channels, left < slab.chain ? left : slab.chain,
@@ -104,11 +112,36 @@ void last_chains(const ConvPiece& piece, const WeightBlocks& weights, const Last
                                    piece.shift + first + channel,
                                    lanes,
                                    -__builtin_inff(),
-                                   __builtin_inff()};
+                                   __builtin_inff(),
+                                   panel == 0 && is_apart,
+                                   chain.is_last && piece.residual ? &ahead : nullptr};
             last_vectors<V, M, A, most_last_vectors<V>>(tile, vectors, some.count,
                                                         meanwhile.part(panel, panels));
         });
     }
+}
+
+// Channels [first, end) of the residual, from a pixel on, while `count` pixels are computed; behind
+// the last channel the first ones of the pixels that follow the piece.
+template <class V, class T>
+RowsAhead residual_ahead(const ConvPiece& piece, int64_t pixel, int64_t first, int64_t end,
+                         int64_t count) {
+    const ConvShape& shape = *piece.shape;
+    if (first == end) {
+        pixel = piece.pixel_end;
+        first = piece.begin;
+        end = piece.end;
+    }
+    const int64_t left = shape.images * shape.out_pixels - pixel;
+    const int64_t width = end - first < most_last_group ? end - first : most_last_group;
+    constexpr int64_t vectors = most_last_vectors<V>;
+    const int64_t panels = (width + vectors * V::width - 1) / (vectors * V::width);
+    const T* const from =
+        static_cast<const T*>(piece.residual) + pixel * shape.residual_pixel + first;
+    constexpr int64_t size = sizeof(T);
+    return {from, shape.residual_pixel * size, width * size,
+            left < most_pixels_at_once ? left : most_pixels_at_once,
+            panels * (count / last_pixels<V>(vectors) + 1)};
 }
 
 // Channels [first, end) of the result.
@@ -127,8 +160,15 @@ void last_channels(const ConvPiece& piece, LastScratch& at, const LastPixels<T>&
                                        : weights.behind(channels, piece.end - end);
         for (int64_t part = 0; part < parts; ++part) {
             const int64_t begin = count * part / parts, until = count * (part + 1) / parts;
+            RowsAhead ahead;
+            if (slab.is_last && piece.residual) {
+                const bool is_end = part + 1 == parts;
+                ahead = residual_ahead<V, T>(
+                    piece, is_end ? piece.pixel_begin : piece.pixel_begin + until,
+                    is_end ? end : first, is_end ? piece.end : end, until - begin);
+            }
             last_chains<V, M, A>(piece, blocks, pixels, slab, {begin, until - begin}, first,
-                                 channels, next.part(part, parts));
+                                 channels, next.part(part, parts), ahead);
         }
     });
 }

@@ -56,6 +56,8 @@ struct LastTile {
     const float *scale, *shift;
     int64_t channels;  // the last vector may have fewer
     float least, most;
+    bool is_first;     // who sees these pixels of x
+    RowsAhead* ahead;  // null: none
 };
 
 template <class V, class M, int pixels, int vectors, class T>

@@ -8,7 +8,8 @@ constexpr int64_t window_pixels = 7;  // of a tile, at most
 
 template <class T>
 struct WindowLastScratch {
-    const T* seen[most_kernel * most_kernel * window_pixels];  // [tap][pixel]
+    // [tap][pixel]; of kernels that are three pixels wide [row of the kernel][column of x].
+    const T* seen[most_kernel * most_kernel * window_pixels];
     // The pixel beside x follows.
 
     T* beside() { return reinterpret_cast<T*>(this + 1); }
@@ -34,25 +35,28 @@ inline __attribute__((always_inline)) void window_vector(const ConvShape& shape,
     for (int p = 0; p < pixels; ++p) window.put(pixel + p, channel, n, result[p]);
 }
 
-// The same of kernels that are three pixels wide, without gaps: neighbours share what they see, and
-// each pixel of x is read once in a row of the kernel.
+// Columns of x that neighbours see through kernels that are three pixels wide, without gaps.
+constexpr int columns_of_three(int pixels, int stride) {
+    return (pixels - 1) * stride + 3;
+}
+
+// The same of such kernels: each pixel of x is read once in a row of the kernel.
 template <class V, int pixels, int stride, class T, class W>
 inline __attribute__((always_inline)) void window_vector_of_three(const ConvShape& shape,
                                                                   const T* const* seen,
                                                                   const W& window, int64_t pixel,
                                                                   int64_t channel) {
+    constexpr int columns = columns_of_three(pixels, stride);
     typename V::reg result[pixels];
 #pragma GCC unroll 8
     for (int p = 0; p < pixels; ++p) result[p] = window.start();
-    for (int64_t tap = 0; tap < shape.taps; tap += 3, seen += 3 * window_pixels) {
+    for (int64_t tap = 0; tap < shape.taps; tap += 3, seen += columns) {
         typename V::reg weights[3];
 #pragma GCC unroll 3
         for (int j = 0; j < 3; ++j) weights[j] = window.weight(tap + j, channel, V::width);
 #pragma GCC unroll 16
-        for (int column = 0; column < (pixels - 1) * stride + 3; ++column) {
-            const int first = column / stride < pixels ? column / stride : pixels - 1;
-            const auto elements =
-                V::load(seen[(column - first * stride) * window_pixels + first] + channel);
+        for (int column = 0; column < columns; ++column) {
+            const auto elements = V::load(seen[column] + channel);
 #pragma GCC unroll 3
             for (int j = 0; j < 3; ++j)
                 if (column >= j && (column - j) % stride == 0 && (column - j) / stride < pixels)
@@ -64,37 +68,95 @@ inline __attribute__((always_inline)) void window_vector_of_three(const ConvShap
     for (int p = 0; p < pixels; ++p) window.put(pixel + p, channel, V::width, result[p]);
 }
 
+// Rows of x that a row of windows sees; null: it lies beside x.
+template <class T>
+const T* seen_row(const ConvPiece& piece, int64_t row, int64_t of_kernel) {
+    const ConvShape& shape = *piece.shape;
+    const int64_t image = row / shape.out_height, y = row - image * shape.out_height;
+    const int64_t from = y * shape.stride[0] + of_kernel * shape.dilation[0] - shape.padding[0];
+    if (from < 0 || from >= shape.height) return nullptr;
+    return static_cast<const T*>(piece.x) + image * shape.x_image + from * shape.x_row;
+}
+
+// `count` neighbours, each `step` pixels of x behind the one before.
+template <class T>
+void list_seen(const ConvShape& shape, const T* line, const T* beside, int64_t first, int64_t step,
+               int64_t count, const T** to) {
+    const int64_t last = first + (count - 1) * step;
+    if (line && first >= 0 && last < shape.width) {
+        line += first * shape.x_pixel;
+        for (int64_t i = 0; i < count; ++i) to[i] = line + i * step * shape.x_pixel;
+        return;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t at = first + i * step;
+        to[i] = line && at >= 0 && at < shape.width ? line + at * shape.x_pixel : beside;
+    }
+}
+
+// What the next tile is the first one to see, a part for each vector of this one.
+template <class T>
+struct NewColumns {
+    const T* rows[2] = {};
+    int64_t count = 0, part = 0;  // elements
+
+    NewColumns(const ConvPiece& piece, int64_t row, int64_t column, int64_t pixels, int64_t width)
+        : part(pixels * piece.shape->stride[1] * width) {
+        const ConvShape& shape = *piece.shape;
+        const int64_t first = column * shape.stride[1] - shape.padding[1] + 2;
+        if (first < 0 || first + pixels * shape.stride[1] > shape.width) return;
+        for (int64_t i = shape.kernel[0] - shape.stride[0]; i < shape.kernel[0]; ++i)
+            if (const T* const line = i < 0 || count == 2 ? nullptr : seen_row<T>(piece, row, i))
+                rows[count++] = line + first * shape.x_pixel;
+    }
+
+    inline __attribute__((always_inline)) void fetch(int64_t vector) const {
+        constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
+        for (int64_t r = 0; r < count; ++r)
+            for (int64_t at = 0; at < part; at += line)
+                __builtin_prefetch(rows[r] + vector * part + at, 0, 3);
+    }
+};
+
+template <class V, int pixels, int stride, class T, class W>
+int64_t window_tile_of_three(const ConvPiece& piece, WindowLastScratch<T>& at, const W& window,
+                             int64_t row, int64_t column) {
+    constexpr int columns = columns_of_three(pixels, stride);
+    const ConvShape& shape = *piece.shape;
+    for (int64_t i = 0; i < shape.kernel[0]; ++i)
+        list_seen<T>(shape, seen_row<T>(piece, row, i), at.beside(),
+                     column * stride - shape.padding[1], 1, columns, at.seen + i * columns);
+    int64_t c = piece.begin;
+    const NewColumns<T> next(piece, row, column + pixels, pixels, V::width);
+    for (int64_t vector = 0; c + V::width <= piece.end; c += V::width, ++vector) {
+        next.fetch(vector);
+        window_vector_of_three<V, pixels, stride>(shape, at.seen, window,
+                                                  row * shape.out_width + column, c);
+    }
+    return c;
+}
+
 template <class V, int pixels, class T, class W>
 void window_tile(const ConvPiece& piece, WindowLastScratch<T>& at, const W& window, int64_t row,
                  int64_t column) {
     const ConvShape& shape = *piece.shape;
-    const T* const x = static_cast<const T*>(piece.x);
-    const int64_t image = row / shape.out_height, y = row - image * shape.out_height;
-    const T** to = at.seen;
-    for (int64_t i = 0; i < shape.kernel[0]; ++i) {
-        const int64_t from = y * shape.stride[0] + i * shape.dilation[0] - shape.padding[0];
-        const bool is_row = from >= 0 && from < shape.height;
-        const T* const line = x + image * shape.x_image + (is_row ? from * shape.x_row : 0);
-        for (int64_t j = 0; j < shape.kernel[1]; ++j, to += window_pixels)
-            for (int64_t p = 0; p < pixels; ++p) {
-                const int64_t beside =
-                    (column + p) * shape.stride[1] + j * shape.dilation[1] - shape.padding[1];
-                const bool is_inside = is_row && beside >= 0 && beside < shape.width;
-                to[p] = is_inside ? line + beside * shape.x_pixel : at.beside();
-            }
-    }
-    const int64_t pixel = row * shape.out_width + column;
-    const bool is_dense = shape.kernel[1] == 3 && shape.dilation[1] == 1;
     int64_t c = piece.begin;
-    if (is_dense && shape.stride[1] == 1)
-        for (; c + V::width <= piece.end; c += V::width)
-            window_vector_of_three<V, pixels, 1>(shape, at.seen, window, pixel, c);
-    else if (is_dense && shape.stride[1] == 2)
-        for (; c + V::width <= piece.end; c += V::width)
-            window_vector_of_three<V, pixels, 2>(shape, at.seen, window, pixel, c);
-    else
-        for (; c + V::width <= piece.end; c += V::width)
-            window_vector<V, pixels>(shape, at.seen, window, pixel, c, V::width);
+    if (shape.kernel[1] == 3 && shape.dilation[1] == 1) {
+        if (shape.stride[1] == 1)
+            c = window_tile_of_three<V, pixels, 1>(piece, at, window, row, column);
+        else if (shape.stride[1] == 2)
+            c = window_tile_of_three<V, pixels, 2>(piece, at, window, row, column);
+    }
+    if (c == piece.end) return;
+    const T** to = at.seen;
+    for (int64_t i = 0; i < shape.kernel[0]; ++i)
+        for (int64_t j = 0; j < shape.kernel[1]; ++j, to += window_pixels)
+            list_seen<T>(shape, seen_row<T>(piece, row, i), at.beside(),
+                         column * shape.stride[1] + j * shape.dilation[1] - shape.padding[1],
+                         shape.stride[1], pixels, to);
+    const int64_t pixel = row * shape.out_width + column;
+    for (; c + V::width <= piece.end; c += V::width)
+        window_vector<V, pixels>(shape, at.seen, window, pixel, c, V::width);
     if (c < piece.end) window_vector<V, pixels>(shape, at.seen, window, pixel, c, piece.end - c);
 }
 
