@@ -14,7 +14,7 @@ void prefer_huge_pages(void* memory, std::size_t bytes) {
     const std::uintptr_t first = (begin + huge_page - 1) / huge_page * huge_page;
     const std::uintptr_t last = (begin + bytes) / huge_page * huge_page;
     if (first < last) {
-        ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+        ::madvise(static_cast<char*>(memory) + (first - begin), last - first, MADV_HUGEPAGE);
     }
 #else
     (void)memory, (void)bytes;

@@ -45,14 +45,13 @@ def laid_out(y: Tensor, weight: Tensor, layout: int) -> Tensor:
 
 
 def plain_weight(weight: Tensor, channels: int) -> Tensor:
-    """As PyTorch has it, where conv2d_prepack has laid it out for x with so many channels."""
+    """As PyTorch has it, where conv2d_prepack has laid it out. `channels` of x, on which the result does not depend, keeps
+    freezing from computing it once more for good."""
     if weight.dim() == 4:
         return weight
-    # It depends on x, so that freezing a model keeps no plain copy beside it.
-    padded = max(channels, weight.size(0) * weight.size(4) * weight.size(6))
-    plain = weight.permute(1, 5, 0, 4, 6, 2, 3).reshape(weight.size(1) * weight.size(5), padded, weight.size(2),
-                                                       weight.size(3))
-    return plain.narrow(1, 0, channels)
+    inputs = max(min(channels, 0), weight.size(0) * weight.size(4) * weight.size(6))
+    return weight.permute(1, 5, 0, 4, 6, 2, 3).reshape(weight.size(1) * weight.size(5), inputs, weight.size(2),
+                                                      weight.size(3))
 
 
 def fused_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: list[int],

@@ -2,6 +2,7 @@
 
 #include "runtime/graph/graph_values.h"
 #include "runtime/graph/graph_walk.h"
+#include "runtime/graph/inlined_size.h"
 #include "runtime/prepack/weight_memory.h"
 #include "runtime/prepack/weight_uses.h"
 
@@ -29,6 +30,9 @@ struct Prepacking {
     bool operator==(const Prepacking&) const = default;
 };
 
+// Of a method that is read. The largest models have some ten thousand.
+constexpr std::size_t most_nodes = 500'000;
+
 // Calls of such operators in all that the root's methods do.
 class PrepackCalls {
 public:
@@ -36,16 +40,21 @@ public:
                  const WeightUses& uses)
         : root_(model._ivalue()), operators_(operators), uses_(uses) {
         for (const jit::Method& method : model.get_methods()) {
+            if (inlined_nodes(method, most_nodes) == most_nodes) {
+                all_seen_ = false;
+                return;
+            }
             auto graph = method.graph()->copy();
             jit::Inline(*graph);
             jit::ConstantPropagationImmutableTypes(graph);
-            for_each_node_and_forked(graph->block(),
-                                     [&](const jit::Node* node) { read(node, *graph); });
+            for_each_node(graph->block(), [&](const jit::Node* node) { read(node, *graph); });
         }
     }
 
-    // In the order of the calls.
-    const std::vector<std::pair<Slot, Prepacking>>& slots() const { return slots_; }
+    // In the order of the calls; none, unless it is clear which weight each call gets.
+    std::vector<std::pair<Slot, Prepacking>> slots() const {
+        return all_seen_ ? slots_ : std::vector<std::pair<Slot, Prepacking>>();
+    }
 
 private:
     void read(const jit::Node* node, const jit::Graph& graph) {
@@ -74,7 +83,7 @@ private:
         }
     }
 
-    std::optional<Slot> slot_of(const jit::Value* value, const jit::Graph& graph) const {
+    std::optional<Slot> slot_of(const jit::Value* value, const jit::Graph& graph) {
         if (value->node()->kind() != c10::prim::GetAttr) {
             return std::nullopt;
         }
@@ -84,6 +93,7 @@ private:
         if (owner != graph.inputs()[0]) {
             const auto held = held_value(owner, *root_);
             if (!held || !held->isObject()) {
+                all_seen_ = false;
                 return std::nullopt;
             }
             object = held->toObject().get();
@@ -100,6 +110,7 @@ private:
     const WeightUses& uses_;
     std::vector<std::pair<Slot, Prepacking>> slots_;
     std::map<Slot, std::size_t> places_;
+    bool all_seen_ = true;
 };
 
 // A model that was made without the attribute does not train.
@@ -141,20 +152,20 @@ std::size_t prepack_weights(const jit::Module& model) {
     if (operators.empty() || is_training(model)) {
         return 0;
     }
-    const WeightUses uses(model, operators);
-    if (!uses.may_prepack_any()) {
-        return 0;
-    }
-    const torch::NoGradGuard no_grad;
-    const PrepackCalls calls(model, operators, uses);
-    WeightMemory memory;
     std::size_t count = 0;
-    for (const auto& [slot, prepacking] : calls.slots()) {
-        try {
-            count += prepacking.how != nullptr && prepack(slot, prepacking, memory) ? 1 : 0;
-        } catch (const c10::Error&) {
-            continue;
+    try {
+        const WeightUses uses(model, operators);
+        if (!uses.may_prepack_any()) {
+            return 0;
         }
+        const torch::NoGradGuard no_grad;
+        const auto slots = PrepackCalls(model, operators, uses).slots();
+        WeightMemory memory;
+        for (const auto& [slot, prepacking] : slots) {
+            count += prepacking.how != nullptr && prepack(slot, prepacking, memory) ? 1 : 0;
+        }
+    } catch (const std::exception&) {
+        return count;  // the model computes without the others, too
     }
     return count;
 }

@@ -28,13 +28,12 @@ at::Tensor WeightMemory::copy(const at::Tensor& tensor) {
         used_ = rounded(begin, base::huge_page) - begin;
         size_ = used_ + wanted;
     }
-    at::Tensor place =
-        block_
-            .narrow(0, static_cast<std::int64_t>(used_), static_cast<std::int64_t>(tensor.nbytes()))
-            .view(tensor.scalar_type())
-            .view(tensor.sizes());
+    char* const place = static_cast<char*>(block_.data_ptr()) + used_;
     used_ += bytes;
-    return place.copy_(tensor);
+    // A storage of its own: a saved model has a record of each tensor's whole storage.
+    return at::from_blob(
+               place, tensor.sizes(), [block = block_](void*) {}, tensor.options())
+        .copy_(tensor);
 }
 
 }  // namespace twinkle::runtime

@@ -17,7 +17,7 @@ WeightUses::WeightUses(const jit::Module& model, const PrepackOperators& operato
     while (!pending_.empty()) {
         const auto graph = pending_.back()->graph();
         pending_.pop_back();
-        for_each_node_and_forked(graph->block(), [&](const jit::Node* node) {
+        for_each_node(graph->block(), [&](const jit::Node* node) {
             follow(node);
             read(node);
         });
@@ -34,7 +34,9 @@ void WeightUses::reach(jit::Function* function) {
 }
 
 void WeightUses::follow(const jit::Node* node) {
-    if (node->kind() == c10::prim::CallFunction) {
+    if (node->hasAttribute(c10::attr::Subgraph)) {  // a fork, whose calls are not inlined
+        all_followed_ = false;
+    } else if (node->kind() == c10::prim::CallFunction) {
         const auto callee = node->input(0)->type()->cast<c10::FunctionType>();
         reach(callee == nullptr ? nullptr : callee->function());
     } else if (node->kind() == c10::prim::CallMethod) {
@@ -80,7 +82,27 @@ bool WeightUses::all_uses_take(const jit::Value* value) {
     });
 }
 
+namespace {
+
+class Depth {
+public:
+    explicit Depth(int& depth) : depth_(depth) { ++depth_; }
+    ~Depth() { --depth_; }
+    Depth(const Depth&) = delete;
+    Depth& operator=(const Depth&) = delete;
+
+private:
+    int& depth_;
+};
+
+}  // namespace
+
 bool WeightUses::takes(jit::Function& function, std::size_t input) {
+    constexpr int most_calls = 100;  // of one another: a stack has an end
+    const Depth depth(depth_);
+    if (depth_ > most_calls) {
+        return false;
+    }
     const auto [entry, first] = inputs_.emplace(Input{&function, input}, false);
     auto* const compiled = first ? jit::tryToGraphFunction(function) : nullptr;
     if (compiled != nullptr && input < compiled->graph()->inputs().size()) {

@@ -38,6 +38,7 @@ private:
     std::map<Input, bool> inputs_;
     std::set<const void*> reached_;
     std::vector<torch::jit::GraphFunction*> pending_;
+    int depth_ = 0;
     bool all_followed_ = true;  // false: some call leads nobody knows where
 };
 

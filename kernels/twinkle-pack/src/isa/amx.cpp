@@ -46,6 +46,7 @@ void add_amx(RowFunctions& functions) {
     // LibTorch's, by oneDNN, take a third to two thirds of the time (measured on a Xeon, 1 to 16
     // threads). One channel by itself has nothing to multiply in tiles.
     functions.conv_dense[bfloat16] = functions.conv_last[bfloat16] = nullptr;
+    functions.conv_last_blocks[bfloat16] = nullptr;
     add_bits_tiles<Avx512, float>(functions);
     add_bits_tiles<Avx512Bf16, BFloat16>(functions);
     add_bits_tiles<Avx512, Float16>(functions);

@@ -130,10 +130,14 @@ constexpr int64_t most_last_group = 256;
 // Groups of channels of x that are added up before they meet the sum of others: each addition
 // rounds. Those of all taps of some channels are together, if they are not too many: a slab.
 constexpr int64_t conv_chain = 144, last_lanes = 16, last_depth = 4 * conv_chain;
-// Groups of channels of x that share a slab: whole vectors, and about as many in each slab.
+// Groups of channels of x that share a slab: as many in each, unless only small parts divide all;
+// then whole vectors, and about as many.
 inline int64_t last_slab_channels(int64_t channels, int64_t taps) {
     const int64_t most = taps < last_depth ? last_depth / taps : 1;
     const int64_t fitting = most < conv_chain ? most : conv_chain;
+    if (channels <= fitting) return channels;
+    for (int64_t each = fitting; each * 4 >= fitting * 3; --each)
+        if (channels % each == 0) return each;
     const int64_t parts = (channels + fitting - 1) / fitting;
     const int64_t each = (channels + parts - 1) / parts, rounded = (each + 15) / 16 * 16;
     return rounded <= fitting ? rounded : each;

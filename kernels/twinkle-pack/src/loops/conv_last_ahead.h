@@ -16,8 +16,7 @@ public:
 
     void fetch() {
         for (int64_t i = 0; i < each_ && left_ > 0; ++i, --left_, row_ += stride_)
-            for (int64_t at = 0; at < bytes_; at += cache_line)
-                __builtin_prefetch(row_ + at, 0, 2);
+            for (int64_t at = 0; at < bytes_; at += cache_line) __builtin_prefetch(row_ + at, 0, 2);
     }
 
 private:

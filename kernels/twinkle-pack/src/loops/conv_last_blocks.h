@@ -7,13 +7,11 @@ struct LaidBlocks {
     const ConvShape& shape;
     const float* weights;
     int64_t first;
-    int64_t each;  // channels of a slab in groups; the last one may have fewer, and zeros behind
+    int64_t each;  // channels of a slab in groups
 
     LaidBlocks(const ConvPiece& piece, int64_t from)
         : shape(*piece.shape), weights(static_cast<const float*>(piece.weight)), first(from) {
-        const int64_t channels = groups_of(shape.channels, M::per_group);
-        const int64_t some = last_slab_channels(channels, shape.taps);
-        each = some < channels ? some : channels;
+        each = last_slab_channels(groups_of(shape.channels, M::per_group), shape.taps);
     }
 
     const float* at(int64_t slab_channel, int64_t channel) const {
@@ -50,8 +48,7 @@ void lay_blocks(const ConvPiece& piece) {
             for (int64_t tap = 0; tap < shape.taps; ++tap) {
                 float* const to = const_cast<float*>(blocks.first) + tap * blocks.tap;
                 const float* const row = from.first + tap * from.tap;
-                for (int64_t i = 0; i < laid.each * last_lanes; ++i)
-                    to[i] = i < slab.channels * last_lanes ? row[i] : 0.0F;
+                for (int64_t i = 0; i < laid.each * last_lanes; ++i) to[i] = row[i];
             }
         });
     }

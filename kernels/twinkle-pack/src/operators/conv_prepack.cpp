@@ -33,9 +33,10 @@ struct Sizes {
 
     Sizes(const ConvShape& shape, DType dtype) {
         const int64_t group = row_functions().conv_last_group[static_cast<int>(dtype)];
-        const int64_t groups = (shape.channels + group - 1) / group;
-        const int64_t each = std::min(groups, last_slab_channels(groups, shape.taps));
-        const int64_t slabs = (groups + each - 1) / each;
+        const int64_t groups = shape.channels / group;
+        const int64_t each = last_slab_channels(groups, shape.taps);
+        is_whole = shape.channels % group == 0 && groups % each == 0;
+        const int64_t slabs = groups / each;
         const int64_t sizes[] = {
             slabs, shape.out_channels / lanes, shape.kernel[0], shape.kernel[1], each, lanes,
             group};
@@ -50,8 +51,20 @@ struct Sizes {
         return view;
     }
 
+    bool is_whole;  // whole groups, in slabs of one size
     int64_t block;  // of sixteen channels of a slab, in units of 4 bytes
 };
+
+bool has_loops(DType dtype) {
+    const RowFunctions& functions = row_functions();
+    return functions.conv_last[static_cast<int>(dtype)] != nullptr;
+}
+
+bool is_right_kernel(const ConvShape& shape) {
+    for (const int64_t size : shape.kernel)
+        if (size < 1 || size > most_kernel) return false;
+    return shape.kernel[0] * shape.kernel[1] < last_depth;
+}
 
 bool serves(const Inputs& in) {
     const View& weight = in.tensors[weight_at];
@@ -59,12 +72,10 @@ bool serves(const Inputs& in) {
         !is_dense(weight, 4))
         return false;
     if (in.numbers[groups_at] != 1 || in.numbers[channels_last_at] == 0) return false;
-    const int dtype = static_cast<int>(dtype_of(weight));
-    const RowFunctions& functions = row_functions();
-    if (!functions.conv_last_blocks[dtype]) return false;
     const ConvShape shape = shape_of(weight);
-    return shape.out_channels % lanes == 0 && shape.channels >= least_last_channels &&
-           shape.channels % functions.conv_last_group[dtype] == 0 && shape.taps < last_depth;
+    return has_loops(dtype_of(weight)) && is_right_kernel(shape) &&
+           shape.out_channels % lanes == 0 && shape.channels >= least_last_channels &&
+           Sizes(shape, dtype_of(weight)).is_whole;
 }
 
 void plan(const char*, const Inputs& in, Plan& plan) {
@@ -119,18 +130,19 @@ constexpr Operator conv2d_prepack() {
 
 bool read_blocks(const View& weight, int64_t channels, ConvShape& shape) {
     if (weight.dims != weight_block_dims || !is_supported(weight.scalar_type)) return false;
-    shape.out_channels = weight.sizes[1] * weight.sizes[5];
+    const DType dtype = dtype_of(weight);
+    constexpr int64_t most_blocks = int64_t{1} << 32;  // any numbers may stand there
+    if (!has_loops(dtype) || channels < 1 || weight.sizes[1] < 1 || weight.sizes[1] > most_blocks)
+        return false;
+    shape.out_channels = weight.sizes[1] * lanes;
     shape.channels = channels;
     shape.kernel[0] = weight.sizes[2];
     shape.kernel[1] = weight.sizes[3];
+    if (!is_right_kernel(shape)) return false;
     shape.taps = shape.kernel[0] * shape.kernel[1];
-    const DType dtype = dtype_of(weight);
-    if (!row_functions().conv_last_blocks[static_cast<int>(dtype)] || channels < 1 ||
-        shape.out_channels < 1 || shape.taps < 1 || shape.taps >= last_depth)
-        return false;
     const Sizes sizes(shape, dtype);
     constexpr uintptr_t line = 64;  // vectors are read whole
-    if (!std::equal(sizes.all, sizes.all + weight_block_dims, weight.sizes) ||
+    if (!sizes.is_whole || !std::equal(sizes.all, sizes.all + weight_block_dims, weight.sizes) ||
         !is_dense(weight, weight_block_dims) ||
         reinterpret_cast<uintptr_t>(weight.data) % line != 0)
         return false;

@@ -4,8 +4,7 @@
 //
 // A weight [out, in, kernel_h, kernel_w] becomes a dense tensor
 // [slabs, out / 16, kernel_h, kernel_w, groups of a slab, 16, in of a group]: a group is what this
-// CPU multiplies at a time, one number, or two of bfloat16. Behind the last channels of x the last
-// slab has zeros.
+// CPU multiplies at a time, one number, or two of bfloat16.
 
 #include "isa/functions.h"
 #include "operator.h"

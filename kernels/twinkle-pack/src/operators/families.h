@@ -49,8 +49,9 @@ OperatorList linear_operators();
 // of float32, channels last, and whatever LibTorch refuses. The result has the layout that
 // LibTorch's has, or channels last where the call asks for it and can have it.
 OperatorList conv2d_operators();
-// The largest element of each window, or None, as above.
+// A weight as conv2d reads it on this CPU (operators/conv_prepack.h), or None.
 OperatorList conv_prepack_operators();
+// The largest element of each window, or None, as above.
 OperatorList max_pool2d_operators();
 
 // attention(query, key, value, mask, scale, causal, grouped): softmax(query key^T * scale + mask)
