@@ -45,8 +45,8 @@ def laid_out(y: Tensor, weight: Tensor, layout: int) -> Tensor:
 
 
 def plain_weight(weight: Tensor, channels: int) -> Tensor:
-    """As PyTorch has it, where conv2d_prepack has laid it out. `channels` of x, on which the result does not depend, keeps
-    freezing from computing it once more for good."""
+    """In PyTorch's layout, also where conv2d_prepack has made it. The number of x's channels changes nothing, but makes the
+    result depend on x: else freezing would compute it at once, and keep a plain copy."""
     if weight.dim() == 4:
         return weight
     inputs = max(min(channels, 0), weight.size(0) * weight.size(4) * weight.size(6))

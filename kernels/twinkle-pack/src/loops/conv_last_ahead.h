@@ -24,8 +24,7 @@ private:
     int64_t stride_ = 0, bytes_ = 0, left_ = 0, each_ = 0;
 };
 
-// Of pixels that are seen by one tap, some of x each: where that is much, and lies behind what the
-// others do not read.
+// Channels of pixels that only one tap sees. With fewer bytes of each the core foresees them.
 constexpr int64_t least_bytes_ahead = 256;
 
 template <class T>

@@ -68,7 +68,7 @@ inline __attribute__((always_inline)) void window_vector_of_three(const ConvShap
     for (int p = 0; p < pixels; ++p) window.put(pixel + p, channel, V::width, result[p]);
 }
 
-// Rows of x that a row of windows sees; null: it lies beside x.
+// The row of x that a row of the kernel meets; null: it lies beside x.
 template <class T>
 const T* seen_row(const ConvPiece& piece, int64_t row, int64_t of_kernel) {
     const ConvShape& shape = *piece.shape;
@@ -103,6 +103,8 @@ struct NewColumns {
     NewColumns(const ConvPiece& piece, int64_t row, int64_t column, int64_t pixels, int64_t width)
         : part(pixels * piece.shape->stride[1] * width) {
         const ConvShape& shape = *piece.shape;
+        // The first two columns of three were the last ones of this tile, or one with a stride
+        // of 2.
         const int64_t first = column * shape.stride[1] - shape.padding[1] + 2;
         if (first < 0 || first + pixels * shape.stride[1] > shape.width) return;
         for (int64_t i = shape.kernel[0] - shape.stride[0]; i < shape.kernel[0]; ++i)
