@@ -6,6 +6,7 @@
 //   frozen:MODEL     freezes it after loading   graphs:MODEL  through twinkle::GraphedModel
 //   optimized:MODEL  optimize_for_inference     fused:MODEL   the same with LibTorch's fuser
 //   separate:MODEL   as graphs, with its linear layers apart
+//   plain:MODEL      with its weights as the file has them
 //
 // With --shape inputs are random, and TOKENS is how many of that shape; they have the dtype.
 //
@@ -15,6 +16,7 @@
 //   differ NAME TOKENS CALLS           Euclidean distance to the result of the first contestant,
 //                                      relative to that
 //   resident NAME TOKENS CALLS         MiB of this process
+//   load NAME TOKENS CALLS             seconds that loading it took
 //   replays NAME TOKENS CALLS          of captured graphs so far; -1, with the reasons on stderr,
 //                                      where there was none
 #include <c10/core/Event.h>
@@ -54,6 +56,7 @@ at::Device device = at::kCPU;
 struct Contestant {
     std::function<at::Tensor(const at::Tensor&)> call;
     std::function<double()> replays = [] { return 0.0; };
+    double loading = 0;
 };
 
 Contestant graphed(torch::jit::Module module, const twinkle::GraphOptions& options) {
@@ -69,11 +72,11 @@ Contestant graphed(torch::jit::Module module, const twinkle::GraphOptions& optio
             }};
 }
 
-Contestant load(const std::string& path) {
+Contestant loaded(const std::string& path) {
     const size_t colon = path.find(':');
     const std::string how = colon == std::string::npos ? "" : path.substr(0, colon);
-    torch::jit::Module module =
-        twinkle::load(how.empty() ? path : path.substr(colon + 1), {.device = device.type()});
+    torch::jit::Module module = twinkle::load(how.empty() ? path : path.substr(colon + 1),
+                                              {.device = device.type(), .prepack = how != "plain"});
     module.eval();
     if (how == "graphs") return graphed(std::move(module), {});
     if (how == "fused") return graphed(std::move(module), {.fuse = true});
@@ -83,6 +86,13 @@ Contestant load(const std::string& path) {
     if (how == "optimized") module = torch::jit::optimize_for_inference(module);
     return {
         [module](const at::Tensor& inputs) mutable { return module.forward({inputs}).toTensor(); }};
+}
+
+Contestant load(const std::string& path) {
+    const double start = now();
+    Contestant one = loaded(path);
+    one.loading = now() - start;
+    return one;
 }
 
 // The tokens of models.py.
@@ -151,6 +161,7 @@ double answer_about(const std::string& what, const std::map<std::string, Contest
                     const std::string& first, const std::string& name, int64_t count, int calls) {
     const Contestant& one = contestants.at(name);
     if (what == "replays") return one.replays();
+    if (what == "load") return one.loading;
     const at::Tensor inputs = inputs_of(count);
     if (what == "differ") return difference(one, contestants.at(first), inputs);
     return seconds_per_call(one, inputs, calls, what == "wait");

@@ -1,62 +1,19 @@
 // Linear layers, alone and with what follows them, in every way that an instruction set has.
 #include <cmath>
 
-#include "pack_library.h"
+#include "linear_call.h"
 
 namespace {
 
 using namespace pack;
+using namespace pack::linear_layers;
 
 // The rows at which one way gives way to the next lie between these.
 const std::vector<int64_t> row_counts{1, 2, 3, 5, 6, 7, 12, 13, 24, 40, 49, 64, 257, 300};
 
-struct Size {
-    int64_t depth, columns;
-};
 // Depths and widths around those of vectors, tiles and panels.
 const std::vector<Size> sizes{{1, 1},   {3, 5},    {16, 4},   {31, 33},  {64, 64},
                               {97, 31}, {257, 70}, {512, 36}, {1030, 9}, {70, 1100}};
-
-Tensor weight(const Size& size, at::ScalarType dtype) {
-    return random({size.columns, size.depth}, dtype, 2 / std::sqrt(double(size.depth)));
-}
-
-Tensor layer(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-    return at::linear(x, weight, bias.defined() ? std::optional(bias) : std::nullopt);
-}
-
-// Sums of products, in any order: each half of a digit counts for every doubling of their number.
-void check_close(const Tensor& result, const Tensor& original, const Tensor& exact) {
-    const double scale = exact.abs().max().item<double>();
-    const double error = (result.to(at::kDouble) - exact).abs().max().item<double>();
-    const double theirs = (original.to(at::kDouble) - exact).abs().max().item<double>();
-    const at::ScalarType dtype = result.scalar_type();
-    const double unit = dtype == at::kDouble  ? 1e-15
-                        : dtype == at::kFloat ? 1.2e-6
-                        : dtype == at::kHalf  ? 1e-3
-                                              : 8e-3;
-    INFO(at::toString(dtype) << " " << result.sizes() << ": error " << error << ", LibTorch's "
-                             << theirs << ", largest value " << scale);
-    REQUIRE(result.sizes() == original.sizes());
-    REQUIRE(result.scalar_type() == original.scalar_type());
-    CHECK(error <= std::max(1.5 * theirs, unit * scale));
-}
-
-struct Activation {
-    const char* name;
-    Tensor (*of)(const Tensor&);
-};
-
-const Activation activations[] = {
-    {"silu", [](const Tensor& x) { return at::silu(x); }},
-    {"gelu", [](const Tensor& x) { return at::gelu(x); }},
-    {"gelu_tanh", [](const Tensor& x) { return at::gelu(x, "tanh"); }},
-    {"relu", [](const Tensor& x) { return at::relu(x); }},
-};
-
-Tensor wide(const Tensor& tensor) {
-    return tensor.defined() ? tensor.to(at::kDouble) : tensor;
-}
 
 // A layer with a bias, and one without.
 void check_layers(const Tensor& x, const Tensor& weight, const Tensor& bias) {

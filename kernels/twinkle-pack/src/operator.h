@@ -109,7 +109,7 @@ bool must_copy(const View& input, const Plan& plan);
 // The strides of such a copy.
 void dense_strides(const View& input, const Plan& plan, int64_t* strides);
 
-constexpr int operator_count = 56;
+constexpr int operator_count = 66;
 const Operator* operators();                      // operator_count of them
 const Operator& find_operator(const char* name);  // std::runtime_error if there is none
 

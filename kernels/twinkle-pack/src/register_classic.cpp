@@ -9,6 +9,7 @@
 #include <string>
 
 #include "operator.h"
+#include "operators/linear_prepack.h"
 
 namespace {
 
@@ -79,6 +80,16 @@ private:
 
 void call(const Operator& op, size_t count, c10::Stack& stack);
 
+// As PyTorch has it.
+at::Tensor plain(const at::Tensor& weight) {
+    if (!twinkle_pack::is_in_panels(view_of(weight))) return weight;
+    const twinkle_pack::PlainOrder order(view_of(weight));
+    return weight
+        .as_strided({order.sizes, twinkle_pack::panel_dims},
+                    {order.strides, twinkle_pack::panel_dims})
+        .reshape({order.sizes[0] * order.sizes[1], order.sizes[2] * order.sizes[3]});
+}
+
 // What LibTorch computes instead.
 void compose(const Operator& op, const Arguments& arguments, c10::Stack& stack) {
     const auto& tensors = arguments.tensors;
@@ -93,7 +104,7 @@ void compose(const Operator& op, const Arguments& arguments, c10::Stack& stack) 
     }
     for (int i = 0; i < products; ++i) {
         const at::Tensor& bias = tensors[2 + 2 * i];
-        stack.emplace_back(at::linear(tensors[0], tensors[1 + 2 * i],
+        stack.emplace_back(at::linear(tensors[0], plain(tensors[1 + 2 * i]),
                                       bias.defined() ? std::optional(bias) : std::nullopt));
     }
     if (!op.composition.then) return;

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "operator.h"
+#include "operators/linear_prepack.h"
 
 #if defined(TWINKLE_PACK_CUDA) || defined(TWINKLE_PACK_ON_HOST)
 #include "cuda/launches.h"
@@ -283,12 +284,21 @@ bool is_on_cpu([[maybe_unused]] const Arguments& arguments) {
 #endif
 }
 
+// Whether a weight was laid out for a CPU.
+bool has_panels(const Operator& op, const Arguments& arguments) {
+    if (op.composition.weight) return false;
+    for (int i = 0; i < op.composition.products; ++i)
+        if (twinkle_pack::is_in_panels(arguments.inputs.tensors[1 + 2 * i])) return true;
+    return false;
+}
+
 // Whether LibTorch computes this call.
 bool is_composed(const Operator& op, const Arguments& arguments) {
     if (op.composition.products == 0 || arguments.is_meta) return false;
+    if (is_on_cpu(arguments)) return op.serves && !op.serves(arguments.inputs);
     if (arguments.inputs.config.way == static_cast<int64_t>(twinkle_pack::Way::libtorch))
         return true;
-    if (is_on_cpu(arguments)) return op.serves && !op.serves(arguments.inputs);
+    if (has_panels(op, arguments)) return true;
 #if defined(TWINKLE_PACK_CUDA) || defined(TWINKLE_PACK_ON_HOST)
     const DeviceGuard guard(arguments.device);
     const auto* const kernel = twinkle_pack::cuda::kernel_of(op.name);
@@ -306,6 +316,21 @@ void multiply(const Operator& op, const Arguments& arguments, StableIValue (&val
     if (op.composition.then || op.composition.products > 1)
         if (!is_on_cpu(arguments)) return call(twinkle_pack::find_operator("linear"), values);
     check(torch_call_dispatcher("aten::linear", "", values, TORCH_ABI_VERSION));
+}
+
+// As PyTorch has it.
+Tensor plain(const Arguments& arguments, int weight) {
+    const View& view = arguments.inputs.tensors[weight];
+    if (!twinkle_pack::is_in_panels(view)) return arguments.tensors[weight].shared();
+    const twinkle_pack::PlainOrder order(view);
+    const int64_t* const sizes = order.sizes;
+    const int64_t depth = sizes[2] * sizes[3];
+    const int64_t dense[] = {sizes[1] * depth, depth, sizes[3], 1};
+    Tensor copy =
+        Tensor::empty(twinkle_pack::panel_dims, sizes, dense, view.scalar_type, arguments.device);
+    copy.copy_from(arguments.tensors[weight].as(twinkle_pack::panel_dims, sizes, order.strides));
+    const int64_t matrix[] = {sizes[0] * sizes[1], depth}, rows[] = {depth, 1};
+    return copy.as(2, matrix, rows);
 }
 
 // A weight as numbers, of its values and scales.
@@ -374,7 +399,7 @@ void compose(const Operator& op, Arguments& arguments, StableIValue* stack) {
     const bool packed = op.composition.weight != nullptr;
     for (int i = 0; i < op.composition.products; ++i) {
         const Tensor& bias = tensors[packed ? 3 : 2 + 2 * i];
-        Tensor weight = packed ? unpacked(op, arguments) : tensors[1 + 2 * i].shared();
+        Tensor weight = packed ? unpacked(op, arguments) : plain(arguments, 1 + 2 * i);
         StableIValue values[] = {give_tensor(tensors[0].shared()), give_tensor(std::move(weight)),
                                  give_optional(bias ? bias.shared() : Tensor()),
                                  0,  // the product's own configuration

@@ -43,6 +43,7 @@ void add_amx(RowFunctions& functions) {
     functions.pack_tiles[bfloat16] = pack_row_tiles;
     functions.linear_tiles[bfloat16] = linear_tiles<Avx512Bf16>;
     functions.linear_borders[bfloat16] = rules::linear_bf16_amx;
+    functions.linear_packed[bfloat16] = nullptr;  // tiles read the weight as it lies
     // LibTorch's, by oneDNN, take a third to two thirds of the time (measured on a Xeon, 1 to 16
     // threads). One channel by itself has nothing to multiply in tiles.
     functions.conv_dense[bfloat16] = functions.conv_last[bfloat16] = nullptr;

@@ -141,6 +141,7 @@ void add_avx512_bf16(RowFunctions& functions) {
     functions.linear_few[bfloat16] = linear_few<V, DotPairs>;
     functions.linear_many[bfloat16] = linear_many<V, OuterPairs>;
     functions.linear_borders[bfloat16] = rules::linear_bf16;
+    add_packed_linear<V, OuterPairs>(functions);
     functions.attention[bfloat16] = attention<V, OuterPairs>;
 }
 

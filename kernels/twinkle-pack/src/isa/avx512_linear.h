@@ -96,7 +96,7 @@ struct GroupSums512 {
     }
 };
 
-constexpr int64_t panel_columns = 2 * GroupSums512::lanes;
+static_assert(panel_columns == 2 * GroupSums512::lanes);
 
 // A panel of groups that `Groups::load(const T*)` and `load_tail` make of 16 groups' elements.
 template <class Groups>

@@ -24,6 +24,8 @@ void add_avx512_products(RowFunctions& functions) {
     add_linear<Avx512, Dot512, Outer512, BFloat16>(functions, borders);
     add_linear<Avx512, Dot512, Outer512, Float16>(functions,
                                                   has_fp16 ? rules::linear_avx512_fp16 : borders);
+    add_packed_linear<Avx512, Outer512<float>>(functions);
+    functions.panels_near = is_amd;
     const int64_t of_half = is_amd ? rules::attention_half_amd : rules::any_rows;
     add_attention<Avx512, Outer512, float>(functions,
                                            is_amd ? rules::attention_avx512_amd : rules::any_rows);

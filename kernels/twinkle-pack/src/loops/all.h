@@ -14,6 +14,7 @@
 #include "loops/linear_few.h"
 #include "loops/outer_products.h"
 #include "loops/linear_many.h"
+#include "loops/linear_packed.h"
 #include "loops/conv_finish.h"
 #include "loops/conv_band.h"
 #include "loops/conv_panels.h"

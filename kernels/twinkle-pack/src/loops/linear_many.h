@@ -13,13 +13,20 @@ constexpr int64_t row_groups = many_depth + 16;
 // grows with them, and a chain of all of many_depth is less exact than LibTorch's.
 constexpr int64_t chain_groups = 128;
 
-template <class G, int rows>
-__attribute__((noinline)) void outer_tile(const int32_t* x, const int32_t* panel, int64_t groups,
-                                          const NextPanel& next, float* sums, int64_t stride) {
+// Rows of x, in groups.
+struct GroupRows {
+    int32_t* data;
+    int64_t count, stride;
+};
+
+// Adds the products of some rows of x and a panel to sums.
+template <class G, int rows, class Next>
+__attribute__((noinline)) void outer_tile(const GroupRows& x, const int32_t* panel, int64_t groups,
+                                          const Next& next, float* sums, int64_t stride) {
     for (int64_t at = 0; at < groups; at += chain_groups) {
         const int64_t count = groups - at < chain_groups ? groups - at : chain_groups;
         typename G::reg sum[rows][2];
-        outer_products<G>(x + at, row_groups, panel + at * panel_width<G>, count, next.after(at),
+        outer_products<G>(x.data + at, x.stride, panel + at * panel_width<G>, count, next.after(at),
                           sum);
 #pragma GCC unroll 16
         for (int r = 0; r < rows; ++r) {
@@ -29,24 +36,23 @@ __attribute__((noinline)) void outer_tile(const int32_t* x, const int32_t* panel
     }
 }
 
-template <class G, int rows>
-void outer_tile_of(int64_t wanted, const int32_t* x, const int32_t* panel, int64_t groups,
-                   const NextPanel& next, float* sums, int64_t stride) {
-    if (wanted == rows) return outer_tile<G, rows>(x, panel, groups, next, sums, stride);
-    if constexpr (rows > 1)
-        outer_tile_of<G, rows - 1>(wanted, x, panel, groups, next, sums, stride);
+template <class G, int rows, class Next>
+void outer_tile_of(const GroupRows& x, const int32_t* panel, int64_t groups, const Next& next,
+                   float* sums, int64_t stride) {
+    if (x.count == rows) return outer_tile<G, rows>(x, panel, groups, next, sums, stride);
+    if constexpr (rows > 1) outer_tile_of<G, rows - 1>(x, panel, groups, next, sums, stride);
 }
 
-// All rows of a block against one panel.
-template <class G>
-void outer_rows(const int32_t* x, int64_t rows, const int32_t* panel, int64_t groups,
-                const NextPanel& next, float* sums, int64_t stride) {
-    const int64_t tiles = (rows + G::tile_rows - 1) / G::tile_rows;
+// All rows of a block against one panel, while another one is asked for.
+template <class G, class Next>
+void outer_rows(const GroupRows& x, const int32_t* panel, int64_t groups, const Next& next,
+                float* sums, int64_t stride) {
+    const int64_t tiles = (x.count + G::tile_rows - 1) / G::tile_rows;
     int64_t row = 0;
     for (int64_t t = 0; t < tiles; ++t) {
-        const int64_t count = (rows - row + tiles - t - 1) / (tiles - t);
-        outer_tile_of<G, G::tile_rows>(count, x + row * row_groups, panel, groups,
-                                       next.part(t, tiles), sums + row * stride, stride);
+        const int64_t count = (x.count - row + tiles - t - 1) / (tiles - t);
+        outer_tile_of<G, G::tile_rows>(GroupRows{x.data + row * x.stride, count, x.stride}, panel,
+                                       groups, next.part(t, tiles), sums + row * stride, stride);
         row += count;
     }
 }
@@ -55,12 +61,12 @@ void outer_rows(const int32_t* x, int64_t rows, const int32_t* panel, int64_t gr
 template <class V, class G>
 void outer_block(const LinearPiece& piece, int64_t first, int64_t rows, int64_t at, int64_t count) {
     using T = typename G::T;
-    constexpr int64_t panel_columns = panel_width<G>;
+    constexpr int64_t wide = panel_width<G>;
     int32_t* const x = static_cast<int32_t*>(piece.scratch);
     int32_t* const panel = x + many_rows * row_groups;
-    float* const sums = reinterpret_cast<float*>(panel + many_depth * panel_columns);
+    float* const sums = reinterpret_cast<float*>(panel + many_depth * wide);
     // Rows of sums that are a page apart would share the cache's sets.
-    const int64_t width = (count + panel_columns - 1) / panel_columns * panel_columns + 32;
+    const int64_t width = (count + wide - 1) / wide * wide + 32;
     const int factors = factor_count(piece);
     for (int64_t i = 0; i < factors * rows * width; ++i) sums[i] = 0;
     constexpr int64_t block = many_depth * G::per_group;
@@ -73,18 +79,17 @@ void outer_block(const LinearPiece& piece, int64_t first, int64_t rows, int64_t 
         for (int f = 0; f < factors; ++f) {
             const auto& factor = piece.factors[f];
             const T* const weight = static_cast<const T*>(factor.weight) + from;
-            for (int64_t c = 0; c < count; c += panel_columns) {
-                const int64_t left = count - c,
-                              columns = left < panel_columns ? left : panel_columns;
+            for (int64_t c = 0; c < count; c += wide) {
+                const int64_t left = count - c, columns = left < wide ? left : wide;
                 const T* const columns_at = weight + (at + c) * factor.stride;
                 G::pack_columns(panel, columns_at, factor.stride, columns, depth);
                 constexpr auto size = static_cast<int64_t>(sizeof(T));
                 const int64_t beyond = left - columns;
                 const NextPanel next{
                     reinterpret_cast<const char*>(columns_at + columns * factor.stride),
-                    factor.stride * size, beyond < panel_columns ? beyond : panel_columns,
-                    depth * size};
-                outer_rows<G>(x, rows, panel, groups, next, sums + f * rows * width + c, width);
+                    factor.stride * size, beyond < wide ? beyond : wide, depth * size};
+                outer_rows<G>(GroupRows{x, rows, row_groups}, panel, groups, next,
+                              sums + f * rows * width + c, width);
             }
         }
     }

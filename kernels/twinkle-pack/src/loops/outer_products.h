@@ -7,7 +7,7 @@
 //     and pack_row(int32_t* to, const T* row, depth): depth in elements, rounded up to whole groups
 //     with zeros.
 
-// A panel that is computed next: each tile asks the memory for some of its lines.
+// A panel that is computed next, as rows of memory: each tile asks for some of its lines.
 struct NextPanel {
     const char* data;
     int64_t stride, rows, bytes;  // stride and bytes of a row
@@ -21,13 +21,19 @@ struct NextPanel {
         const int64_t begin = rows * first / parts, end = rows * (first + some) / parts;
         return {data + begin * stride, stride, end - begin, bytes};
     }
+    // While sixteen groups from `group` on are computed: of each row the lines that belong to them.
+    void ask_for_sixteen(int64_t group) const {
+        for (int64_t r = 0; r < rows; ++r)
+            if (group * 4 < bytes) __builtin_prefetch(data + r * stride + group * 4, 0, 3);
+    }
+    void ask_for(int64_t) const {}
 };
 
-// Sums of `rows` x `vectors` * lanes; rows of x are x_stride groups apart.
-template <class G, int rows, int vectors>
+// Sums of `rows` x `vectors` * lanes; rows of x are x_stride groups apart. Next: as NextPanel.
+template <class G, int rows, int vectors, class Next>
 inline __attribute__((always_inline)) void outer_products(const int32_t* x, int64_t x_stride,
                                                           const int32_t* panel, int64_t groups,
-                                                          const NextPanel& next,
+                                                          Next next,
                                                           typename G::reg (&sum)[rows][vectors]) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
@@ -35,10 +41,9 @@ inline __attribute__((always_inline)) void outer_products(const int32_t* x, int6
         for (int v = 0; v < vectors; ++v) sum[r][v] = G::zero();
     for (int64_t begin = 0; begin < groups; begin += 16) {
         const int64_t end = begin + 16 < groups ? begin + 16 : groups;
-        for (int64_t r = 0; r < next.rows; ++r)
-            if (begin * 4 < next.bytes)
-                __builtin_prefetch(next.data + r * next.stride + begin * 4, 0, 3);
+        next.ask_for_sixteen(begin);
         for (int64_t k = begin; k < end; ++k) {
+            next.ask_for(k);
             decltype(G::load(panel)) columns[vectors];
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; ++v) columns[v] = G::load(panel + (2 * k + v) * G::lanes);

@@ -118,6 +118,16 @@ void add_linear(RowFunctions& to, LinearBorders borders) {
     to.linear_borders[index_of<T>] = borders;
 }
 
+// Of weights in panels. G: whose groups hold elements as they are in memory.
+template <class V, class G>
+void add_packed_linear(RowFunctions& to) {
+    using T = typename G::T;
+    static_assert(G::per_group * sizeof(T) == sizeof(int32_t) && panel_width<G> == panel_columns);
+    to.lay_panels[index_of<T>] = lay_panels<G>;
+    to.linear_packed[index_of<T>] = linear_packed<V, G>;
+    to.panel_group[index_of<T>] = G::per_group;
+}
+
 template <class V, template <class> class Outer, class T>
 void add_attention(RowFunctions& to, int64_t least_rows) {
     to.attention[index_of<T>] = attention<V, Outer<T>>;

@@ -39,6 +39,8 @@ OperatorList rotary_operators();
 // linear_silu_mul, linear_gelu_mul, linear_gelu_tanh_mul(x, gate_weight, gate_bias, up_weight,
 // up_bias): act(gate) * up; linear2, linear3: two or three layers of one input.
 OperatorList linear_operators();
+// A weight as they read it on this CPU (operators/linear_prepack.h), or None.
+OperatorList linear_prepack_operators();
 
 // conv2d(x, weight, bias, mean, variance, gain, offset, eps, residual, residual_last, stride,
 // padding, dilation, groups, activation, channels_last): a

@@ -9,6 +9,7 @@
 #include "memory.h"
 #include "operators/checks.h"
 #include "operators/families.h"
+#include "operators/linear_prepack.h"
 #include "operators/row_starts.h"
 #include "operators/scratch.h"
 
@@ -28,10 +29,10 @@ const View& bias_of(const Inputs& in, int product) {
 
 void check_product(const char* name, const Inputs& in, int product) {
     const View &x = in.tensors[0], &weight = weight_of(in, product), &bias = bias_of(in, product);
-    if (weight.dims != 2 || weight.sizes[1] != x.last_size())
+    if ((weight.dims != 2 && !is_in_panels(weight)) || depth_of(weight) != x.last_size())
         refuse(name,
                "the weight is " + shape_text(weight) + ", which does not fit x, " + shape_text(x));
-    if (bias.is_there() && (bias.dims != 1 || bias.sizes[0] != weight.sizes[0]))
+    if (bias.is_there() && (bias.dims != 1 || bias.sizes[0] != columns_of(weight)))
         refuse(name, "the bias is " + shape_text(bias) + ", which does not fit the weight, " +
                          shape_text(weight));
     for (const View* other : {&weight, &bias})
@@ -46,11 +47,11 @@ void plan(const char* name, const Inputs& in, Plan& plan) {
     const DType dtype = supported_dtype(name, "x", x);
     if (x.dims == 0) refuse(name, "x has no dimensions");
     for (int i = 0; i < products; ++i) check_product(name, in, i);
-    if (gated && weight_of(in, 0).sizes[0] != weight_of(in, 1).sizes[0])
+    if (gated && columns_of(weight_of(in, 0)) != columns_of(weight_of(in, 1)))
         refuse(name, "the weights have results of different sizes");
     plan.order = Order::identity(x.dims);
     for (int i = 0; i < (gated ? 1 : products); ++i)
-        plan.add_with_last(x, weight_of(in, i).sizes[0], dtype);
+        plan.add_with_last(x, columns_of(weight_of(in, i)), dtype);
 }
 
 Linear many_rows_of(const RowFunctions& functions, int dtype) {
@@ -58,7 +59,8 @@ Linear many_rows_of(const RowFunctions& functions, int dtype) {
                                          : functions.linear_many[dtype];
 }
 
-// Which of the two ways the call asks for, or is the faster one here, or neither.
+// For a weight as PyTorch has it: which of the two ways the call asks for, or is the faster one
+// here, or neither.
 Linear way_of(const Inputs& in, int factors) {
     const View& x = in.tensors[0];
     const RowFunctions& functions = row_functions();
@@ -77,36 +79,59 @@ Linear way_of(const Inputs& in, int factors) {
     return nullptr;
 }
 
+// Of a call whose other weights may lie in panels: LibTorch would need those in its own order
+// again.
+Linear way_beside_panels(const Inputs& in, int factors) {
+    const Linear way = way_of(in, factors);
+    const auto dtype = static_cast<int>(dtype_of(in.tensors[0]));
+    return way ? way : many_rows_of(row_functions(), dtype);
+}
+
+bool is_dense_bias(const View& bias) {
+    return !bias.is_there() || bias.sizes[0] <= 1 || bias.strides[0] == 1;
+}
+
+// One way is for all rows that meet a weight in panels, whatever the call asks for.
 template <int products, bool gated>
 bool serves(const Inputs& in) {
-    if (!way_of(in, gated ? 2 : 1) || in.tensors[0].elements() == 0) return false;
+    if (in.tensors[0].elements() == 0) return false;
+    int in_panels = 0;
     for (int i = 0; i < products; ++i) {
-        const View &weight = weight_of(in, i), &bias = bias_of(in, i);
-        if (weight.elements() == 0 || weight.strides[1] != 1) return false;
-        if (bias.is_there() && bias.sizes[0] > 1 && bias.strides[0] != 1) return false;
+        const View& weight = weight_of(in, i);
+        if (is_in_panels(weight)) {
+            if (!is_for_this_cpu(weight)) return false;
+            ++in_panels;
+        } else if (weight.elements() == 0 || weight.strides[1] != 1) {
+            return false;
+        }
     }
+    if (in_panels == products) return true;
+    if (in_panels > 0) return !gated;
+    if (!way_of(in, gated ? 2 : 1)) return false;
+    for (int i = 0; i < products; ++i)
+        if (!is_dense_bias(bias_of(in, i))) return false;
     return true;
 }
 
 constexpr int64_t line = 64;  // of the cache, in bytes
 constexpr int64_t few_scratch = few_bytes + most_few_rows * (2 * line + few_columns * 4);
-constexpr int64_t many_scratch =
-    4 * (many_rows * (many_depth + 16) + many_depth * 32 + many_rows * (many_columns + 2 * 32));
+constexpr int64_t many_scratch = 4 * (many_rows * (many_depth + 16) + many_depth * panel_columns +
+                                      many_rows * (many_columns + 2 * panel_columns));
 
 constexpr int64_t most_scratch = std::max({few_scratch, many_scratch, tiles_scratch});
 
 // Columns are shared among threads in units of this many.
-constexpr int64_t unit = 32;
+constexpr int64_t unit = panel_columns;
 
 struct Layer {
     LinearPiece piece;  // all columns of it
     int64_t units;
+    Linear way;
 };
 
 struct Work {
     std::vector<Layer> layers;
     std::vector<const void*> rows;
-    Linear way;
 
     // Units are counted through all layers.
     static void run(int64_t begin, int64_t end, void* context) {
@@ -120,7 +145,7 @@ struct Work {
                 piece.begin = from * unit;
                 piece.end = std::min(to * unit, layer.piece.end);
                 piece.scratch = scratch(most_scratch);
-                work.way(piece);
+                layer.way(piece);
             }
             first += layer.units;
         }
@@ -171,12 +196,12 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
     const View& x = in.tensors[0];
     Work work;
     work.rows = rows_of(x);
-    work.way = way_of(in, factors);
+    const Linear way = way_beside_panels(in, factors);
     const RowFunctions& functions = row_functions();
     const int dtype = static_cast<int>(dtype_of(x));
     RowTiles tiles(work.rows, x.last_size(), x.last_size() * element_size(dtype_of(x)),
                    functions.pack_tiles[dtype]);
-    const bool in_tiles = work.way == functions.linear_tiles[dtype];
+    const bool in_tiles = way && way == functions.linear_tiles[dtype];
     const void* const tiles_of_x = in_tiles ? tiles.make(parallel) : nullptr;
     int64_t units = 0;
     for (int i = 0; i < products; i += factors) {
@@ -186,12 +211,14 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
         layer.piece.depth = x.last_size();
         layer.piece.finish = finish;
         layer.piece.tiles = tiles_of_x;
+        layer.piece.fetch_near = functions.panels_near;
         for (int f = 0; f < factors; ++f) {
             const View &weight = weight_of(in, i + f), &bias = bias_of(in, i + f);
             layer.piece.factors[f] = {weight.data, weight.strides[0], bias.data};
         }
         layer.piece.result = results[i / factors];
-        layer.piece.end = layer.piece.result_stride = weight_of(in, i).sizes[0];
+        layer.piece.end = layer.piece.result_stride = columns_of(weight_of(in, i));
+        layer.way = is_in_panels(weight_of(in, i)) ? functions.linear_packed[dtype] : way;
         layer.units = (layer.piece.end + unit - 1) / unit;
         units += layer.units;
         prefer_huge_pages(layer.piece.result, layer.piece.row_count * layer.piece.end *

@@ -15,9 +15,10 @@ struct Table {
         int used = 0;
         for (const OperatorList& list :
              {unary_operators(), gated_operators(), halves_operators(), rms_norm_operators(),
-              layer_norm_operators(), rotary_operators(), linear_operators(), conv2d_operators(),
-              conv_prepack_operators(), max_pool2d_operators(), attention_operators(),
-              bits_linear_operators(), packing_operators()})
+              layer_norm_operators(), rotary_operators(), linear_operators(),
+              linear_prepack_operators(), conv2d_operators(), conv_prepack_operators(),
+              max_pool2d_operators(), attention_operators(), bits_linear_operators(),
+              packing_operators()})
             for (int i = 0; i < list.count && used < operator_count; ++i)
                 all[used++] = list.first[i];
         if (used != operator_count) throw std::logic_error("twinkle-pack: operator_count is wrong");
