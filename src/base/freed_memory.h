@@ -10,4 +10,9 @@ namespace twinkle::base {
 // Thread-safe.
 void keep_freed_memory();
 
+// Gives back to the system what the process has freed and kept, where much of it will not be needed
+// again: all of it, also what other threads would have used again. glibc does that by itself only
+// at the end of its heap. Thread-safe.
+void return_freed_memory();
+
 }  // namespace twinkle::base

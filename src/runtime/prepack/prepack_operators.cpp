@@ -3,6 +3,7 @@
 #include "runtime/kernels/loaded_kernels.h"
 #include "runtime/kernels/operator_facts.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,15 +12,36 @@ namespace twinkle::runtime {
 
 namespace {
 
+constexpr std::string_view word = "weight";
+
+// With a number behind it, or with another word in front of it.
+bool names_weight(std::string_view name) {
+    while (!name.empty() && name.back() >= '0' && name.back() <= '9') {
+        name.remove_suffix(1);
+    }
+    return name == word || (name.ends_with(word) && name[name.size() - word.size() - 1] == '_');
+}
+
+std::vector<std::size_t> weights_of(const c10::FunctionSchema& schema) {
+    if (const auto one = schema.argumentIndexWithName(word)) {
+        return {static_cast<std::size_t>(*one)};
+    }
+    std::vector<std::size_t> weights;
+    for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
+        if (names_weight(schema.arguments()[i].name())) {
+            weights.push_back(i);
+        }
+    }
+    return weights;
+}
+
 std::optional<PrepackOperator> matched(const c10::OperatorHandle& f,
                                        const c10::OperatorHandle& prepack) {
     const std::vector<c10::Argument>& taken = prepack.schema().arguments();
-    const auto weight = f.schema().argumentIndexWithName("weight");
-    if (!weight || taken.empty() || taken[0].name() != "weight" ||
-        prepack.schema().returns().size() != 1) {
+    if (taken.empty() || taken[0].name() != word || prepack.schema().returns().size() != 1) {
         return std::nullopt;
     }
-    PrepackOperator found{prepack, static_cast<std::size_t>(*weight)};
+    PrepackOperator found{prepack, weights_of(f.schema())};
     for (std::size_t i = 1; i < taken.size(); ++i) {
         const auto at = f.schema().argumentIndexWithName(taken[i].name());
         if (!at) {
@@ -31,6 +53,10 @@ std::optional<PrepackOperator> matched(const c10::OperatorHandle& f,
 }
 
 }  // namespace
+
+bool PrepackOperator::is_weight(std::size_t argument) const {
+    return std::find(weights.begin(), weights.end(), argument) != weights.end();
+}
 
 PrepackOperators prepack_operators() {
     constexpr std::string_view suffix = "_prepack";
@@ -46,7 +72,8 @@ PrepackOperators prepack_operators() {
             auto& dispatcher = c10::Dispatcher::singleton();
             const auto f = dispatcher.findSchema({of, ""});
             const auto prepack = dispatcher.findSchema({full, ""});
-            if (const auto found = f && prepack ? matched(*f, *prepack) : std::nullopt) {
+            if (const auto found = f && prepack ? matched(*f, *prepack) : std::nullopt;
+                found && !found->weights.empty()) {
                 all.emplace(c10::Symbol::fromQualString(of), *found);
             }
         }

@@ -1,8 +1,9 @@
 #pragma once
-// Operators that can have their weight laid out for this machine, once. Beside an operator `f` of a
-// kernel with an argument `weight` there may be `f_prepack(Tensor weight, …) -> Tensor?`: it takes
-// those arguments of f that it names, and answers what f is to get in the place of the weight, or
-// None. A function of the kernel that calls f takes such an answer for the weight, too.
+// Operators that can have their weights laid out for this machine, once. Beside an operator `f` of
+// a kernel with an argument `weight` there may be `f_prepack(Tensor weight, …) -> Tensor?`: it
+// takes those arguments of f that it names, and answers what f is to get in the place of the
+// weight, or None. It is for each of several weights (`weight1`, `gate_weight`) by itself. A
+// function of the kernel that calls f takes such an answer for the weight, too.
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -14,8 +15,10 @@ namespace twinkle::runtime {
 
 struct PrepackOperator {
     c10::OperatorHandle prepack;
-    std::size_t weight = 0;                // which argument of f
+    std::vector<std::size_t> weights{};    // which arguments of f
     std::vector<std::size_t> arguments{};  // … those that follow the weight in f_prepack
+
+    bool is_weight(std::size_t argument) const;
 };
 
 using PrepackOperators = std::map<c10::Symbol, PrepackOperator>;  // by f: "ns::conv2d"

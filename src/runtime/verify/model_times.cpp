@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "runtime/prepack/prepacked_weights.h"
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/kept_state.h"
 #include "runtime/verify/originals.h"
@@ -48,18 +49,29 @@ struct Entry {
     std::optional<torch::jit::Module> model;
 };
 
-Entry frozen(const Entry& from, bool training) {
-    Entry entry{{"frozen " + from.said.name, {}, {}, {}}, std::nullopt};
+Entry frozen(const std::string& name, const torch::jit::Module& model, bool training) {
+    Entry entry{{"frozen " + name, {}, {}, {}}, std::nullopt};
     if (training) {
         entry.said.absent = "a model in training cannot be frozen";
         return entry;
     }
     try {
-        entry.model = torch::jit::freeze(*from.model);
+        entry.model = torch::jit::freeze(model);
     } catch (const std::exception& error) {
         entry.said.absent = "it cannot be frozen: " + first_line(error);
     }
     return entry;
+}
+
+// Its weights as twinkle::load lays them out; a copy, as other models share them.
+torch::jit::Module as_loaded(const torch::jit::Module& model, const VerificationContext& context) {
+    if (context.steps || !context.device.value_or(at::kCPU).is_cpu() ||
+        !may_prepack_weights(model)) {
+        return model;
+    }
+    torch::jit::Module copy = model.deepcopy();
+    prepack_weights(copy);
+    return copy;
 }
 
 // The original, if it takes part, is the first.
@@ -67,21 +79,27 @@ std::vector<Entry> enter_models(const VerificationContext& context,
                                 const torch::jit::Module& kernelized, Contest contest,
                                 const Send& send) {
     std::vector<Entry> entries;
-    const auto enter = [&](const char* name, const torch::jit::Module& model) {
+    const auto enter = [&](const char* name, const torch::jit::Module& model,
+                           const torch::jit::Module& to_freeze) {
         send(base::json_line({{"doing", name}}));
         entries.push_back({{name, {}, {}, {}}, model});
         if (contest != Contest::as_they_are) {
             send(base::json_line({{"doing", std::string("frozen ") + name}}));
-            entries.push_back(frozen(entries.back(), context.steps));
+            entries.push_back(frozen(name, to_freeze, context.steps));
         }
     };
     if (contest != Contest::frozen) {
         const torch::jit::Module original = open_original(context);
         share_parameters(original, kernelized);
-        enter(original_name, original);
+        enter(original_name, original, original);
     }
-    const bool freeze = context.frozen && contest == Contest::as_they_are;
-    enter(kernelized_name, freeze ? frozen_for(kernelized, context) : kernelized);
+    if (context.frozen && contest == Contest::as_they_are) {
+        enter(kernelized_name, frozen_for(kernelized, context), kernelized);
+        return entries;
+    }
+    const torch::jit::Module loaded = as_loaded(kernelized, context);
+    // A file that is frozen holds weights as constants, which stay as they are.
+    enter(kernelized_name, loaded, contest == Contest::frozen ? kernelized : loaded);
     return entries;
 }
 
