@@ -372,7 +372,8 @@ def test_wrong_usage_of_tune(project, arguments, words):
 
 
 def test_labels_are_in_the_model(project):
-    project.kernelized(["small", "large"])
+    # Both kernels must be chosen, also beside other work on the machine: time enough to be sure.
+    project.kernelized(["small", "large"], *SIZES[:2], "20", *SIZES[3:])
     inspected = project("inspect", "tuned.pt", "--json").json
     assert [label["site"] for label in inspected["labels"]] == ["first", "second"]
     for label in inspected["labels"]:
