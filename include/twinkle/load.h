@@ -6,6 +6,7 @@
 
 #include <torch/script.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -56,5 +57,12 @@ TWINKLE_API void load_required_kernels(
 // cannot be loaded), malformed (no model; says what it is).
 TWINKLE_API torch::jit::Module load(const std::filesystem::path& model,
                                     const LoadOptions& options = {});
+
+// What LoadOptions::prepack does, for a model on a CPU that came in another way: one that was
+// kernelized in memory, or that torch::jit::load has loaded behind load_required_kernels() or the
+// preload library. Returns how many weights are laid out now that were not before; 0 for a model in
+// training. Where a kernel fails, its weight stays as it was. No thread may run the model
+// meanwhile.
+TWINKLE_API std::size_t prepack(const torch::jit::Module& model);
 
 }  // namespace twinkle

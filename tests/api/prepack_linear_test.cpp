@@ -125,6 +125,24 @@ TEST_CASE("weights of linear layers are prepacked when a model is loaded") {
     }
 }
 
+TEST_CASE("models that came in another way are prepacked when a program asks for it") {
+    const Saved saved;
+    if (!prepacks(saved, at::kFloat)) {
+        return;
+    }
+    const at::Tensor x = torch::randn({3, 64}), wanted = run(saved.load(false), x);
+    torch::jit::Module model = torch::jit::load(saved.file().string());
+    CHECK(twinkle::prepack(model) == all_but_out.size());
+    CHECK(changed(model) == all_but_out);
+    check_close(run(model, x), wanted);
+    CHECK(twinkle::prepack(model) == 0);
+    check_close(run(model, x), wanted);
+    torch::jit::Module training = saved.load(false);
+    training.train();
+    CHECK(twinkle::prepack(training) == 0);
+    CHECK(twinkle::prepack(torch::jit::Module("plain")) == 0);
+}
+
 TEST_CASE("weights of linear layers that something else reads stay as they are") {
     const auto changed_with = [](const std::string& method) {
         const Saved saved(at::kFloat, [&](torch::jit::Module& root) { root.define(method); });

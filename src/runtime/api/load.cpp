@@ -85,9 +85,13 @@ torch::jit::Module load(const std::filesystem::path& model, const LoadOptions& o
         }
     }
     if (options.prepack) {
-        runtime::prepack_weights(loaded);
+        prepack(loaded);
     }
     return loaded;
+}
+
+std::size_t prepack(const torch::jit::Module& model) {
+    return runtime::prepack_weights(model);
 }
 
 }  // namespace twinkle
