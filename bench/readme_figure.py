@@ -38,11 +38,11 @@ def rows_of(rows: list[dict], keys: dict[str, str], median) -> list[dict]:
 def take_cpu(options: argparse.Namespace, panel: dict) -> None:
     raw = json.loads(options.cpu.read_text())
     rows = [row for row in raw["rows"] if (row["model"], row["dtype"]) == (options.model, options.dtype)]
-    panel["rows"] = rows_of(rows, OF_CPU, lambda one: statistics.median(one["samples"]))
+    panel["rows"] = rows_of(rows, OF_CPU, lambda one: statistics.fmean(one["medians"]))
     names = {"bert": ("BERT-base-like", "hidden 768, 12 layers"), "llama": ("Llama-like", "hidden 1024, 8 layers")}
     name, size = names[options.model.split("-")[0]]
-    clock = raw.get("clock") or "time on the wall"
-    panel |= {"title": f"{name}, {options.dtype}, on a CPU", "what": f"{size}; {clock}", "date": options.date,
+    threads = "1 thread" if raw["threads"] == "1" else f"{raw['threads']} threads"
+    panel |= {"title": f"{name}, {options.dtype}, on a CPU", "what": f"{size}; {threads}", "date": options.date,
               "machine": f"{raw['processor']}, {raw['versions'].partition(',')[0]}", "source": options.source}
 
 

@@ -18,9 +18,9 @@ def test_the_figure_of_the_readme_is_drawn_from_its_data():
 
 def test_new_figures_of_both_benchmarks_are_taken(tmp_path, monkeypatch):
     sizes = [{"tokens": 1, "model": "bert", "dtype": "float32", "contestants":
-              {name: {"samples": [0.004, 0.002, 0.003], "wait": [0.001, 0.002, 0.009]}
+              {name: {"medians": [0.004, 0.002, 0.003], "wait": [0.001, 0.002, 0.009]}
                for name in [*readme_figure.OF_CPU.values(), *readme_figure.OF_GPU.values()]}}]
-    raw = {"rows": sizes, "processor": "a processor", "versions": "LibTorch 2.13", "before": "a GPU, 1"}
+    raw = {"rows": sizes, "processor": "a processor", "versions": "LibTorch 2.13", "threads": "1", "before": "a GPU, 1"}
     (tmp_path / "raw.json").write_text(json.dumps(raw))
     (tmp_path / "data.json").write_text(readme_figure.DATA.read_text())
     monkeypatch.setattr(readme_figure, "DATA", tmp_path / "data.json")
