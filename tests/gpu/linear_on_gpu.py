@@ -54,6 +54,23 @@ def test_several_products():
     assert (gate.double() - exact).norm() <= 1e-2 * exact.norm()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("rows", [1, 7, 64, 300])
+def test_weights_that_were_laid_out_for_a_cpu(rows, dtype):
+    torch.manual_seed(0)
+    x, weight, other, bias = (random(*shape, dtype=dtype) for shape in [(rows, 96), (128, 96), (128, 96), (128,)])
+    assert ops.linear_prepack(weight) is None
+    for group in (1, 2):
+        panels = weight.reshape(4, 32, 96 // group, group).transpose(1, 2)
+        for laid_out in (panels, panels.contiguous()):
+            assert_right(ops.linear(x, laid_out, bias), x, weight, bias)
+            for result in ops.linear3(x, laid_out, bias, weight, bias, laid_out, bias):
+                assert_right(result, x, weight, bias)
+            gate = ops.linear_silu_mul(x, laid_out, bias, other, None)
+            exact = F.silu(F.linear(x.double(), weight.double(), bias.double())) * F.linear(x.double(), other.double())
+            assert (gate.double() - exact).norm() <= 1e-2 * exact.norm()
+
+
 @pytest.mark.parametrize("rows", [1, 8, 16, 32])
 def test_layers_that_follow_each_other_in_a_graph(rows):
     weights = [random(2048, 2048) * 0.02 for _ in range(40)]
