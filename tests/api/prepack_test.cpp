@@ -1,6 +1,6 @@
 // Weights that twinkle::load lays out for this machine: which, and that nothing else changes.
 
-#include "api/package.h"
+#include "api/saved_model.h"
 
 #include <functional>
 #include <sstream>
@@ -34,35 +34,30 @@ const std::string all_three =
     "def forward(self, x):\n"
     "    return self.c.forward(self.b.forward(self.a.forward(x))).flatten(1)\n";
 
-// Three of them, kernelized and saved. The last one has a result in the plain layout, and its
-// weight stays as it is.
-class Saved {
+torch::jit::Module three_layers(const std::string& second, const std::string& root_forward,
+                                const std::function<void(torch::jit::Module&)>& change) {
+    auto unit = std::make_shared<torch::jit::CompilationUnit>();
+    torch::jit::Module root(c10::QualifiedName("__torch__.tests.Root"), unit, true);
+    root.register_attribute("training", c10::BoolType::get(), true);
+    root.register_module("a", layer(unit, convolution));
+    root.register_module("b", layer(unit, second));
+    root.register_module("c", layer(unit, convolution));
+    root.define(root_forward);
+    root.eval();
+    if (change) {
+        change(root);
+    }
+    return root;
+}
+
+// Three of them. The last one has a result in the plain layout, and its weight stays as it is.
+class Saved : public tests::SavedModel {
 public:
     explicit Saved(const std::string& second = convolution,
                    const std::string& root_forward = all_three,
-                   const std::function<void(torch::jit::Module&)>& change = {}) {
-        auto unit = std::make_shared<torch::jit::CompilationUnit>();
-        torch::jit::Module root(c10::QualifiedName("__torch__.tests.Root"), unit, true);
-        root.register_attribute("training", c10::BoolType::get(), true);
-        root.register_module("a", layer(unit, convolution));
-        root.register_module("b", layer(unit, second));
-        root.register_module("c", layer(unit, convolution));
-        root.define(root_forward);
-        root.eval();
-        if (change) {
-            change(root);
-        }
-        folder_.write("twinkle.toml", "presets = [\"convolutions\"]\n");
-        Registry registry;
-        registry.register_kernels(Config::load(folder_.path() / "twinkle.toml"));
-        report = kernelize_model(root, {.registry = &registry});
-        root.save(file().string());
-    }
+                   const std::function<void(torch::jit::Module&)>& change = {})
+        : SavedModel(three_layers(second, root_forward, change), "convolutions") {}
 
-    std::filesystem::path file() const { return folder_.path() / "model.pt"; }
-    torch::jit::Module load(bool prepack) const {
-        return twinkle::load(file(), {.prepack = prepack});
-    }
     // How many weights have another shape than in the file.
     std::size_t prepacked() const { return changed(load(true)); }
     std::size_t changed(const torch::jit::Module& model) const {
@@ -72,11 +67,6 @@ public:
         }
         return count;
     }
-
-    Report report;
-
-private:
-    tests::Folder folder_;
 };
 
 at::Tensor run(torch::jit::Module model, const at::Tensor& x) {

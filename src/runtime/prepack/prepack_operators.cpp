@@ -12,18 +12,18 @@ namespace twinkle::runtime {
 
 namespace {
 
-constexpr std::string_view word = "weight";
+constexpr std::string_view weight_name = "weight";
 
 // With a number behind it, or with another word in front of it.
 bool names_weight(std::string_view name) {
     while (!name.empty() && name.back() >= '0' && name.back() <= '9') {
         name.remove_suffix(1);
     }
-    return name == word || (name.ends_with(word) && name[name.size() - word.size() - 1] == '_');
+    return name == weight_name || name.ends_with("_weight");
 }
 
 std::vector<std::size_t> weights_of(const c10::FunctionSchema& schema) {
-    if (const auto one = schema.argumentIndexWithName(word)) {
+    if (const auto one = schema.argumentIndexWithName(weight_name)) {
         return {static_cast<std::size_t>(*one)};
     }
     std::vector<std::size_t> weights;
@@ -38,7 +38,7 @@ std::vector<std::size_t> weights_of(const c10::FunctionSchema& schema) {
 std::optional<PrepackOperator> matched(const c10::OperatorHandle& f,
                                        const c10::OperatorHandle& prepack) {
     const std::vector<c10::Argument>& taken = prepack.schema().arguments();
-    if (taken.empty() || taken[0].name() != word || prepack.schema().returns().size() != 1) {
+    if (taken.empty() || taken[0].name() != weight_name || prepack.schema().returns().size() != 1) {
         return std::nullopt;
     }
     PrepackOperator found{prepack, weights_of(f.schema())};

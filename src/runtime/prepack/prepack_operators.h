@@ -2,8 +2,9 @@
 // Operators that can have their weights laid out for this machine, once. Beside an operator `f` of
 // a kernel with an argument `weight` there may be `f_prepack(Tensor weight, …) -> Tensor?`: it
 // takes those arguments of f that it names, and answers what f is to get in the place of the
-// weight, or None. It is for each of several weights (`weight1`, `gate_weight`) by itself. A
-// function of the kernel that calls f takes such an answer for the weight, too.
+// weight, or None. If no argument of f is called `weight`, it is for each whose name has a number
+// behind that or a word in front of it (`weight1`, `gate_weight`), by itself. A function of the
+// kernel that calls f takes such an answer for the weight, too.
 
 #include <ATen/core/dispatch/Dispatcher.h>
 

@@ -55,7 +55,8 @@ std::vector<std::pair<Slot, Prepacking>> calls_of(const jit::Module& model,
     }
 }
 
-// Memory of plain weights: it is not to be there twice.
+// Gives back the memory of plain weights while others are laid out, so that the process does not
+// hold all of them twice.
 class FreedWeights {
 public:
     FreedWeights() = default;

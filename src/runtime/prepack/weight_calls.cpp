@@ -45,7 +45,7 @@ private:
     bool may_prepack(const Slot& slot) const {
         const c10::ClassTypePtr type = slot.first->type();
         return read_.count(slot) == 0 &&
-               used_of_any_.count({type.get(), type->getAttributeName(slot.second)}) == 0;
+               class_attributes_.count({type.get(), type->getAttributeName(slot.second)}) == 0;
     }
 
     // Whether an object that was followed may be another one by then.
@@ -143,7 +143,7 @@ private:
         const std::string& name = node->s(c10::attr::name);
         c10::ivalue::Object* const owner = values.of(node->input()).object();
         if (owner == nullptr) {
-            use_of_any(node->input()->type(), name);
+            add_class_attribute(node->input()->type(), name);
             return;
         }
         const std::size_t slot = owner->type()->getAttributeSlot(name);
@@ -159,20 +159,20 @@ private:
 
     void write_attribute(const jit::Node* node, const KnownValues& values) {
         const std::string& name = node->s(c10::attr::name);
-        use_of_any(node->input(0)->type(), name);
+        add_class_attribute(node->input(0)->type(), name);
         if (const auto owner = node->input(0)->type()->cast<c10::ClassType>()) {
             written_objects_.insert({owner.get(), name});
         }
         give_away(node, values);
     }
 
-    // An attribute of objects that are not known, or that is written.
-    void use_of_any(const c10::TypePtr& type, const std::string& name) {
+    // One that is read in an object that is not known, or written: it counts for the whole class.
+    void add_class_attribute(const c10::TypePtr& type, const std::string& name) {
         const auto owner = type->cast<c10::ClassType>();
         if (owner == nullptr) {
             all_followed_ = false;
         } else {
-            used_of_any_.insert({owner.get(), name});
+            class_attributes_.insert({owner.get(), name});
         }
     }
 
@@ -270,7 +270,7 @@ private:
     std::vector<std::pair<Slot, Prepacking>> found_;
     std::map<Slot, std::size_t> places_;
     std::set<Slot> read_;  // by something else
-    std::set<Attribute> used_of_any_, objects_, written_objects_;
+    std::set<Attribute> class_attributes_, objects_, written_objects_;
     std::size_t steps_ = 0;
     int depth_ = 0;
     bool all_followed_ = true;

@@ -61,7 +61,7 @@ struct LinearPiece {
     int64_t begin, end;
     void* scratch;      // aligned to 64; its size is in operators/linear.cpp
     const void* tiles;  // of `rows`, as PackTiles makes them
-    bool fetch_near;    // a weight in panels: into the first cache
+    bool fetch_near;    // of a weight in panels: prefetches go into the first cache
 };
 using Linear = void (*)(const LinearPiece& piece);
 // Makes tiles of `count` rows, at most 16, which LinearPiece::tiles has one after the other: as
@@ -248,9 +248,9 @@ struct RowFunctions {
     Linear lay_panels[dtype_count];  // puts the weight of a piece into its result
     Linear linear_packed[dtype_count];
     int64_t panel_group[dtype_count];  // elements along the depth that are multiplied together
-    // Whether what is asked for goes into the first cache. AMD's CPUs take 3 to 6 % less time so
-    // with few rows; Intel's have few places to wait in there, and up to 20 % more (measured on Zen
-    // 5 and a Xeon of 2024).
+    // Whether prefetches go into the first cache, else the second. AMD's CPUs take 3 to 6 % less
+    // time so with few rows, Intel's up to 20 % more: few can wait for the first one there
+    // (measured on Zen 5 and a Xeon of 2024).
     bool panels_near;
     // Null: there is none. Of depthwise ones each channel sees its own alone: `begin` and `end` are
     // planes of the result, through all images, with all of their pixels.
