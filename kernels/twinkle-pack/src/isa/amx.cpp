@@ -25,6 +25,7 @@ inline __m512i load_some(const BFloat16* from, int64_t n) {
 }
 
 #include "isa/amx_linear.h"
+#include "isa/amx_packed.h"
 #include "isa/amx_bits.h"
 // clang-format on
 
@@ -43,7 +44,8 @@ void add_amx(RowFunctions& functions) {
     functions.pack_tiles[bfloat16] = pack_row_tiles;
     functions.linear_tiles[bfloat16] = linear_tiles<Avx512Bf16>;
     functions.linear_borders[bfloat16] = rules::linear_bf16_amx;
-    functions.linear_packed[bfloat16] = nullptr;  // tiles read the weight as it lies
+    functions.linear_panel_tiles[bfloat16] = linear_panel_tiles<Avx512Bf16>;
+    static_assert(PanelLayer<Avx512Bf16>::scratch_bytes <= tiles_scratch);
     // LibTorch's, by oneDNN, take a third to two thirds of the time (measured on a Xeon, 1 to 16
     // threads). One channel by itself has nothing to multiply in tiles.
     functions.conv_dense[bfloat16] = functions.conv_last[bfloat16] = nullptr;

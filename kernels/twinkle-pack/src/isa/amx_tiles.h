@@ -7,10 +7,11 @@
 
 constexpr int64_t tile_rows = 16, tile_bytes = 1024, tile_row_bytes = 64;
 
-// While it exists, all tiles of the thread are that large.
+// While it exists, all tiles of the thread are that large; or the first six, sums and first
+// factors, have fewer rows.
 class TilesInUse {
 public:
-    TilesInUse() {
+    explicit TilesInUse(int64_t rows = tile_rows) {
         struct alignas(64) {
             uint8_t palette, start_row, reserved[14];
             uint16_t row_bytes[16];
@@ -19,7 +20,7 @@ public:
         shape.palette = 1;
         for (int i = 0; i < 8; ++i) {
             shape.row_bytes[i] = tile_row_bytes;
-            shape.rows[i] = tile_rows;
+            shape.rows[i] = static_cast<uint8_t>(i < 6 ? rows : tile_rows);
         }
         __asm__ volatile("ldtilecfg %0" ::"m"(shape));
     }

@@ -67,7 +67,7 @@ using Linear = void (*)(const LinearPiece& piece);
 // Makes tiles of `count` rows, at most 16, which LinearPiece::tiles has one after the other: as
 // many bytes as 16 rows have whose depth is rounded up to 64 bytes.
 using PackTiles = void (*)(const void* const* rows, int64_t count, int64_t depth, void* to);
-constexpr int64_t tiles_scratch = 32 * 1024;
+constexpr int64_t tiles_scratch = 128 * 1024;
 
 // Sums are kept for this many columns at a time, and this many rows.
 constexpr int64_t few_columns = 64, many_columns = 1024, many_rows = 256;
@@ -248,6 +248,10 @@ struct RowFunctions {
     Linear lay_panels[dtype_count];  // puts the weight of a piece into its result
     Linear linear_packed[dtype_count];
     int64_t panel_group[dtype_count];  // elements along the depth that are multiplied together
+    // Null: this CPU has no such instructions. Where it has, this is the way of these weights from
+    // rules::least_panel_tile_rows on. Rows of x are as far apart from each other as from the next,
+    // and begin where lines of the cache do.
+    Linear linear_panel_tiles[dtype_count];
     // Whether prefetches go into the first cache, else the second. AMD's CPUs take 3 to 6 % less
     // time so with few rows, Intel's up to 20 % more: few can wait for the first one there
     // (measured on Zen 5 and a Xeon of 2024).

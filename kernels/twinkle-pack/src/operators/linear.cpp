@@ -1,8 +1,7 @@
 // Linear layers, alone, with an activation, as a gate, or several of one input.
 #include <algorithm>
-#include <memory>
-#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "isa/functions.h"
@@ -11,6 +10,7 @@
 #include "operators/families.h"
 #include "operators/linear_prepack.h"
 #include "operators/row_starts.h"
+#include "operators/row_tiles.h"
 #include "operators/scratch.h"
 
 namespace twinkle_pack {
@@ -87,6 +87,12 @@ Linear way_beside_panels(const Inputs& in, int factors) {
     return way ? way : many_rows_of(row_functions(), dtype);
 }
 
+Linear way_of_panels(int64_t rows, int dtype) {
+    const Linear by_tiles = row_functions().linear_panel_tiles[dtype];
+    return by_tiles && rows >= rules::least_panel_tile_rows ? by_tiles
+                                                            : row_functions().linear_packed[dtype];
+}
+
 bool is_dense_bias(const View& bias) {
     return !bias.is_there() || bias.sizes[0] <= 1 || bias.strides[0] == 1;
 }
@@ -152,43 +158,12 @@ struct Work {
     }
 };
 
-// x as tiles, which all threads read.
-class RowTiles {
-public:
-    RowTiles(const std::vector<const void*>& rows, int64_t depth, int64_t row_bytes, PackTiles pack)
-        : rows_(rows), depth_(depth), bytes_(tile_rows * rounded(row_bytes)), pack_(pack) {}
-
-    const void* make(ParallelFor parallel) {
-        const int64_t count = (static_cast<int64_t>(rows_.size()) + tile_rows - 1) / tile_rows;
-        memory_.reset(operator new(static_cast<size_t>(count * bytes_), std::align_val_t{line}));
-        parallel(count, std::max<int64_t>(1, rules::grain_elements / (tile_rows * depth_)), pack,
-                 this);
-        return memory_.get();
-    }
-
-private:
-    static constexpr int64_t tile_rows = 16;
-
-    static int64_t rounded(int64_t bytes) { return (bytes + line - 1) / line * line; }
-
-    static void pack(int64_t begin, int64_t end, void* context) {
-        const RowTiles& tiles = *static_cast<RowTiles*>(context);
-        for (int64_t i = begin; i < end; ++i) {
-            const int64_t left = static_cast<int64_t>(tiles.rows_.size()) - i * tile_rows;
-            tiles.pack_(tiles.rows_.data() + i * tile_rows, std::min(left, tile_rows), tiles.depth_,
-                        static_cast<char*>(tiles.memory_.get()) + i * tiles.bytes_);
-        }
-    }
-
-    struct Free {
-        void operator()(void* memory) const { operator delete(memory, std::align_val_t{line}); }
-    };
-
-    const std::vector<const void*>& rows_;
-    int64_t depth_, bytes_;
-    PackTiles pack_;
-    std::unique_ptr<void, Free> memory_;
-};
+template <int products>
+bool any_in_panels(const Inputs& in) {
+    for (int i = 0; i < products; ++i)
+        if (is_in_panels(weight_of(in, i))) return true;
+    return false;
+}
 
 template <int products, Finish finish>
 void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelFor parallel) {
@@ -199,10 +174,19 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
     const Linear way = way_beside_panels(in, factors);
     const RowFunctions& functions = row_functions();
     const int dtype = static_cast<int>(dtype_of(x));
-    RowTiles tiles(work.rows, x.last_size(), x.last_size() * element_size(dtype_of(x)),
-                   functions.pack_tiles[dtype]);
+    const int64_t row_bytes = x.last_size() * element_size(dtype_of(x));
+    const Linear panel_way = way_of_panels(row_count(x), dtype);
+    RowTiles copies, tiles;
+    if (panel_way && panel_way == functions.linear_panel_tiles[dtype] &&
+        any_in_panels<products>(in) && !are_even(work.rows)) {
+        const char* copy = copies.make(work.rows, {row_bytes, row_bytes, copy_rows}, parallel);
+        for (const void*& row : work.rows) row = std::exchange(copy, copy + row_bytes);
+    }
     const bool in_tiles = way && way == functions.linear_tiles[dtype];
-    const void* const tiles_of_x = in_tiles ? tiles.make(parallel) : nullptr;
+    const void* const tiles_of_x =
+        in_tiles ? tiles.make(work.rows, {x.last_size(), row_bytes, functions.pack_tiles[dtype]},
+                              parallel)
+                 : nullptr;
     int64_t units = 0;
     for (int i = 0; i < products; i += factors) {
         Layer layer{};
@@ -218,7 +202,7 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
         }
         layer.piece.result = results[i / factors];
         layer.piece.end = layer.piece.result_stride = columns_of(weight_of(in, i));
-        layer.way = is_in_panels(weight_of(in, i)) ? functions.linear_packed[dtype] : way;
+        layer.way = is_in_panels(weight_of(in, i)) ? panel_way : way;
         layer.units = (layer.piece.end + unit - 1) / unit;
         units += layer.units;
         prefer_huge_pages(layer.piece.result, layer.piece.row_count * layer.piece.end *
