@@ -25,7 +25,9 @@ inline __m512i load_some(const BFloat16* from, int64_t n) {
 }
 
 #include "isa/amx_linear.h"
+#include "isa/amx_next.h"
 #include "isa/amx_packed.h"
+#include "isa/amx_conv.h"
 #include "isa/amx_bits.h"
 // clang-format on
 
@@ -46,10 +48,10 @@ void add_amx(RowFunctions& functions) {
     functions.linear_borders[bfloat16] = rules::linear_bf16_amx;
     functions.linear_panel_tiles[bfloat16] = linear_panel_tiles<Avx512Bf16>;
     static_assert(PanelLayer<Avx512Bf16>::scratch_bytes <= tiles_scratch);
-    // LibTorch's, by oneDNN, take a third to two thirds of the time (measured on a Xeon, 1 to 16
-    // threads). One channel by itself has nothing to multiply in tiles.
-    functions.conv_dense[bfloat16] = functions.conv_last[bfloat16] = nullptr;
-    functions.conv_last_blocks[bfloat16] = nullptr;
+    // Without these tiles LibTorch's, by oneDNN, take a third to two thirds of the time (measured
+    // on a Xeon, 1 to 16 threads). One channel by itself has nothing to multiply in tiles.
+    functions.conv_dense[bfloat16] = nullptr;
+    functions.conv_tiles[bfloat16] = conv_by_tiles<Avx512Bf16>;
     add_bits_tiles<Avx512, float>(functions);
     add_bits_tiles<Avx512Bf16, BFloat16>(functions);
     add_bits_tiles<Avx512, Float16>(functions);

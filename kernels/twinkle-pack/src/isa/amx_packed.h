@@ -6,28 +6,6 @@
 constexpr int64_t panel_row_bytes = panel_columns * 4;
 constexpr int64_t panel_pair_bytes = 16 * panel_row_bytes;
 
-// What is multiplied next of a panel. Blocks of rows share the work of asking for it, some lines at
-// a time: more of them would keep the tiles waiting.
-class NextPairs {
-public:
-    // `often`: asks for each pair.
-    NextPairs(const char* data, int64_t pairs, int64_t part, int64_t parts, int64_t often)
-        : at_(data + pairs * panel_pair_bytes * part / parts / line * line),
-          end_(data + pairs * panel_pair_bytes * (part + 1) / parts / line * line),
-          each_((end_ - at_ + pairs * often - 1) / (pairs * often)) {}
-
-    void ask() {
-        const char* const to = end_ - at_ < each_ ? end_ : at_ + each_;
-        for (; at_ < to; at_ += line) __builtin_prefetch(at_, 0, 2);
-    }
-
-private:
-    static constexpr int64_t line = 64;
-
-    const char *at_, *end_;
-    int64_t each_;
-};
-
 // Some pairs of tiles, one after the other, and what rows of x have for the first of them.
 struct TilePairs {
     const char* panel;
@@ -44,7 +22,7 @@ struct TilePairs {
 // Tiles 0 to 3 are sums, 4 and 5 of x, 6 and 7 of the panel.
 
 // Two tiles of rows, which share what is loaded of the panel.
-inline void multiply_two(const TilePairs& pairs, int64_t upper, int64_t lower, NextPairs next) {
+inline void multiply_two(const TilePairs& pairs, int64_t upper, int64_t lower, NextLines next) {
     for (int64_t i = 0; i < pairs.count; ++i) {
         next.ask();
         load_tile<6>(pairs.columns(i), panel_row_bytes);
@@ -63,7 +41,7 @@ inline void multiply_two(const TilePairs& pairs, int64_t upper, int64_t lower, N
 
 // One tile of rows has its sums twice, so that a product need not wait for the one before.
 template <int sums>
-inline void multiply_pair(const TilePairs& pairs, int64_t i, NextPairs& next) {
+inline void multiply_pair(const TilePairs& pairs, int64_t i, NextLines& next) {
     constexpr int x_tile_of = 4 + sums / 2;
     next.ask();
     load_tile<x_tile_of>(pairs.rows(0, i), pairs.x_stride);
@@ -73,7 +51,7 @@ inline void multiply_pair(const TilePairs& pairs, int64_t i, NextPairs& next) {
     load_tile<7>(pairs.columns(i) + tile_row_bytes, panel_row_bytes);
     add_pairs_of_tiles<sums + 1, x_tile_of, 7>();
 }
-inline void multiply_one(const TilePairs& pairs, NextPairs next) {
+inline void multiply_one(const TilePairs& pairs, NextLines next) {
     int64_t i = 0;
     for (; i + 2 <= pairs.count; i += 2) {
         multiply_pair<0>(pairs, i, next);
@@ -154,13 +132,14 @@ private:
             const char* const next = left > count ? some.columns(count) : behind(factor, column);
             for (int64_t b = 0; b < blocks_; ++b)
                 multiply_block(some, b,
-                               NextPairs(next, count, b, blocks_, count_ > tile_rows ? 4 : 2),
+                               NextLines(next, count * panel_pair_bytes, b, blocks_,
+                                         count * (count_ > tile_rows ? 4 : 2)),
                                sums(factor, b), at == 0, left == count);
         }
     }
     int64_t x_stride() const { return count_ > 1 ? row(1) - row(0) : tile_row_bytes; }
     // The sums of the only block stay where they are.
-    void multiply_block(const TilePairs& pairs, int64_t block, const NextPairs& next, float* sums,
+    void multiply_block(const TilePairs& pairs, int64_t block, const NextLines& next, float* sums,
                         bool is_first, bool is_last) const {
         if (is_first)
             for_each_tile<4>([](auto i) { zero_tile<i>(); });

@@ -124,6 +124,26 @@ struct ConvPiece {
 };
 using Conv = void (*)(const ConvPiece& piece);
 
+// A convolution by tiles, of sixteen channels of the result and positions. What positions see of x
+// lies as far apart from each other as from the next; where a row of the image ends, some of them
+// are no pixels.
+struct ConvTiles {
+    const ConvPiece* piece;      // whose pixels mean nothing here
+    const char* x;               // what the first position sees at the first tap
+    int64_t image, pixel;        // bytes from image to image, and from position to position
+    const int64_t* taps;         // bytes from there to each tap
+    int64_t positions;           // of an image
+    int64_t pitch, rows, width;  // positions of a row; rows, and pixels of each
+    int64_t begin, end;          // blocks of positions, through all images
+};
+using ConvByTiles = void (*)(const ConvTiles& all);
+constexpr int64_t tile_positions = 32;  // of a block
+constexpr int64_t tile_channels = 32;   // of x: in each tile as many
+constexpr int64_t conv_tiles_scratch = tile_positions * 32 * 4;
+constexpr int64_t tile_blocks(int64_t positions) {
+    return (positions + tile_positions - 1) / tile_positions;
+}
+
 // Channels and pixels of the result that are computed together, and the depth in groups of 4 bytes.
 constexpr int64_t conv_rows = 256, conv_pixels = 512, conv_depth = 288;
 // Of ConvPiece::scratch, beside what is copied of x.
@@ -264,6 +284,9 @@ struct RowFunctions {
     Conv conv_last_blocks[dtype_count];  // puts the weight of a piece into its result, in blocks
     Conv conv_last[dtype_count], depthwise_last[dtype_count], max_pool_last[dtype_count];
     int64_t conv_last_group[dtype_count];  // channels of x that are multiplied together
+    // Null: this CPU has no such instructions. Where it has, weights in blocks are computed by
+    // them, and others not where channels lie last.
+    ConvByTiles conv_tiles[dtype_count];
     // The same of float32 for 3 x 3 pixels, by fewer products: first all channels' weights, then
     // pieces of whole rows of tiles of 2 x 2 pixels.
     Conv winograd_weights, conv_winograd;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operators/convolution.h"
+#include "operators/conv_tiles.h"
 #include "operators/families.h"
 #include "operators/scratch.h"
 
@@ -60,6 +60,13 @@ bool has_loops(DType dtype) {
     return functions.conv_last[static_cast<int>(dtype)] != nullptr;
 }
 
+// Where there are tiles, they are all that reads blocks.
+bool are_for_this_cpu(const ConvShape& shape, DType dtype) {
+    const RowFunctions& functions = row_functions();
+    const int index = static_cast<int>(dtype);
+    return !functions.conv_tiles[index] || fits_tiles(shape, functions.conv_last_group[index]);
+}
+
 bool is_right_kernel(const ConvShape& shape) {
     for (const int64_t size : shape.kernel)
         if (size < 1 || size > most_kernel) return false;
@@ -75,7 +82,7 @@ bool serves(const Inputs& in) {
     const ConvShape shape = shape_of(weight);
     return has_loops(dtype_of(weight)) && is_right_kernel(shape) &&
            shape.out_channels % lanes == 0 && shape.channels >= least_last_channels &&
-           Sizes(shape, dtype_of(weight)).is_whole;
+           Sizes(shape, dtype_of(weight)).is_whole && are_for_this_cpu(shape, dtype_of(weight));
 }
 
 void plan(const char*, const Inputs& in, Plan& plan) {

@@ -1,0 +1,137 @@
+// Convolutions of bfloat16 by AMX where channels lie last, with weights in blocks
+// (loops/conv_last_blocks.h). Tiles of x are 16 positions with 32 channels at a tap, as they lie;
+// those of the weight 16 groups of a block. Sums lie as results do.
+
+constexpr int64_t conv_tile_bytes = tile_positions / 2 * 64;  // of x and of the weight
+
+// Two blocks of the weight of a slab, and all that positions see of x there.
+struct TileSlab {
+    const char *first, *second;
+    int64_t taps, tap_bytes;  // from tap to tap
+    const int64_t* seen;      // bytes from a position to each tap
+    int64_t x_stride;         // from position to position
+};
+
+// Tiles 0 to 3 are sums, 4 and 5 of x, 6 and 7 of the weight.
+inline void multiply_slab(const TileSlab& slab, const char* upper, const char* lower,
+                          NextLines next) {
+    for (int64_t tap = 0; tap < slab.taps; ++tap) {
+        const int64_t at = tap * slab.tap_bytes, seen = slab.seen[tap];
+        for (int64_t k = 0; k * conv_tile_bytes < slab.tap_bytes; ++k) {
+            const int64_t group = at + k * conv_tile_bytes, channel = seen + k * 64;
+            next.ask();
+            load_tile<6>(slab.first + group, 64);
+            load_tile<4>(upper + channel, slab.x_stride);
+            add_pairs_of_tiles<0, 4, 6>();
+            load_tile<7>(slab.second + group, 64);
+            add_pairs_of_tiles<1, 4, 7>();
+            next.ask();
+            load_tile<5>(lower + channel, slab.x_stride);
+            add_pairs_of_tiles<2, 5, 6>();
+            add_pairs_of_tiles<3, 5, 7>();
+        }
+    }
+}
+
+// How the weight lies.
+struct TilePairs512 {
+    using T = BFloat16;
+    static constexpr int64_t per_group = 2;
+};
+
+// Some blocks of positions with all channels of a piece.
+template <class V, class A>
+class ConvByTiles {
+public:
+    explicit ConvByTiles(const ConvTiles& all)
+        : all_(all),
+          piece_(*all.piece),
+          shape_(*piece_.shape),
+          rows_(all.positions < tile_rows ? all.positions : tile_rows),
+          of_image_(tile_blocks(all.positions)),
+          sums_(static_cast<float*>(piece_.scratch)) {}
+
+    void compute() {
+        const TilesInUse tiles(rows_);
+        for (int64_t channel = piece_.begin; channel < piece_.end; channel += panel_columns)
+            for (int64_t block = all_.begin; block < all_.end; ++block) {
+                multiply(block, channel);
+                finish(block, channel, 0);
+                if (all_.positions > tile_rows) finish(block, channel, 1);
+            }
+    }
+
+private:
+    // Of sixteen channels of the result, at least: the last ones of a piece may be alone.
+    int64_t blocks_from(int64_t channel) const { return channel + last_lanes < piece_.end ? 2 : 1; }
+    // The tiles of the last block end with the image's last position, and may have positions of
+    // those before.
+    int64_t first_position(int64_t block, int tile) const {
+        const int64_t at = (block * 2 + tile) * tile_rows, last = all_.positions - tile_rows;
+        return last < 0 ? 0 : at < last ? at : last;
+    }
+    const char* x(int64_t block, int tile) const {
+        return all_.x + block / of_image_ * all_.image +
+               first_position(block % of_image_, tile) * all_.pixel;
+    }
+
+    void multiply(int64_t block, int64_t channel) {
+        const LaidBlocks<TilePairs512> laid(piece_, channel);
+        const int64_t block_bytes = shape_.weight_block * 4, two = blocks_from(channel);
+        for_each_tile<4>([](auto i) { zero_tile<i>(); });
+        LastDivision(shape_, TilePairs512::per_group).for_slabs([&](const LastSlab& slab) {
+            const char* const first = bytes(laid.blocks(slab).first);
+            const TileSlab some{first,       first + (two - 1) * block_bytes,
+                                shape_.taps, laid.each * last_lanes * 4,
+                                all_.taps,   all_.pixel};
+            const int64_t skipped = slab.channel * 4;
+            // What these channels' successors read there.
+            const NextLines next(first + two * block_bytes, two * block_bytes, block - all_.begin,
+                                 all_.end - all_.begin,
+                                 2 * shape_.taps * some.tap_bytes / conv_tile_bytes);
+            multiply_slab(some, x(block, 0) + skipped, x(block, 1) + skipped, next);
+        });
+        for_each_tile<4>([&](auto i) {
+            store_tile<i>(sums_ + i / 2 * tile_rows * panel_columns + i % 2 * 16, panel_row_bytes);
+        });
+    }
+    static const char* bytes(const float* from) { return reinterpret_cast<const char*>(from); }
+
+    void finish(int64_t block, int64_t channel, int tile) const {
+        const float* sums = sums_ + tile * tile_rows * panel_columns;
+        const int64_t position = first_position(block % of_image_, tile);
+        int64_t row = position / all_.pitch, column = position - row * all_.pitch;
+        for (int64_t r = 0; r < rows_; ++r, sums += panel_columns) {
+            if (column < all_.width)
+                finish_pixel(sums, (block / of_image_ * all_.rows + row) * all_.width + column,
+                             channel);
+            if (++column == all_.pitch) {
+                column = 0;
+                ++row;
+            }
+        }
+    }
+    void finish_pixel(const float* sums, int64_t pixel, int64_t channel) const {
+        using T = BFloat16;
+        for (int64_t b = 0; b < blocks_from(channel); ++b) {
+            const int64_t at = channel + b * last_lanes;
+            const auto* residual = static_cast<const T*>(piece_.residual);
+            if (residual) residual += pixel * shape_.residual_pixel + at;
+            const auto scale = ChannelScale<V>::of_vector(piece_, at, V::width);
+            V::store(
+                static_cast<T*>(piece_.result) + pixel * shape_.result_pixel + at,
+                finished<V, A>(piece_, scale, V::load(sums + b * last_lanes), residual, V::width));
+        }
+    }
+
+    const ConvTiles& all_;
+    const ConvPiece& piece_;
+    const ConvShape& shape_;
+    int64_t rows_, of_image_;
+    float* sums_;
+};
+
+template <class V>
+void conv_by_tiles(const ConvTiles& all) {
+    with_activation(all.piece->finish, [&]<class A>(A*) { ConvByTiles<V, A>(all).compute(); });
+}
