@@ -138,12 +138,12 @@ private:
         LinearPiece last{};
         last.factors[0].bias = piece_.bias;
         last.finish = Finish::none;
+        last.result_stride = piece_.result_stride;
         const int64_t at = block * bits_block, left = piece_.columns - at;
         T* const result = static_cast<T*>(piece_.result) + at;
-        for (int64_t r = 0; r < bits_tile_rows && row + r < end; ++r)
-            finish_sums<V>(last, at, sums + r * bits_block, nullptr,
-                           result + (row + r) * piece_.result_stride,
-                           left < bits_block ? left : bits_block);
+        const int64_t rows = end - row < bits_tile_rows ? end - row : bits_tile_rows;
+        finish_sums<V>(last, at, {sums, nullptr, rows, bits_block},
+                       result + row * piece_.result_stride, left < bits_block ? left : bits_block);
     }
 
     const BitsPiece& piece_;

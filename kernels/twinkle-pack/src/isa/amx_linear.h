@@ -190,10 +190,10 @@ private:
         const int64_t columns = left < column_tiles * 16 ? left : column_tiles * 16;
         const int64_t first = row_tile * tile_rows, below = piece_.row_count - first;
         auto* const result = static_cast<BFloat16*>(piece_.result) + column;
-        for (int64_t r = 0; r < tile_rows && r < below; ++r)
-            finish_sums<V>(piece_, column, rows_ + r * row_stride,
-                           rows_ + factor_rows + r * row_stride,
-                           result + (first + r) * piece_.result_stride, columns);
+        finish_sums<V>(
+            piece_, column,
+            {rows_, rows_ + factor_rows, below < tile_rows ? below : tile_rows, row_stride},
+            result + first * piece_.result_stride, columns);
     }
 
     const LinearPiece& piece_;

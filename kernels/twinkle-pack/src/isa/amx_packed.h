@@ -169,9 +169,9 @@ private:
     }
     void finish_tile(const float* first, const float* second, int64_t row, int64_t column) const {
         auto* const result = static_cast<BFloat16*>(piece_.result) + column;
-        for (int64_t r = 0; r < tile_rows && r < count_; ++r)
-            finish_sums<V>(piece_, column, first + r * panel_columns, second + r * panel_columns,
-                           result + (first_ + row + r) * piece_.result_stride, panel_columns);
+        finish_sums<V>(piece_, column,
+                       {first, second, count_ < tile_rows ? count_ : tile_rows, panel_columns},
+                       result + (first_ + row) * piece_.result_stride, panel_columns);
     }
 
     const LinearPiece& piece_;

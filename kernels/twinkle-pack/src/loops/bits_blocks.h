@@ -86,12 +86,12 @@ void bits_rows(const BitsPiece& piece, int64_t row, int64_t block) {
     LinearPiece last{};
     last.factors[0].bias = piece.bias;
     last.finish = Finish::none;
+    last.result_stride = piece.result_stride;
     const int64_t at = block * bits_block, left = piece.columns - at;
     const int64_t count = left < blocks * bits_block ? left : blocks * bits_block;
     T* const result = static_cast<T*>(piece.result) + at;
-    for (int r = 0; r < rows; ++r)
-        finish_sums<V>(last, at, sums + r * blocks * bits_block, nullptr,
-                       result + (row + r) * piece.result_stride, count);
+    finish_sums<V>(last, at, {sums, nullptr, rows, blocks * bits_block},
+                   result + row * piece.result_stride, count);
 }
 
 // The largest tile that has no more rows than there are.

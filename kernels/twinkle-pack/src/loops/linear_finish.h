@@ -14,31 +14,45 @@ inline void finish_row(T* result, int64_t n, F value) {
     if (i < n) store_tail<V>(result + i, value(i, n - i), n - i);
 }
 
-// The part of a row that begins at column `at`; `second` are the sums that the first ones gate.
+// Sums of rows that are `stride` apart; `second` are those that the first ones gate.
+struct RowSums {
+    const float *first, *second;
+    int64_t rows, stride;
+};
+
+// The part of some rows that begins at column `at`, `n` wide; `result` is where it begins in the
+// first of them.
 template <class V, class T>
-void finish_sums(const LinearPiece& piece, int64_t at, const float* sums, const float* second,
-                 T* result, int64_t n) {
+void finish_sums(const LinearPiece& piece, int64_t at, const RowSums& sums, T* result, int64_t n) {
     const T* biases[2];
     for (int i = 0; i < 2; ++i) {
         const T* bias = static_cast<const T*>(piece.factors[i].bias);
         biases[i] = bias ? bias + at : nullptr;
     }
-    const auto first_of = [&](int64_t i, int64_t left) {
-        return with_bias<V>(sums, biases[0], i, left);
+    const auto each_row = [&](auto value) {
+        for (int64_t r = 0; r < sums.rows; ++r) {
+            const float* const row = sums.first + r * sums.stride;
+            const auto first_of = [&](int64_t i, int64_t left) {
+                return with_bias<V>(row, biases[0], i, left);
+            };
+            finish_row<V>(result + r * piece.result_stride, n, [&](int64_t i, int64_t left) {
+                return value(r, i, left, first_of(i, left));
+            });
+        }
     };
+    using Reg = typename V::reg;
+    const auto plain = [](int64_t, int64_t, int64_t, Reg first) { return first; };
     const auto activated = [&]<class A>(A*) {
-        finish_row<V>(result, n, [&](int64_t i, int64_t left) {
-            return A::template value<V>(first_of(i, left));
-        });
+        each_row([](int64_t, int64_t, int64_t, Reg first) { return A::template value<V>(first); });
     };
     const auto gated = [&]<class A>(A*) {
-        finish_row<V>(result, n, [&](int64_t i, int64_t left) {
-            return V::mul(A::template value<V>(first_of(i, left)),
-                          with_bias<V>(second, biases[1], i, left));
+        each_row([&](int64_t r, int64_t i, int64_t left, Reg first) {
+            return V::mul(A::template value<V>(first),
+                          with_bias<V>(sums.second + r * sums.stride, biases[1], i, left));
         });
     };
     switch (piece.finish) {
-        case Finish::none: return finish_row<V>(result, n, first_of);
+        case Finish::none: return each_row(plain);
         case Finish::silu: return activated(static_cast<Silu*>(nullptr));
         case Finish::gelu: return activated(static_cast<Gelu*>(nullptr));
         case Finish::gelu_tanh: return activated(static_cast<GeluTanh*>(nullptr));
@@ -54,9 +68,8 @@ template <class V, class T>
 void finish_block(const LinearPiece& piece, const float* sums, int64_t first_row, int64_t rows,
                   int64_t at, int64_t columns) {
     T* const result = static_cast<T*>(piece.result) + at;
-    for (int64_t r = 0; r < rows; ++r)
-        finish_sums<V>(piece, at, sums + r * columns, sums + (rows + r) * columns,
-                       result + (first_row + r) * piece.result_stride, columns);
+    finish_sums<V>(piece, at, {sums, sums + rows * columns, rows, columns},
+                   result + first_row * piece.result_stride, columns);
 }
 
 inline int factor_count(const LinearPiece& piece) {

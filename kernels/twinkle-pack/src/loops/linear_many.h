@@ -94,9 +94,8 @@ void outer_block(const LinearPiece& piece, int64_t first, int64_t rows, int64_t 
         }
     }
     T* const result = static_cast<T*>(piece.result) + at;
-    for (int64_t r = 0; r < rows; ++r)
-        finish_sums<V>(piece, at, sums + r * width, sums + (rows + r) * width,
-                       result + (first + r) * piece.result_stride, count);
+    finish_sums<V>(piece, at, {sums, sums + rows * width, rows, width},
+                   result + first * piece.result_stride, count);
 }
 
 template <class V, class G>

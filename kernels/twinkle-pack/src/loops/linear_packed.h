@@ -131,9 +131,8 @@ private:
 
     void finish(int64_t at, int64_t count, int64_t width) {
         T* const result = static_cast<T*>(piece_.result) + at;
-        for (int64_t r = 0; r < x_.count; ++r)
-            finish_sums<V>(piece_, at, sums_ + r * width, sums_ + (x_.count + r) * width,
-                           result + (first_ + r) * piece_.result_stride, count);
+        finish_sums<V>(piece_, at, {sums_, sums_ + x_.count * width, x_.count, width},
+                       result + first_ * piece_.result_stride, count);
     }
 
     const LinearPiece& piece_;

@@ -1,7 +1,6 @@
 // Linear layers, alone, with an activation, as a gate, or several of one input.
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "isa/functions.h"
@@ -10,7 +9,7 @@
 #include "operators/families.h"
 #include "operators/linear_prepack.h"
 #include "operators/row_starts.h"
-#include "operators/row_tiles.h"
+#include "operators/rows_of_x.h"
 #include "operators/scratch.h"
 
 namespace twinkle_pack {
@@ -97,20 +96,24 @@ bool is_dense_bias(const View& bias) {
     return !bias.is_there() || bias.sizes[0] <= 1 || bias.strides[0] == 1;
 }
 
+template <int products>
+int count_in_panels(const Inputs& in) {
+    int count = 0;
+    for (int i = 0; i < products; ++i) count += is_in_panels(weight_of(in, i)) ? 1 : 0;
+    return count;
+}
+
 // One way is for all rows that meet a weight in panels, whatever the call asks for.
 template <int products, bool gated>
 bool serves(const Inputs& in) {
     if (in.tensors[0].elements() == 0) return false;
-    int in_panels = 0;
     for (int i = 0; i < products; ++i) {
         const View& weight = weight_of(in, i);
-        if (is_in_panels(weight)) {
-            if (!is_for_this_cpu(weight)) return false;
-            ++in_panels;
-        } else if (weight.elements() == 0 || weight.strides[1] != 1) {
+        if (is_in_panels(weight) ? !is_for_this_cpu(weight)
+                                 : weight.elements() == 0 || weight.strides[1] != 1)
             return false;
-        }
     }
+    const int in_panels = count_in_panels<products>(in);
     if (in_panels == products) return true;
     if (in_panels > 0) return !gated;
     if (!way_of(in, gated ? 2 : 1)) return false;
@@ -137,7 +140,6 @@ struct Layer {
 
 struct Work {
     std::vector<Layer> layers;
-    std::vector<const void*> rows;
 
     // Units are counted through all layers.
     static void run(int64_t begin, int64_t end, void* context) {
@@ -158,43 +160,27 @@ struct Work {
     }
 };
 
-template <int products>
-bool any_in_panels(const Inputs& in) {
-    for (int i = 0; i < products; ++i)
-        if (is_in_panels(weight_of(in, i))) return true;
-    return false;
-}
-
 template <int products, Finish finish>
 void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelFor parallel) {
     constexpr int factors = is_gate(finish) ? 2 : 1;
     const View& x = in.tensors[0];
-    Work work;
-    work.rows = rows_of(x);
-    const Linear way = way_beside_panels(in, factors);
     const RowFunctions& functions = row_functions();
-    const int dtype = static_cast<int>(dtype_of(x));
-    const int64_t row_bytes = x.last_size() * element_size(dtype_of(x));
-    const Linear panel_way = way_of_panels(row_count(x), dtype);
-    RowTiles copies, tiles;
-    if (panel_way && panel_way == functions.linear_panel_tiles[dtype] &&
-        any_in_panels<products>(in) && !are_even(work.rows)) {
-        const char* copy = copies.make(work.rows, {row_bytes, row_bytes, copy_rows}, parallel);
-        for (const void*& row : work.rows) row = std::exchange(copy, copy + row_bytes);
-    }
-    const bool in_tiles = way && way == functions.linear_tiles[dtype];
-    const void* const tiles_of_x =
-        in_tiles ? tiles.make(work.rows, {x.last_size(), row_bytes, functions.pack_tiles[dtype]},
-                              parallel)
-                 : nullptr;
+    const int dtype = static_cast<int>(dtype_of(x)), in_panels = count_in_panels<products>(in);
+    const Linear way = in_panels < products ? way_beside_panels(in, factors) : nullptr;
+    const Linear panel_way = in_panels > 0 ? way_of_panels(row_count(x), dtype) : nullptr;
+    Work work;
+    RowsOfX rows(x);
+    if (panel_way && panel_way == functions.linear_panel_tiles[dtype]) rows.make_even(parallel);
+    if (way && way == functions.linear_tiles[dtype])
+        rows.make_tiles(functions.pack_tiles[dtype], parallel);
     int64_t units = 0;
     for (int i = 0; i < products; i += factors) {
         Layer layer{};
-        layer.piece.rows = work.rows.data();
-        layer.piece.row_count = static_cast<int64_t>(work.rows.size());
+        layer.piece.rows = rows.all().data();
+        layer.piece.row_count = static_cast<int64_t>(rows.all().size());
         layer.piece.depth = x.last_size();
         layer.piece.finish = finish;
-        layer.piece.tiles = tiles_of_x;
+        layer.piece.tiles = rows.tiles();
         layer.piece.fetch_near = functions.panels_near;
         for (int f = 0; f < factors; ++f) {
             const View &weight = weight_of(in, i + f), &bias = bias_of(in, i + f);

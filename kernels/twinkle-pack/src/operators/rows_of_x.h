@@ -1,0 +1,42 @@
+#pragma once
+// The rows of x, as the ways of a linear layer read them; what is copied is there once for all
+// threads of a call.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "isa/functions.h"
+#include "operator.h"
+
+namespace twinkle_pack {
+
+// Valid as long as x.
+class RowsOfX {
+public:
+    explicit RowsOfX(const View& x);
+
+    const std::vector<const void*>& all() const { return rows_; }
+    const void* tiles() const { return tiles_.get(); }  // null until they are made
+
+    // Rows that are all as far apart, and begin where lines of the cache do: copies of them unless
+    // they are. Lines divide their size.
+    void make_even(ParallelFor parallel);
+    // LinearPiece::tiles.
+    void make_tiles(PackTiles pack, ParallelFor parallel);
+
+private:
+    struct Free {
+        void operator()(char* memory) const;
+    };
+    using Memory = std::unique_ptr<char, Free>;
+
+    static Memory allocate(int64_t bytes);
+    bool are_even() const;
+
+    std::vector<const void*> rows_;
+    int64_t depth_, row_bytes_;
+    Memory copies_, tiles_;
+};
+
+}  // namespace twinkle_pack
