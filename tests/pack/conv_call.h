@@ -145,10 +145,25 @@ inline std::vector<std::pair<at::ScalarType, Shape>> each_with_each(
     return all;
 }
 
+// What conv2d_prepack makes of a weight. Undefined: it leaves the weight as it is.
+inline Tensor prepacked(const Tensor& weight, int64_t groups = 1, bool channels_last = true) {
+    const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(
+        (op_namespace() + "::conv2d_prepack").c_str(), "");
+    torch::jit::Stack stack{weight, groups, channels_last};
+    handle.callBoxed(stack);
+    return stack.at(0).isNone() ? Tensor() : stack.at(0).toTensor();
+}
+
+inline Call with_weight(const Call& call, const Tensor& weight) {
+    Call other = call;
+    other.weight = weight;
+    return other;
+}
+
 // Sums of products, in any order: each half of a digit counts for every doubling of their number.
 // Of half precisions the last rounding counts; LibTorch's own float16 takes seconds.
-inline void check_right(const Call& call, const Activation& activation) {
-    const Tensor result = call.run(activation), exact = call.as(at::kDouble).original(activation);
+inline void check_right(const Call& call, const Activation& activation, const Tensor& result) {
+    const Tensor exact = call.as(at::kDouble).original(activation);
     REQUIRE(result.defined());
     REQUIRE(result.sizes() == exact.sizes());
     if (call.channels_last)
@@ -167,6 +182,9 @@ inline void check_right(const Call& call, const Activation& activation) {
          << " " << call.x.sizes() << " " << call.weight.sizes() << " activation " << activation.code
          << ": error " << error << ", LibTorch's " << theirs << ", largest value " << scale);
     CHECK(error <= std::max(1.5 * theirs, unit * scale));
+}
+inline void check_right(const Call& call, const Activation& activation) {
+    check_right(call, activation, call.run(activation));
 }
 
 }  // namespace pack::conv

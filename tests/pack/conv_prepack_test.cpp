@@ -6,25 +6,10 @@ using namespace pack::conv;
 
 namespace {
 
-// Undefined: the operator leaves the weight as it is.
-Tensor prepacked(const Tensor& weight, int64_t groups = 1, bool channels_last = true) {
-    const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(
-        (op_namespace() + "::conv2d_prepack").c_str(), "");
-    torch::jit::Stack stack{weight, groups, channels_last};
-    handle.callBoxed(stack);
-    return stack.at(0).isNone() ? Tensor() : stack.at(0).toTensor();
-}
-
 // As the pack's Python code has it.
 Tensor plain(const Tensor& packed) {
     return packed.permute({1, 5, 0, 4, 6, 2, 3})
         .reshape({packed.size(1) * packed.size(5), -1, packed.size(2), packed.size(3)});
-}
-
-Call with_weight(const Call& call, const Tensor& weight) {
-    Call other = call;
-    other.weight = weight;
-    return other;
 }
 
 Call channels_last_call(const Shape& shape, at::ScalarType dtype, int extras) {

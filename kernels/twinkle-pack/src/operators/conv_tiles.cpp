@@ -73,10 +73,10 @@ struct Copy {
         for (int64_t c = 0; c < phases.columns; ++c, at += size) {
             const int64_t column = c * shape.stride[1] + across - shape.padding[1];
             if (y >= 0 && y < shape.height && column >= 0 && column < shape.width)
-                std::memcpy(
-                    at,
-                    x + ((image * shape.height + y) * shape.width + column) * phases.pixel_bytes(),
-                    size);
+                std::memcpy(at,
+                            x + element * (image * shape.x_image + y * shape.x_row +
+                                           column * shape.x_pixel),
+                            size);
             else
                 std::memset(at, 0, size);
         }
@@ -87,9 +87,21 @@ struct Copy {
     }
 };
 
+// From pixel to pixel, through all rows and images, in elements. Zero: they do not lie like that.
+int64_t pixel_stride(const ConvShape& shape) {
+    const int64_t pixel = shape.width > 1    ? shape.x_pixel
+                          : shape.height > 1 ? shape.x_row
+                          : shape.images > 1 ? shape.x_image
+                                             : shape.channels;
+    const bool are_rows = shape.height == 1 || shape.x_row == pixel * shape.width;
+    const bool are_images =
+        shape.images == 1 || shape.x_image == pixel * shape.width * shape.height;
+    return are_rows && are_images ? pixel : 0;
+}
+
 bool is_read_in_place(const ConvShape& shape) {
     return shape.taps == 1 && shape.stride[0] == 1 && shape.stride[1] == 1 &&
-           shape.padding[0] == 0 && shape.padding[1] == 0;
+           shape.padding[0] == 0 && shape.padding[1] == 0 && pixel_stride(shape) > 0;
 }
 
 struct Work {
@@ -121,13 +133,13 @@ struct Work {
     }
 };
 
-// What lies side by side in memory is one image, with one row.
+// All pixels are one row of one image.
 ConvTiles in_place(const ConvShape& shape, const void* x, std::vector<int64_t>& taps) {
     taps = {0};
     const int64_t pixels = shape.images * shape.out_pixels;
     ConvTiles tiles{};
     tiles.x = static_cast<const char*>(x);
-    tiles.pixel = shape.channels * element;
+    tiles.pixel = pixel_stride(shape) * element;
     tiles.rows = 1;
     tiles.positions = tiles.pitch = tiles.width = pixels;
     return tiles;
@@ -168,10 +180,9 @@ bool fits_tiles(const ConvCall& call, int64_t group) {
         return static_cast<double>(shape.images * pixels) * static_cast<double>(channels * element);
     };
     constexpr double most_times = 4;
-    return is_read_in_place(shape) ||
-           Phases(shape).bytes() <=
-               most_times * (bytes(shape.height * shape.width, shape.channels) +
-                             bytes(shape.out_pixels, shape.out_channels));
+    return Phases(shape).bytes() <=
+           most_times * (bytes(shape.height * shape.width, shape.channels) +
+                         bytes(shape.out_pixels, shape.out_channels));
 }
 
 void compute_conv_tiles(const ConvCall& call, const ConvPiece& piece, ConvByTiles compute,

@@ -11,7 +11,7 @@ bool fits_tiles(const ConvShape& shape, int64_t group);
 // The same for a call: its copy of x must not be much larger than x and the result.
 bool fits_tiles(const ConvCall& call, int64_t group);
 
-// x's channels lie last and are dense.
+// x's channels are dense.
 void compute_conv_tiles(const ConvCall& call, const ConvPiece& piece, ConvByTiles compute,
                         ParallelFor parallel);
 
