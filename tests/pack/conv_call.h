@@ -120,15 +120,17 @@ inline std::vector<at::ScalarType> served_dtypes() {
     return served;
 }
 
-// … and those of them that it computes where channels lie last.
+inline bool is_served_last(at::ScalarType dtype, int64_t channels) {
+    Call call = call_of(square({1, channels, 3, 3}, 2, 1), dtype, 0);
+    call.channels_last = true;
+    const Tensor result = call.run(activations[0]);
+    return result.defined() && !result.is_contiguous();
+}
+// … and those of them that it computes where channels lie last, however many there are.
 inline std::vector<at::ScalarType> served_last() {
     std::vector<at::ScalarType> served;
-    for (auto dtype : {at::kFloat, at::kBFloat16}) {
-        Call call = call_of(square({1, 8, 3, 3}, 2, 1), dtype, 0);
-        call.channels_last = true;
-        const Tensor result = call.run(activations[0]);
-        if (result.defined() && !result.is_contiguous()) served.push_back(dtype);
-    }
+    for (auto dtype : {at::kFloat, at::kBFloat16})
+        if (is_served_last(dtype, 8) && is_served_last(dtype, 32)) served.push_back(dtype);
     return served;
 }
 

@@ -43,7 +43,11 @@ TEST_CASE("prepacked weights hold the same numbers, and give the same results", 
                 for (const auto& activation : activations) {
                     const Tensor result = with_weight(call, packed).run(activation);
                     REQUIRE(result.defined());
-                    CHECK(at::equal(result, call.run(activation)));
+                    // Tiles of bfloat16 add up in another order.
+                    if (dtype == at::kFloat)
+                        CHECK(at::equal(result, call.run(activation)));
+                    else
+                        check_right(call, activation, result);
                 }
             }
 }
@@ -53,7 +57,8 @@ TEST_CASE("prepacked weights: x may lie as it likes", "[isa][cpu]") {
     for (const auto& dtype : served_last()) {
         Call call = channels_last_call(square({2, 32, 10, 9}, 32, 3, 1, 1), dtype, 1);
         const Tensor packed = prepacked(call.weight);
-        const Tensor wanted = call.run(activations[1]);
+        const Tensor wanted = with_weight(call, packed).run(activations[1]);
+        check_right(call, activations[1], wanted);
         call.x = call.x.contiguous();
         CHECK(at::equal(with_weight(call, packed).run(activations[1]), wanted));
         // Without a word about the layout the result of a plain x is a plain one, which needs

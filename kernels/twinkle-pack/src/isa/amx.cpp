@@ -48,10 +48,11 @@ void add_amx(RowFunctions& functions) {
     functions.linear_borders[bfloat16] = rules::linear_bf16_amx;
     functions.linear_panel_tiles[bfloat16] = linear_panel_tiles<Avx512Bf16>;
     static_assert(PanelLayer<Avx512Bf16>::scratch_bytes <= tiles_scratch);
-    // Without these tiles LibTorch's, by oneDNN, take a third to two thirds of the time (measured
-    // on a Xeon, 1 to 16 threads). One channel by itself has nothing to multiply in tiles.
+    // Without tiles LibTorch's, by oneDNN, take a third to two thirds of the time (measured on a
+    // Xeon, 1 to 16 threads). One channel by itself has nothing to multiply in tiles.
     functions.conv_dense[bfloat16] = nullptr;
     functions.conv_tiles[bfloat16] = conv_by_tiles<Avx512Bf16>;
+    functions.plain_tiles_are_libtorchs[bfloat16] = true;
     add_bits_tiles<Avx512, float>(functions);
     add_bits_tiles<Avx512Bf16, BFloat16>(functions);
     add_bits_tiles<Avx512, Float16>(functions);

@@ -39,6 +39,8 @@ struct TilePairs512 {
     static constexpr int64_t per_group = 2;
 };
 
+constexpr int64_t kept_weight_bytes = 256 * 1024;
+
 // Some blocks of positions with all channels of a piece.
 template <class V, class A>
 class ConvByTiles {
@@ -49,16 +51,24 @@ public:
           shape_(*piece_.shape),
           rows_(all.positions < tile_rows ? all.positions : tile_rows),
           of_image_(tile_blocks(all.positions)),
-          sums_(static_cast<float*>(piece_.scratch)) {}
+          sums_(static_cast<float*>(piece_.scratch)),
+          pixels_(reinterpret_cast<int64_t*>(sums_ + tile_positions * panel_columns)) {}
 
     void compute() {
         const TilesInUse tiles(rows_);
-        for (int64_t channel = piece_.begin; channel < piece_.end; channel += panel_columns)
-            for (int64_t block = all_.begin; block < all_.end; ++block) {
-                multiply(block, channel);
-                finish(block, channel, 0);
-                if (all_.positions > tile_rows) finish(block, channel, 1);
-            }
+        for (int64_t block = all_.begin; block < all_.end; ++block)
+            for (int tile = 0; tile < 2; ++tile) list_pixels(block, tile);
+        // Weights that stay in the cache meet each block's positions one after the other, whose
+        // results are neighbours.
+        const bool is_kept = (piece_.end - piece_.begin) * shape_.depth * 2 <= kept_weight_bytes;
+        if (is_kept)
+            for (int64_t block = all_.begin; block < all_.end; ++block)
+                for (int64_t c = piece_.begin; c < piece_.end; c += panel_columns)
+                    compute_block(block, c, is_kept);
+        else
+            for (int64_t c = piece_.begin; c < piece_.end; c += panel_columns)
+                for (int64_t block = all_.begin; block < all_.end; ++block)
+                    compute_block(block, c, is_kept);
     }
 
 private:
@@ -75,7 +85,16 @@ private:
                first_position(block % of_image_, tile) * all_.pixel;
     }
 
-    void multiply(int64_t block, int64_t channel) {
+    void compute_block(int64_t block, int64_t channel, bool is_kept) {
+        if (piece_.residual) ask_for_residual(block, channel, is_kept);
+        multiply(block, channel, is_kept);
+        if (blocks_from(channel) == 2)
+            finish<2>(block, channel);
+        else
+            finish<1>(block, channel);
+    }
+
+    void multiply(int64_t block, int64_t channel, bool is_kept) {
         const LaidBlocks<TilePairs512> laid(piece_, channel);
         const int64_t block_bytes = shape_.weight_block * 4, two = blocks_from(channel);
         for_each_tile<4>([](auto i) { zero_tile<i>(); });
@@ -86,8 +105,8 @@ private:
                                 all_.taps,   all_.pixel};
             const int64_t skipped = slab.channel * 4;
             // What these channels' successors read there.
-            const NextLines next(first + two * block_bytes, two * block_bytes, block - all_.begin,
-                                 all_.end - all_.begin,
+            const NextLines next(first + two * block_bytes, is_kept ? 0 : two * block_bytes,
+                                 block - all_.begin, all_.end - all_.begin,
                                  2 * shape_.taps * some.tap_bytes / conv_tile_bytes);
             multiply_slab(some, x(block, 0) + skipped, x(block, 1) + skipped, next);
         });
@@ -97,30 +116,61 @@ private:
     }
     static const char* bytes(const float* from) { return reinterpret_cast<const char*>(from); }
 
-    void finish(int64_t block, int64_t channel, int tile) const {
-        const float* sums = sums_ + tile * tile_rows * panel_columns;
+    // Of the result, for each position of a block; none: -1.
+    int64_t* pixels(int64_t block) const { return pixels_ + (block - all_.begin) * tile_positions; }
+    void list_pixels(int64_t block, int tile) {
         const int64_t position = first_position(block % of_image_, tile);
         int64_t row = position / all_.pitch, column = position - row * all_.pitch;
-        for (int64_t r = 0; r < rows_; ++r, sums += panel_columns) {
-            if (column < all_.width)
-                finish_pixel(sums, (block / of_image_ * all_.rows + row) * all_.width + column,
-                             channel);
+        const int64_t first_row = block / of_image_ * all_.rows;
+        int64_t* const to = pixels(block) + tile * tile_rows;
+        for (int64_t r = 0; r < tile_rows; ++r) {
+            const bool is_there = r < rows_ && column < all_.width;
+            to[r] = is_there ? (first_row + row) * all_.width + column : -1;
             if (++column == all_.pitch) {
                 column = 0;
                 ++row;
             }
         }
     }
-    void finish_pixel(const float* sums, int64_t pixel, int64_t channel) const {
-        using T = BFloat16;
-        for (int64_t b = 0; b < blocks_from(channel); ++b) {
-            const int64_t at = channel + b * last_lanes;
-            const auto* residual = static_cast<const T*>(piece_.residual);
-            if (residual) residual += pixel * shape_.residual_pixel + at;
-            const auto scale = ChannelScale<V>::of_vector(piece_, at, V::width);
-            V::store(
-                static_cast<T*>(piece_.result) + pixel * shape_.result_pixel + at,
-                finished<V, A>(piece_, scale, V::load(sums + b * last_lanes), residual, V::width));
+
+    const BFloat16* residual_at(int64_t pixel, int64_t channel) const {
+        return static_cast<const BFloat16*>(piece_.residual) + pixel * shape_.residual_pixel +
+               channel;
+    }
+    // Of what is computed next.
+    void ask_for_residual(int64_t block, int64_t channel, bool is_kept) const {
+        const bool is_last = channel + panel_columns >= piece_.end;
+        if (is_kept && !is_last) {
+            channel += panel_columns;
+        } else if (block + 1 < all_.end) {
+            ++block;
+            if (is_kept) channel = piece_.begin;
+        } else {
+            if (is_last) return;
+            block = all_.begin;
+            channel += panel_columns;
+        }
+        for (int64_t p = 0; p < tile_positions; ++p)
+            if (const int64_t pixel = pixels(block)[p]; pixel >= 0)
+                __builtin_prefetch(residual_at(pixel, channel), 0, 2);
+    }
+
+    template <int vectors>
+    void finish(int64_t block, int64_t channel) const {
+        const ChannelScale<V> scales[] = {
+            ChannelScale<V>::of_vector(piece_, channel, V::width),
+            ChannelScale<V>::of_vector(piece_, channel + (vectors - 1) * V::width, V::width)};
+        auto* const result = static_cast<BFloat16*>(piece_.result) + channel;
+        for (int64_t p = 0; p < tile_positions; ++p) {
+            const int64_t pixel = pixels(block)[p];
+            if (pixel < 0) continue;
+            const auto* const residual = piece_.residual ? residual_at(pixel, channel) : nullptr;
+            for (int v = 0; v < vectors; ++v) {
+                const int64_t at = v * V::width;
+                V::store(result + pixel * shape_.result_pixel + at,
+                         finished<V, A>(piece_, scales[v], V::load(sums_ + p * panel_columns + at),
+                                        residual ? residual + at : nullptr, V::width));
+            }
         }
     }
 
@@ -129,6 +179,7 @@ private:
     const ConvShape& shape_;
     int64_t rows_, of_image_;
     float* sums_;
+    int64_t* pixels_;
 };
 
 template <class V>

@@ -134,12 +134,14 @@ struct ConvTiles {
     const int64_t* taps;         // bytes from there to each tap
     int64_t positions;           // of an image
     int64_t pitch, rows, width;  // positions of a row; rows, and pixels of each
-    int64_t begin, end;          // blocks of positions, through all images
+    // Blocks of positions, through all images: at most most_tile_blocks.
+    int64_t begin, end;
 };
 using ConvByTiles = void (*)(const ConvTiles& all);
 constexpr int64_t tile_positions = 32;  // of a block
 constexpr int64_t tile_channels = 32;   // of x: in each tile as many
-constexpr int64_t conv_tiles_scratch = tile_positions * 32 * 4;
+constexpr int64_t most_tile_blocks = 16;
+constexpr int64_t conv_tiles_scratch = tile_positions * (32 * 4 + most_tile_blocks * 8);
 constexpr int64_t tile_blocks(int64_t positions) {
     return (positions + tile_positions - 1) / tile_positions;
 }
@@ -284,9 +286,10 @@ struct RowFunctions {
     Conv conv_last_blocks[dtype_count];  // puts the weight of a piece into its result, in blocks
     Conv conv_last[dtype_count], depthwise_last[dtype_count], max_pool_last[dtype_count];
     int64_t conv_last_group[dtype_count];  // channels of x that are multiplied together
-    // Null: this CPU has no such instructions. Where it has, weights in blocks are computed by
-    // them, and others not where channels lie last.
+    // Null: this CPU has no such instructions. Where it has, weights in blocks meet x so, and
+    // LibTorch takes less time for those that lie as PyTorch has them.
     ConvByTiles conv_tiles[dtype_count];
+    bool plain_tiles_are_libtorchs[dtype_count];
     // The same of float32 for 3 x 3 pixels, by fewer products: first all channels' weights, then
     // pieces of whole rows of tiles of 2 x 2 pixels.
     Conv winograd_weights, conv_winograd;

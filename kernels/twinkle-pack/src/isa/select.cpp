@@ -49,6 +49,7 @@ RowFunctions choose() {
             for (LinearBorders& borders : functions.linear_borders)
                 if (borders.few > 0) borders.many = rules::any_rows;
             for (int64_t& rows : functions.attention_least_rows) rows = 1;
+            for (bool& are : functions.plain_tiles_are_libtorchs) are = false;
             return functions;
         }
     }

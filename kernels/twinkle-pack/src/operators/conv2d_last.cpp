@@ -143,8 +143,8 @@ bool is_computed_last(const Inputs& in) {
         return false;
     if (call.is_depthwise() && call.shape.out_channels != 1) return false;
     if (is_thin(call)) return false;
-    if (functions.conv_tiles[dtype] && !call.is_depthwise() &&
-        !fits_tiles(call, functions.conv_last_group[dtype]))
+    if (functions.plain_tiles_are_libtorchs[dtype] && !call.is_depthwise() &&
+        call.shape.weight_block == 0 && call.shape.channels % tile_channels == 0)
         return false;
     // A group of them is read at once, even where the image ends.
     const bool has_groups = call.shape.channels % functions.conv_last_group[dtype] == 0;
@@ -178,11 +178,11 @@ void compute_last(const Inputs& in, void* const* results, ParallelFor parallel) 
     const RowFunctions& functions = row_functions();
     work.compute =
         call.is_depthwise() ? functions.depthwise_last[index] : functions.conv_last[index];
-    if (can_be_runs(call) && !call.is_depthwise() && !functions.conv_tiles[index])
+    if (can_be_runs(call) && !call.is_depthwise())
         make_runs(call, work.whole, work.size, functions.conv_last_group[index], parallel);
     if (call.is_depthwise())
         run_depthwise(work, shape, call.groups, parallel);
-    else if (functions.conv_tiles[index])
+    else if (functions.conv_tiles[index] && fits_tiles(call, functions.conv_last_group[index]))
         compute_conv_tiles(call, work.whole, functions.conv_tiles[index], parallel);
     else if (dtype == DType::float32 && is_winograd(call))
         compute_winograd(work.whole, parallel);

@@ -60,11 +60,12 @@ bool has_loops(DType dtype) {
     return functions.conv_last[static_cast<int>(dtype)] != nullptr;
 }
 
-// Where there are tiles, they are all that reads blocks.
+// What tiles cannot compute for want of whole ones within a slab is better left to LibTorch.
 bool are_for_this_cpu(const ConvShape& shape, DType dtype) {
     const RowFunctions& functions = row_functions();
     const int index = static_cast<int>(dtype);
-    return !functions.conv_tiles[index] || fits_tiles(shape, functions.conv_last_group[index]);
+    return !functions.plain_tiles_are_libtorchs[index] || shape.channels % tile_channels != 0 ||
+           fits_tiles(shape, functions.conv_last_group[index]);
 }
 
 bool is_right_kernel(const ConvShape& shape) {

@@ -1,6 +1,7 @@
 #include "operators/conv_tiles.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <vector>
 
@@ -12,78 +13,83 @@ namespace {
 
 constexpr int64_t element = 2;  // bytes of a bfloat16
 
-// x with its padding, in as many images as strides have offsets ("phases"): what pixels of the
-// result see at a tap lies side by side in one of them.
-//     [image][phase down][phase across][row][column][channel]
-struct Phases {
-    const ConvShape& shape;
-    int64_t rows, columns;  // of a phase
-
-    explicit Phases(const ConvShape& of)
-        : shape(of), rows(along(0, of.height)), columns(along(1, of.width)) {}
-
-    int64_t along(int d, int64_t size) const {
-        return (size + 2 * shape.padding[d] - 1) / shape.stride[d] + 1;
-    }
-    int64_t pixel_bytes() const { return shape.channels * element; }
-    int64_t row_bytes() const { return columns * pixel_bytes(); }
-    int64_t image_rows() const { return shape.stride[0] * shape.stride[1] * rows; }
-    double bytes() const {
-        return static_cast<double>(shape.images * image_rows()) * static_cast<double>(row_bytes());
-    }
-
-    int64_t phase(int64_t down, int64_t across) const { return down * shape.stride[1] + across; }
-    // Bytes from the first phase's begin.
-    int64_t tap(int64_t i, int64_t j) const {
-        const int64_t y = i * shape.dilation[0], x = j * shape.dilation[1];
-        const int64_t of = phase(y % shape.stride[0], x % shape.stride[1]);
-        return (of * rows + y / shape.stride[0]) * row_bytes() +
-               x / shape.stride[1] * pixel_bytes();
-    }
-};
-
-// Copies rows of the phases that taps see.
-struct Copy {
-    Phases phases;
-    const char* x;
-    char* to;
-    std::vector<char> is_seen;  // by phase
-
-    Copy(const Phases& all, const void* from, void* into)
-        : phases(all), x(static_cast<const char*>(from)), to(static_cast<char*>(into)) {
-        const ConvShape& shape = phases.shape;
-        is_seen.resize(static_cast<size_t>(shape.stride[0] * shape.stride[1]));
+// x with its padding, in as many images as there are offsets of taps within a stride ("phases"):
+// what pixels of the result see at a tap lies side by side in one of them.
+//     [image][phase][row][column][channel]
+class Phases {
+public:
+    explicit Phases(const ConvShape& shape)
+        : shape_(shape), rows_(along(0, shape.height)), columns_(along(1, shape.width)) {
+        places_.resize(static_cast<size_t>(shape.stride[0] * shape.stride[1]), -1);
         for (int64_t i = 0; i < shape.kernel[0]; ++i)
             for (int64_t j = 0; j < shape.kernel[1]; ++j)
-                is_seen[static_cast<size_t>(
-                    phases.phase(i * shape.dilation[0] % shape.stride[0],
-                                 j * shape.dilation[1] % shape.stride[1]))] = true;
+                if (int64_t& place = places_[offset(i, j)]; place < 0) place = count_++;
     }
 
-    void row(int64_t index) const {
-        const ConvShape& shape = phases.shape;
-        const int64_t image = index / phases.image_rows();
-        const int64_t of_image = index - image * phases.image_rows();
-        const int64_t phase = of_image / phases.rows, q = of_image - phase * phases.rows;
-        if (!is_seen[static_cast<size_t>(phase)]) return;
-        const int64_t down = phase / shape.stride[1], across = phase - down * shape.stride[1];
-        const int64_t y = q * shape.stride[0] + down - shape.padding[0];
-        char* at = to + index * phases.row_bytes();
-        const auto size = static_cast<size_t>(phases.pixel_bytes());
-        for (int64_t c = 0; c < phases.columns; ++c, at += size) {
-            const int64_t column = c * shape.stride[1] + across - shape.padding[1];
-            if (y >= 0 && y < shape.height && column >= 0 && column < shape.width)
-                std::memcpy(at,
-                            x + element * (image * shape.x_image + y * shape.x_row +
-                                           column * shape.x_pixel),
-                            size);
-            else
-                std::memset(at, 0, size);
+    int64_t columns() const { return columns_; }
+    int64_t pixel_bytes() const { return shape_.channels * element; }
+    int64_t row_bytes() const { return columns_ * pixel_bytes(); }
+    int64_t image_rows() const { return count_ * rows_; }
+    double image_bytes() const {
+        return static_cast<double>(image_rows()) * static_cast<double>(row_bytes());
+    }
+
+    // Bytes from the first position to what it sees at a tap.
+    int64_t tap(int64_t i, int64_t j) const {
+        const int64_t row = i * shape_.dilation[0] / shape_.stride[0];
+        return (places_[offset(i, j)] * rows_ + row) * row_bytes() +
+               j * shape_.dilation[1] / shape_.stride[1] * pixel_bytes();
+    }
+
+    // Row `index` of all images of a phase, in each.
+    void copy(const char* x, int64_t image, int64_t index, char* to) const {
+        const int64_t image_row = index % rows_;
+        for (size_t p = 0; p < places_.size(); ++p) {
+            if (places_[p] != index / rows_) continue;
+            const auto phase = static_cast<int64_t>(p);
+            const int64_t down = phase / shape_.stride[1], across = phase % shape_.stride[1];
+            copy_row(x + element * image * shape_.x_image,
+                     image_row * shape_.stride[0] + down - shape_.padding[0],
+                     across - shape_.padding[1], to);
         }
     }
+
+private:
+    int64_t along(int d, int64_t size) const {
+        return (size + 2 * shape_.padding[d] - 1) / shape_.stride[d] + 1;
+    }
+    size_t offset(int64_t i, int64_t j) const {
+        const int64_t down = i * shape_.dilation[0] % shape_.stride[0];
+        const int64_t across = j * shape_.dilation[1] % shape_.stride[1];
+        return static_cast<size_t>(down * shape_.stride[1] + across);
+    }
+    // Every stride-th pixel of a row of x, from a column on.
+    void copy_row(const char* image, int64_t row, int64_t column, char* to) const {
+        const bool is_row = row >= 0 && row < shape_.height;
+        const auto size = static_cast<size_t>(pixel_bytes());
+        for (int64_t c = 0; c < columns_; ++c, to += size, column += shape_.stride[1])
+            if (is_row && column >= 0 && column < shape_.width)
+                std::memcpy(to, image + element * (row * shape_.x_row + column * shape_.x_pixel),
+                            size);
+            else
+                std::memset(to, 0, size);
+    }
+
+    const ConvShape& shape_;
+    int64_t rows_, columns_, count_ = 0;  // of a phase; phases
+    std::vector<int64_t> places_;         // of each offset; none: -1
+};
+
+struct Copy {
+    const Phases& phases;
+    const char* x;
+    char* to;
+
     static void run(int64_t begin, int64_t end, void* context) {
         const Copy& copy = *static_cast<const Copy*>(context);
-        for (int64_t r = begin; r < end; ++r) copy.row(r);
+        const int64_t rows = copy.phases.image_rows();
+        for (int64_t r = begin; r < end; ++r)
+            copy.phases.copy(copy.x, r / rows, r % rows, copy.to + r * copy.phases.row_bytes());
     }
 };
 
@@ -113,6 +119,23 @@ struct Work {
 
     static constexpr int64_t most_units = 8, lanes = last_lanes;
 
+    void compute_images(int64_t images, ParallelFor parallel) {
+        const ConvShape& shape = *piece.shape;
+        blocks = images * tile_blocks(whole.positions);
+        grid = divide({blocks * tile_positions, tile_positions, most_tile_blocks * tile_positions,
+                       shape.out_channels, lanes, most_units, 1, shape.depth * shape.out_channels,
+                       parallel.threads});
+        const int64_t products = shape.depth * shape.out_channels / grid.units;
+        parallel(grid.blocks * grid.units, conv_units_for(products * grid.pixels_each), run, this);
+    }
+    void skip_pixels(int64_t count) {
+        const ConvShape& shape = *piece.shape;
+        piece.result = static_cast<char*>(piece.result) + element * count * shape.result_pixel;
+        if (piece.residual)
+            piece.residual =
+                static_cast<const char*>(piece.residual) + element * count * shape.residual_pixel;
+    }
+
     static void run(int64_t begin, int64_t end, void* context) {
         const Work& work = *static_cast<const Work*>(context);
         const int64_t units = work.grid.units, each = work.grid.pixels_each / tile_positions;
@@ -134,35 +157,45 @@ struct Work {
 };
 
 // All pixels are one row of one image.
-ConvTiles in_place(const ConvShape& shape, const void* x, std::vector<int64_t>& taps) {
-    taps = {0};
-    const int64_t pixels = shape.images * shape.out_pixels;
-    ConvTiles tiles{};
-    tiles.x = static_cast<const char*>(x);
-    tiles.pixel = pixel_stride(shape) * element;
-    tiles.rows = 1;
-    tiles.positions = tiles.pitch = tiles.width = pixels;
-    return tiles;
+void compute_in_place(Work& work, const ConvShape& shape, ParallelFor parallel) {
+    constexpr int64_t taps[] = {0};
+    work.whole.x = static_cast<const char*>(work.piece.x);
+    work.whole.taps = taps;
+    work.whole.pixel = pixel_stride(shape) * element;
+    work.whole.rows = 1;
+    work.whole.positions = work.whole.pitch = work.whole.width = shape.images * shape.out_pixels;
+    work.compute_images(1, parallel);
 }
 
-ConvTiles copied(const ConvShape& shape, const void* x, std::vector<int64_t>& taps,
-                 ParallelFor parallel) {
+// Some images after the other, so that the copy stays in a cache.
+void compute_copied(Work& work, const ConvShape& shape, ParallelFor parallel) {
     const Phases phases(shape);
-    Copy copy(phases, x, call_scratch(static_cast<int64_t>(phases.bytes())));
-    parallel(shape.images * phases.image_rows(),
-             std::max<int64_t>(1, rules::grain_elements * element / phases.row_bytes()), Copy::run,
-             &copy);
+    std::vector<int64_t> taps;
     for (int64_t i = 0; i < shape.kernel[0]; ++i)
         for (int64_t j = 0; j < shape.kernel[1]; ++j) taps.push_back(phases.tap(i, j));
-    ConvTiles tiles{};
-    tiles.x = copy.to;
-    tiles.pixel = phases.pixel_bytes();
-    tiles.image = phases.image_rows() * phases.row_bytes();
-    tiles.pitch = phases.columns;
-    tiles.rows = shape.out_height;
-    tiles.width = shape.out_width;
-    tiles.positions = (tiles.rows - 1) * tiles.pitch + tiles.width;
-    return tiles;
+    const int64_t bytes = phases.image_rows() * phases.row_bytes();
+    constexpr int64_t bytes_of_thread = int64_t{2} << 20;
+    const int64_t fitting = bytes_of_thread * std::max<int64_t>(1, parallel.threads) / bytes;
+    const int64_t most = std::clamp<int64_t>(fitting, 1, shape.images);
+    Copy copy{phases, static_cast<const char*>(work.piece.x),
+              static_cast<char*>(call_scratch(most * bytes))};
+    work.whole.x = copy.to;
+    work.whole.taps = taps.data();
+    work.whole.pixel = phases.pixel_bytes();
+    work.whole.image = bytes;
+    work.whole.pitch = phases.columns();
+    work.whole.rows = shape.out_height;
+    work.whole.width = shape.out_width;
+    work.whole.positions = (shape.out_height - 1) * phases.columns() + shape.out_width;
+    for (int64_t first = 0; first < shape.images; first += most) {
+        const int64_t images = std::min(most, shape.images - first);
+        parallel(images * phases.image_rows(),
+                 std::max<int64_t>(1, rules::grain_elements * element / phases.row_bytes()),
+                 Copy::run, &copy);
+        work.compute_images(images, parallel);
+        copy.x += element * most * shape.x_image;
+        work.skip_pixels(most * shape.out_pixels);
+    }
 }
 
 }  // namespace
@@ -177,32 +210,23 @@ bool fits_tiles(const ConvCall& call, int64_t group) {
     const ConvShape& shape = call.shape;
     if (shape.weight_block == 0 || !fits_tiles(shape, group)) return false;
     const auto bytes = [&](int64_t pixels, int64_t channels) {
-        return static_cast<double>(shape.images * pixels) * static_cast<double>(channels * element);
+        return static_cast<double>(pixels) * static_cast<double>(channels * element);
     };
-    constexpr double most_times = 4;
-    return Phases(shape).bytes() <=
-           most_times * (bytes(shape.height * shape.width, shape.channels) +
-                         bytes(shape.out_pixels, shape.out_channels));
+    constexpr double most_times = 4, always = 1 << 20;
+    return Phases(shape).image_bytes() <=
+           always + most_times * (bytes(shape.height * shape.width, shape.channels) +
+                                  bytes(shape.out_pixels, shape.out_channels));
 }
 
 void compute_conv_tiles(const ConvCall& call, const ConvPiece& piece, ConvByTiles compute,
                         ParallelFor parallel) {
-    const ConvShape& shape = call.shape;
-    std::vector<int64_t> taps;
     Work work{};
-    work.whole = is_read_in_place(shape) ? in_place(shape, piece.x, taps)
-                                         : copied(shape, piece.x, taps, parallel);
-    work.whole.taps = taps.data();
     work.piece = piece;
     work.compute = compute;
-    const int64_t images = is_read_in_place(shape) ? 1 : shape.images;
-    work.blocks = images * tile_blocks(work.whole.positions);
-    work.grid = divide({work.blocks * tile_positions, tile_positions, conv_pixels,
-                        shape.out_channels, Work::lanes, Work::most_units, 1,
-                        shape.depth * shape.out_channels, parallel.threads});
-    const int64_t products = shape.depth * shape.out_channels / work.grid.units;
-    parallel(work.grid.blocks * work.grid.units, conv_units_for(products * work.grid.pixels_each),
-             Work::run, &work);
+    if (is_read_in_place(call.shape))
+        compute_in_place(work, call.shape, parallel);
+    else
+        compute_copied(work, call.shape, parallel);
 }
 
 }  // namespace twinkle_pack
