@@ -116,17 +116,21 @@ TEST_CASE("prepacked weights: any x, way and grain, any number of threads", "[is
         const Tensor none = run(base.slice(0, 0, 0).slice(2, 0, 128), packed);
         CHECK(none.sizes() == at::IntArrayRef({0, 5, 224}));
         const auto threads = at::get_num_threads();
-        // Deep, too, with more columns than are summed up at a time.
-        for (const Size& size : {Size{128, 224}, Size{1056, 2176}}) {
-            const Tensor x = random({257, size.depth}, dtype);
+        // Deep, too, with more columns than are summed up at a time, and with so few that rows are
+        // divided.
+        for (const auto& [size, rows] : std::vector<std::pair<Size, int64_t>>{
+                 {{128, 224}, 257}, {{1056, 2176}, 257}, {{96, 32}, 520}, {{1024, 64}, 1043}}) {
+            const Tensor x = random({rows, size.depth}, dtype);
             const Tensor panels = prepacked(weight(size, dtype));
             const Tensor gated =
                 call("linear_silu_mul", {x, panels, Tensor(), panels, Tensor()})[0];
             const Tensor result = run(x, panels);
-            at::set_num_threads(1);
-            CHECK(at::equal(run(x, panels), result));
-            CHECK(at::equal(call("linear_silu_mul", {x, panels, Tensor(), panels, Tensor()})[0],
-                            gated));
+            for (const int count : {1, 7}) {
+                at::set_num_threads(count);
+                CHECK(at::equal(run(x, panels), result));
+                CHECK(at::equal(call("linear_silu_mul", {x, panels, Tensor(), panels, Tensor()})[0],
+                                gated));
+            }
             at::set_num_threads(threads);
         }
     }

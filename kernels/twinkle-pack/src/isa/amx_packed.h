@@ -189,8 +189,9 @@ void linear_panel_tiles(const LinearPiece& piece) {
     const TilesInUse tiles(piece.row_count < tile_rows ? piece.row_count : tile_rows);
     for (int64_t first = 0; first < piece.row_count; first += most) {
         const int64_t left = piece.row_count - first;
-        // Whole tiles, if there are as many rows at all.
-        const int64_t begin = left < tile_rows && first > 0 ? piece.row_count - tile_rows : first;
+        // A whole block, if there are as many rows at all: how a row's products are added up must
+        // not depend on how rows are divided.
+        const int64_t begin = left < block_rows && first > 0 ? piece.row_count - block_rows : first;
         PanelLayer<V>(piece, begin, left < most ? piece.row_count - begin : most).compute();
     }
 }

@@ -132,10 +132,33 @@ constexpr int64_t most_scratch = std::max({few_scratch, many_scratch, tiles_scra
 // Columns are shared among threads in units of this many.
 constexpr int64_t unit = panel_columns;
 
+// Units are columns of some of the rows: all of them, unless threads have too few columns each.
 struct Layer {
-    LinearPiece piece;  // all columns of it
-    int64_t units;
+    LinearPiece piece;  // all of it
+    int64_t column_units, row_parts;
+    int64_t element;  // bytes
     Linear way;
+
+    int64_t units() const { return column_units * row_parts; }
+
+    int64_t first_row(int64_t part) const {
+        constexpr int64_t granule = 32;
+        return part == row_parts ? piece.row_count
+                                 : piece.row_count * part / row_parts / granule * granule;
+    }
+
+    // Units [begin, end), all of one part of the rows.
+    void compute(int64_t begin, int64_t end) const {
+        const int64_t part = begin / column_units, first = first_row(part);
+        LinearPiece some = piece;
+        some.rows += first;
+        some.row_count = first_row(part + 1) - first;
+        some.result = static_cast<char*>(piece.result) + first * piece.result_stride * element;
+        some.begin = (begin - part * column_units) * unit;
+        some.end = std::min((end - part * column_units) * unit, piece.end);
+        some.scratch = scratch(most_scratch);
+        way(some);
+    }
 };
 
 struct Work {
@@ -143,22 +166,26 @@ struct Work {
 
     // Units are counted through all layers.
     static void run(int64_t begin, int64_t end, void* context) {
-        Work& work = *static_cast<Work*>(context);
         int64_t first = 0;
-        for (const Layer& layer : work.layers) {
-            const int64_t from = std::max(begin, first) - first;
-            const int64_t to = std::min(end, first + layer.units) - first;
-            if (from < to) {
-                LinearPiece piece = layer.piece;
-                piece.begin = from * unit;
-                piece.end = std::min(to * unit, layer.piece.end);
-                piece.scratch = scratch(most_scratch);
-                layer.way(piece);
+        for (const Layer& layer : static_cast<const Work*>(context)->layers) {
+            const int64_t to = std::min(end, first + layer.units()) - first;
+            for (int64_t from = std::max(begin, first) - first; from < to;) {
+                const int64_t next = (from / layer.column_units + 1) * layer.column_units;
+                layer.compute(from, std::min(next, to));
+                from = next;
             }
-            first += layer.units;
+            first += layer.units();
         }
     }
 };
+
+// Of a weight in panels, which is not copied for each of them.
+int64_t row_parts(int64_t rows, int64_t column_units, int64_t threads) {
+    constexpr int64_t least_rows = 64, units_of_thread = 3;
+    if (threads <= 1) return 1;
+    const int64_t wanted = (units_of_thread * threads + column_units - 1) / column_units;
+    return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, rows / least_rows));
+}
 
 template <int products, Finish finish>
 void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelFor parallel) {
@@ -189,8 +216,12 @@ void compute(const Inputs& in, const Plan& plan, void* const* results, ParallelF
         layer.piece.result = results[i / factors];
         layer.piece.end = layer.piece.result_stride = columns_of(weight_of(in, i));
         layer.way = is_in_panels(weight_of(in, i)) ? panel_way : way;
-        layer.units = (layer.piece.end + unit - 1) / unit;
-        units += layer.units;
+        layer.column_units = (layer.piece.end + unit - 1) / unit;
+        layer.element = element_size(plan.results[0].dtype);
+        layer.row_parts = layer.way == panel_way ? row_parts(layer.piece.row_count,
+                                                             layer.column_units, parallel.threads)
+                                                 : 1;
+        units += layer.units();
         prefer_huge_pages(layer.piece.result, layer.piece.row_count * layer.piece.end *
                                                   element_size(plan.results[0].dtype));
         work.layers.push_back(layer);

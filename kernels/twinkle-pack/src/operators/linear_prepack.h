@@ -4,7 +4,8 @@
 // order.
 //
 // A weight [columns, depth] becomes a dense tensor [columns / 32, depth / group, 32, group]: a
-// group is what this CPU multiplies at a time, one number, or two of bfloat16.
+// group is what this CPU multiplies at a time, one number, or two of bfloat16. Tiles of AMX
+// (isa/amx_packed.h) are 16 groups of 16 columns.
 
 #include "operator.h"
 
