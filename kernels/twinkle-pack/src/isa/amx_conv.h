@@ -2,7 +2,7 @@
 // (loops/conv_last_blocks.h). Tiles of x are 16 positions with 32 channels at a tap, as they lie;
 // those of the weight 16 groups of a block. Sums lie as results do.
 
-constexpr int64_t conv_tile_bytes = tile_positions / 2 * 64;  // of x and of the weight
+constexpr int64_t conv_tile_bytes = tile_rows * tile_row_bytes;
 
 // Two blocks of the weight of a slab, and all that positions see of x there.
 struct TileSlab {
@@ -39,7 +39,7 @@ struct TilePairs512 {
     static constexpr int64_t per_group = 2;
 };
 
-constexpr int64_t kept_weight_bytes = 256 * 1024;
+constexpr int64_t kept_weight_bytes = 256 * 1024;  // in the second cache, beside x
 
 // Some blocks of positions with all channels of a piece.
 template <class V, class A>
@@ -49,6 +49,8 @@ public:
         : all_(all),
           piece_(*all.piece),
           shape_(*piece_.shape),
+          laid_(piece_, 0),
+          division_(shape_, TilePairs512::per_group),
           rows_(all.positions < tile_rows ? all.positions : tile_rows),
           of_image_(tile_blocks(all.positions)),
           sums_(static_cast<float*>(piece_.scratch)),
@@ -95,11 +97,11 @@ private:
     }
 
     void multiply(int64_t block, int64_t channel, bool is_kept) {
-        const LaidBlocks<TilePairs512> laid(piece_, channel);
         const int64_t block_bytes = shape_.weight_block * 4, two = blocks_from(channel);
+        const auto laid = laid_;  // tiles may write what is not local
         for_each_tile<4>([](auto i) { zero_tile<i>(); });
-        LastDivision(shape_, TilePairs512::per_group).for_slabs([&](const LastSlab& slab) {
-            const char* const first = bytes(laid.blocks(slab).first);
+        LastDivision(division_).for_slabs([&](const LastSlab& slab) {
+            const char* const first = bytes(laid.at(slab.channel, channel));
             const TileSlab some{first,       first + (two - 1) * block_bytes,
                                 shape_.taps, laid.each * last_lanes * 4,
                                 all_.taps,   all_.pixel};
@@ -177,6 +179,8 @@ private:
     const ConvTiles& all_;
     const ConvPiece& piece_;
     const ConvShape& shape_;
+    LaidBlocks<TilePairs512> laid_;
+    LastDivision division_;
     int64_t rows_, of_image_;
     float* sums_;
     int64_t* pixels_;
