@@ -120,7 +120,7 @@ def tuned_layers(project, operators, layers=3):
     torch.jit.script(nn.Sequential(*(Doubling() for _ in range(layers)), nn.Linear(64, 64)).eval()).save(project.folder / "model.pt")
     (project.folder / "twinkle.toml").write_text("presets = []\n" + "".join(
         f'[[layers.Layer]]\nrepo_path = "{operator}"\nclasses = ["{Doubling.__module__}.Doubling"]\n' for operator in operators))
-    done = project("-v", "tune", "model.pt", "--inputs", "float32[128,64]", "--tune-sizes", "1,16", "--budget", "6", "--json")
+    done = project("-v", "tune", "model.pt", "--inputs", "float32[128,64]", "--tune-sizes", "1,16", "--budget", "20", "--json")
     assert done.code == 0, done.err
     assert len(done.json["sites"]) == layers
     return done, done.json["sites"]
@@ -227,7 +227,7 @@ def test_the_bundled_linear_layer_is_configured(twinkle):
     twinkle.env |= {"OMP_NUM_THREADS": "2", "XDG_CACHE_HOME": twinkle.folder / "cache"}
     model = nn.Sequential(nn.Linear(256, 256), nn.LayerNorm(256)).eval()
     torch.jit.trace(model, torch.randn(4, 256)).save(twinkle.folder / "model.pt")
-    done = twinkle("tune", "model.pt", "--inputs", "float32[4,256]", "--tune-sizes", "1,4", "--budget", "6", "--json", "-o", "tuned.pt")
+    done = twinkle("tune", "model.pt", "--inputs", "float32[4,256]", "--tune-sizes", "1,4", "--budget", "20", "--json", "-o", "tuned.pt")
     assert done.code == 0, done.err
     measured = {one["kernel"] for site in done.json["sites"] for one in site["measured"] if one["kernel"]}
     linear = {f"twinkle-pack: Linear (grain=0, way={way})" for way in (1, 2, 3)}

@@ -69,7 +69,7 @@ PACKAGES = {
     "odd_once": {"few": 1, "many": 1, "result": "x * (2.1 if rows == 16 else 2.0)"},
     "picky": {"few": 0, "many": 0, "result": "x.view(128 if rows > 32 else rows, 64) * 2"},
 }
-SIZES = ["--tune", "--budget", "8", "--tune-sizes", "1,16", "--inputs", "float32[128,64]"]
+SIZES = ["--tune", "--budget", "24", "--tune-sizes", "1,16", "--inputs", "float32[128,64]"]
 
 
 class Doubling(nn.Module):
@@ -278,7 +278,7 @@ def test_nothing_is_asked_twice(project):
     known = store()
     assert known
     # Where nothing is measured, no time is needed.
-    again = project.kernelized(["small", "odd", "large"], "--budget", "0.001", *[one for one in SIZES if one not in ("--budget", "8")])
+    again = project.kernelized(["small", "odd", "large"], "--budget", "0.001", *[one for one in SIZES if one not in ("--budget", "24")])
     assert store() == known
     for one, other in zip(first["sites"], again["sites"]):
         assert parts(one) == parts(other) and found_of(one) == found_of(other)
@@ -352,7 +352,7 @@ def test_tune_takes_the_candidates_of_a_mapping(project):
 
 def test_inputs_of_several_sizes(project):
     project.bind(["small", "large"])
-    done = project("tune", "model.pt", "--inputs", "float32[128,64]", "--inputs", "float32[32,64]", "--budget", "8", "--json")
+    done = project("tune", "model.pt", "--inputs", "float32[128,64]", "--inputs", "float32[32,64]", "--budget", "24", "--json")
     assert done.code == 0, done.err
     assert {one["rows"] for one in done.json["sites"][0]["measured"]} >= {32, 128}
     assert any(shape["size"] == "other inputs" and "[32,64]" in shape["inputs"] for shape in done.json["shapes"])
