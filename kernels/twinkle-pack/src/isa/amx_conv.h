@@ -98,7 +98,7 @@ private:
 
     void multiply(int64_t block, int64_t channel, bool is_kept) {
         const int64_t block_bytes = shape_.weight_block * 4, two = blocks_from(channel);
-        const auto laid = laid_;  // tiles may write what is not local
+        const auto laid = laid_;  // a copy: for all the compiler knows, tiles write members
         for_each_tile<4>([](auto i) { zero_tile<i>(); });
         LastDivision(division_).for_slabs([&](const LastSlab& slab) {
             const char* const first = bytes(laid.at(slab.channel, channel));
@@ -106,7 +106,7 @@ private:
                                 shape_.taps, laid.each * last_lanes * 4,
                                 all_.taps,   all_.pixel};
             const int64_t skipped = slab.channel * 4;
-            // What these channels' successors read there.
+            // The same slab's weights of the channels that follow.
             const NextLines next(first + two * block_bytes, is_kept ? 0 : two * block_bytes,
                                  block - all_.begin, all_.end - all_.begin,
                                  2 * shape_.taps * some.tap_bytes / conv_tile_bytes);

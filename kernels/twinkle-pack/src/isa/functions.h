@@ -286,9 +286,9 @@ struct RowFunctions {
     Conv conv_last_blocks[dtype_count];  // puts the weight of a piece into its result, in blocks
     Conv conv_last[dtype_count], depthwise_last[dtype_count], max_pool_last[dtype_count];
     int64_t conv_last_group[dtype_count];  // channels of x that are multiplied together
-    // Null: this CPU has no such instructions. Where it has, weights in blocks meet x so, and
-    // LibTorch takes less time for those that lie as PyTorch has them.
+    // Null: this CPU has no such instructions. Where it has, these compute weights in blocks.
     ConvByTiles conv_tiles[dtype_count];
+    // Whether LibTorch takes less time for weights in PyTorch's layout, of whole tiles of channels.
     bool plain_tiles_are_libtorchs[dtype_count];
     // The same of float32 for 3 x 3 pixels, by fewer products: first all channels' weights, then
     // pieces of whole rows of tiles of 2 x 2 pixels.

@@ -41,7 +41,7 @@ public:
                j * shape_.dilation[1] / shape_.stride[1] * pixel_bytes();
     }
 
-    // Row `index` of all images of a phase, in each.
+    // One row of an image; `index` counts the rows of all of its phases.
     void copy(const char* x, int64_t image, int64_t index, char* to) const {
         const int64_t image_row = index % rows_;
         for (size_t p = 0; p < places_.size(); ++p) {
