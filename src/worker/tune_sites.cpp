@@ -153,9 +153,12 @@ bool measure(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationCo
     // The time left is shared by all that remains; half of each share is for warming up.
     const double seconds = left * static_cast<double>(count_of(context.by_size)) / remaining;
     const double budget_ms = 500 * left / remaining;
-    left = std::max(left - seconds, 0.0);
     channel.stage("tune", std::to_string(context.by_size.size()) + " candidates");
+    const auto begin = std::chrono::steady_clock::now();
     const auto verdicts = measured(kernelizing, made, context, seconds, budget_ms);
+    // What is decided early leaves its time to the others.
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+    left = std::max(left - std::min(seconds, spent.count()), 0.0);
     context.by_size.clear();
     context.others.clear();
     note(verdicts, others, kernelizing, made, tuning);

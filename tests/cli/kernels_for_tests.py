@@ -24,6 +24,8 @@ MLP = "tiny_llama.model.SwiGLUMLP"
 
 # How long a kernel may keep silent in the tests.
 PATIENCE = {"TWINKLE_SANDBOX_SECONDS": "3"}
+# Seconds of tuning. What is faster by far is found out long before, on whatever machine; what is known needs none.
+AMPLE, NO_TIME = "60", "0.001"
 
 RMS_NORM = """import torch
 from torch import nn

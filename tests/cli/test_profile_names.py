@@ -2,7 +2,7 @@
 goes."""
 
 import pytest
-from kernels_for_tests import needs_runtime
+from kernels_for_tests import AMPLE, needs_runtime
 from test_tune_sizes import MODELS, model_and_packages  # noqa: F401
 
 torch = pytest.importorskip("torch")
@@ -52,7 +52,7 @@ def test_nothing_is_named_unless_it_is_asked_for(project):
 
 def test_a_choice_by_size_is_in_the_range(project):
     # Time enough where the machine halts for seconds, too: what is not measured is not chosen.
-    report = project.kernelized(["small", "large"], "--tune", "--budget", "30", "--tune-sizes", "1,16", *INPUTS, "--profile-names")
+    report = project.kernelized(["small", "large"], "--tune", "--budget", AMPLE, "--tune-sizes", "1,16", *INPUTS, "--profile-names")
     assert all(site["by_size"] for site in report["sites"]), report["sites"]
     assert ranges(torch.jit.load(project.folder / "tuned.pt"), ["first", "second"]) == [("first", 0), ("second", 0)]
 

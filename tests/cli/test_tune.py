@@ -2,7 +2,7 @@
 far, whatever the machine does."""
 
 import pytest
-from kernels_for_tests import needs_runtime
+from kernels_for_tests import AMPLE, needs_runtime
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
@@ -94,7 +94,7 @@ def test_the_first_candidate_without_measuring(project):
 
 
 def test_the_fastest_candidate(project):
-    report = project.kernelized(["slow", "fast"], "--tune", "--budget", "2")
+    report = project.kernelized(["slow", "fast"], "--tune", "--budget", AMPLE)
     assert chosen(report) == both("fast: Layer")
     for site in report["sites"]:
         assert "times as fast as the original here" in site["because"] and site["max_error"] is not None
@@ -111,13 +111,13 @@ def test_the_original_where_no_candidate_is_faster(project):
     assert chosen(report) == both(None) and report["kept"] == 2 and report["reverted"] == 0
     for site in report["sites"]:
         assert site["because"].startswith("no kernel is faster here: slow: Layer is 0.")
-    shown = project("kernelize", "model.pt", *INPUTS, "--tune", "--budget", "2", "-v")
+    shown = project("kernelize", "model.pt", *INPUTS, "--tune", "--budget", AMPLE, "-v")
     assert shown.code == 0 and "no kernel is faster here" in shown.out
-    shown = project("kernelize", "model.pt", *INPUTS, "--tune", "--budget", "2")  # its times are in a table of their own
+    shown = project("kernelize", "model.pt", *INPUTS, "--tune", "--budget", AMPLE)  # its times are in a table of their own
     assert any(line.split()[:1] == ["Doubling"] and line.split()[-1] == "chosen" for line in shown.out.splitlines()), shown.out
 
 
-@pytest.mark.parametrize("more", [[], ["--tune", "--budget", "2"]])
+@pytest.mark.parametrize("more", [[], ["--tune", "--budget", AMPLE]])
 @pytest.mark.parametrize("bad,why", [("wrong", "its error is"), ("broken", "two")])
 def test_what_is_not_right_gives_way_to_the_next(project, bad, why, more):
     report = project.kernelized([bad, "fast"], *more)
@@ -139,10 +139,10 @@ def test_strict_fails_where_no_candidate_is_right(project):
     done = project.kernelized(["wrong"], "--strict", code=4)
     assert "first" in done.err and not (project.folder / "fast.pt").exists()
     assert chosen(project.kernelized(["wrong", "fast"], "--strict")) == both("fast: Layer")
-    assert chosen(project.kernelized(["fast", "wrong"], "--strict", "--tune", "--budget", "1")) == both("fast: Layer")
+    assert chosen(project.kernelized(["fast", "wrong"], "--strict", "--tune", "--budget", AMPLE)) == both("fast: Layer")
     torch.jit.script(nn.Sequential(Doubling(), nn.Linear(64, 64)).eval()).save(project.folder / "model.pt")  # both are judged in one run
     project.env["XDG_CACHE_HOME"] = project.folder / "nothing known"
-    project.kernelized(["wrong", "off"], "--strict", "--tune", "--budget", "1", code=4)
+    project.kernelized(["wrong", "off"], "--strict", "--tune", "--budget", AMPLE, code=4)
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -153,7 +153,7 @@ def test_strict_ends_alike_where_the_store_knows_what_is_wrong(project, packages
     if layers == 1:
         torch.jit.script(nn.Sequential(Doubling(), nn.Linear(64, 64)).eval()).save(project.folder / "model.pt")
     for _ in range(2):
-        done = project.kernelized(packages, "--strict", "--tune", "--budget", "2", code=code)
+        done = project.kernelized(packages, "--strict", "--tune", "--budget", AMPLE, code=code)
         assert code == 0 or (not (project.folder / "fast.pt").exists() and "a replaced site is not right" in done.err)
 
 
@@ -164,7 +164,7 @@ def test_one_kernel_twice_is_two_candidates(project):
     text = "".join(CANDIDATE.format("wrong", name) + f'mode = "{mode}"\n' for mode in ("inference", "training"))
     for tail, kernel in (("", None), (CANDIDATE.format("fast", name), "fast: Layer")):
         (project.folder / "twinkle.toml").write_text("presets = []\n" + text + tail)
-        for more in ([], ["--tune", "--budget", "1"]):
+        for more in ([], ["--tune", "--budget", AMPLE]):
             report = project("kernelize", "model.pt", "-o", "fast.pt", "--json", *INPUTS, *more).json
             assert chosen(report) == both(kernel), report
             assert all("its error is" in one["because"] for site in report["sites"] for one in site["candidates"]

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from kernels_for_tests import PATIENCE, compiled_kernel, found_of, libraries, metadata, needs_runtime  # noqa: F401
+from kernels_for_tests import AMPLE, NO_TIME, PATIENCE, compiled_kernel, found_of, libraries, metadata, needs_runtime  # noqa: F401
 from test_tune_sizes import Doubling, parts
 
 torch = pytest.importorskip("torch")
@@ -60,7 +60,7 @@ def model_and_kernels(twinkle, libraries):  # noqa: F811
             (build / "tuning.toml").write_text(tuning)
             metadata(build, f"for_{operator}")
 
-    def tuned(operators, *more, code=0, budget="6"):
+    def tuned(operators, *more, code=0, budget=AMPLE):
         (twinkle.folder / "twinkle.toml").write_text("presets = []\n" + "".join(
             f'[[layers.Layer]]\nrepo_path = "{operator}"\nclasses = ["{classes}"]\n' for operator in operators))
         done = twinkle("tune", "model.pt", "--inputs", "float32[128,64]", "--tune-sizes", "1,16", "--budget", budget, "--json", *more)
@@ -85,7 +85,7 @@ def test_configurations_are_chosen_by_size(project):
     torch.testing.assert_close(torch.load(project.folder / "out.pt", weights_only=True),
                                torch.jit.load(project.folder / "model.pt")(x))
     # All of it is remembered.
-    again = project.tuned(["tuned"], budget="0.001")
+    again = project.tuned(["tuned"], budget=NO_TIME)
     assert (again["by_size"], found_of(again)) == (site["by_size"], found_of(site))
     shown = project("tune", "show", "--json").json["measurements"]
     assert {one["candidate"]["cfg"].get("mode") for one in shown} == {None, 1, 2}
@@ -120,7 +120,7 @@ def tuned_layers(project, operators, layers=3):
     torch.jit.script(nn.Sequential(*(Doubling() for _ in range(layers)), nn.Linear(64, 64)).eval()).save(project.folder / "model.pt")
     (project.folder / "twinkle.toml").write_text("presets = []\n" + "".join(
         f'[[layers.Layer]]\nrepo_path = "{operator}"\nclasses = ["{Doubling.__module__}.Doubling"]\n' for operator in operators))
-    done = project("-v", "tune", "model.pt", "--inputs", "float32[128,64]", "--tune-sizes", "1,16", "--budget", "20", "--json")
+    done = project("-v", "tune", "model.pt", "--inputs", "float32[128,64]", "--tune-sizes", "1,16", "--budget", AMPLE, "--json")
     assert done.code == 0, done.err
     assert len(done.json["sites"]) == layers
     return done, done.json["sites"]
@@ -163,7 +163,7 @@ def test_what_crashes_costs_no_other_its_times(project, operator):
     """Compared after the other, which is measured once all are compared."""
     project.kernel(operator)
     project.kernel("tuned", TUNING.format(more="", first=0))
-    site = project.tuned(["tuned", operator], budget="15")
+    site = project.tuned(["tuned", operator])
     assert {one["kernel"] for one in site["measured"] if not one["problem"]} == {
         None, "tuned: Layer", "tuned: Layer (mode=1)", "tuned: Layer (mode=2)"}
     assert [one["kernel"] for one in site["by_size"]] == ["tuned: Layer (mode=1)", "tuned: Layer (mode=2)"]

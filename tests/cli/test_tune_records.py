@@ -7,7 +7,7 @@ import time
 
 import pytest
 from conftest import ROOT, environment
-from kernels_for_tests import RUNTIMES, needs_runtime
+from kernels_for_tests import AMPLE, NO_TIME, RUNTIMES, needs_runtime
 from test_preload import compile_server, serve
 from test_tune_sizes import Doubling, model_and_packages, parts  # noqa: F401
 
@@ -76,7 +76,7 @@ def test_a_server_s_calls_are_recorded_and_tuned(project, server):
     assert serve(server, project.folder / "model.pt", "7", TWINKLE_RECORD=str(record)).returncode == 0
     assert lines(record) == calls
     project.bind(["small", "large"])
-    done = project("tune", "model.pt", "--from", record, "--budget", "24", "--json", "-o", "tuned.pt")
+    done = project("tune", "model.pt", "--from", record, "--budget", AMPLE, "--json", "-o", "tuned.pt")
     assert done.code == 0, done.err
     for site in done.json["sites"]:
         assert {one["rows"] for one in site["measured"]} >= {1, 128}
@@ -132,12 +132,12 @@ def test_twinkle_itself_records_nothing(project):
 def test_shards_merge_to_what_one_run_measures(project):
     project.bind(["small", "large"])
     record = recorded(project.folder, (1, 4, 16, 32, 128))
-    whole = project("tune", "model.pt", "--from", record, "--budget", "24", "--json")
+    whole = project("tune", "model.pt", "--from", record, "--budget", AMPLE, "--json")
     assert whole.code == 0, whole.err
     exports, seen = [], set()
     for number in (1, 2, 3):
         project.env["XDG_CACHE_HOME"] = project.folder / f"node{number}"
-        done = project("tune", "model.pt", "--from", record, "--shard", f"{number}/3", "--budget", "20", "--json")
+        done = project("tune", "model.pt", "--from", record, "--shard", f"{number}/3", "--budget", AMPLE, "--json")
         assert done.code == 0, done.err
         mine = set(measured(done.json))
         assert not seen & mine  # nobody measures what is another's
@@ -148,7 +148,7 @@ def test_shards_merge_to_what_one_run_measures(project):
     project.env["XDG_CACHE_HOME"] = project.folder / "all"
     assert project("tune", "merge", *reversed(exports), "-o", "all.json").code == 0
     assert project("tune", "import", "all.json").code == 0
-    merged = project("tune", "model.pt", "--from", record, "--budget", "0.001", "--json", "-o", "tuned.pt")
+    merged = project("tune", "model.pt", "--from", record, "--budget", NO_TIME, "--json", "-o", "tuned.pt")
     assert merged.code == 0 and set(measured(merged.json)) == seen
     assert [parts(site) for site in merged.json["sites"]] == [parts(site) for site in whole.json["sites"]]
     assert parts(merged.json["sites"][0]) == [(64, "small"), (None, "large")]
@@ -156,7 +156,7 @@ def test_shards_merge_to_what_one_run_measures(project):
 
 def test_two_runs_at_once_measure_nothing_twice(project):
     project.bind(["small", "large"])
-    arguments = ("tune", "model.pt", "--inputs", "float32[128,64]", "--tune-sizes", "1,16", "--budget", "20", "--json")
+    arguments = ("tune", "model.pt", "--inputs", "float32[128,64]", "--tune-sizes", "1,16", "--budget", AMPLE, "--json")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: project(*arguments), range(2))
     assert (first.code, second.code) == (0, 0), first.err + second.err

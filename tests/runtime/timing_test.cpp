@@ -129,7 +129,7 @@ TEST_CASE("who is slower by far runs no more, and the others go on") {
         }
         return counts;
     };
-    const Sampling sampling{.warm_up = 0, .runs = 9, .runs_if_lost = 5};
+    Sampling sampling{.warm_up = 0, .runs = 9, .runs_if_lost = 5};
     // A busy machine may stop the first one for as long as the slow one takes, but not always.
     const auto in_some_try = [&](const std::vector<std::function<void()>>& contestants,
                                  const std::vector<std::size_t>& expected) {
@@ -142,6 +142,14 @@ TEST_CASE("who is slower by far runs no more, and the others go on") {
     };
     CHECK(in_some_try({lasting(1000), lasting(10000), lasting(10)}, {9, 5, 9}));
     CHECK(in_some_try({lasting(1000), lasting(10000)}, {5, 5}));
+    // So does the first itself, once quartiles say something; what is left to be found out goes on.
+    sampling.runs = 20;
+    CHECK(in_some_try({lasting(1000), lasting(10)}, {12, 12}));
+    CHECK(in_some_try({lasting(1000), lasting(10000), lasting(10)}, {12, 5, 12}));
+    CHECK(in_some_try({lasting(1000), lasting(200), lasting(210)}, {12, 20, 20}));
+    CHECK(in_some_try({lasting(1000), lasting(10), lasting(200), lasting(210)}, {12, 12, 12, 12}));
+    sampling.runs_if_lost = 0;
+    CHECK(in_some_try({lasting(1000), lasting(10)}, {20, 20}));
 }
 
 TEST_CASE("a budget is spent, but there is a least number of turns") {

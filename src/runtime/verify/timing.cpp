@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
+#include <limits>
 
 namespace twinkle::runtime {
 
@@ -39,13 +41,6 @@ std::size_t repeats_for(const std::vector<std::function<void()>>& contestants,
         std::clamp(std::ceil(shortest / std::max(fastest, 1e-3)), 1.0, max_repeats));
 }
 
-// Every sample is slower by far than each of the first contestant.
-bool has_lost(const std::vector<double>& samples, const std::vector<double>& first) {
-    constexpr double by_far = 1.5;
-    return *std::min_element(samples.begin(), samples.end()) >
-           by_far * *std::max_element(first.begin(), first.end());
-}
-
 // Interpolates if the quantile falls between two values.
 double quantile(const std::vector<double>& sorted, double share) {
     const double place = share * static_cast<double>(sorted.size() - 1);
@@ -53,6 +48,54 @@ double quantile(const std::vector<double>& sorted, double share) {
     const std::size_t above = std::min(below + 1, sorted.size() - 1);
     return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
+
+constexpr double by_far = 1.5;
+
+// Every sample is slower by far than each of the first contestant.
+bool has_lost(const std::vector<double>& samples, const std::vector<double>& first) {
+    return *std::min_element(samples.begin(), samples.end()) >
+           by_far * *std::max_element(first.begin(), first.end());
+}
+
+// Who still runs. Whoever is slower than the first by far stops after few turns; whoever is slower
+// than the fastest by far, the first too, once quartiles say something.
+class Field {
+public:
+    Field(std::size_t count, std::size_t runs_if_lost)
+        : runs_if_lost_(runs_if_lost), out_(count) {}
+
+    bool has_left(std::size_t contestant) const { return out_[contestant]; }
+
+    // Whether nothing is left to be found out.
+    bool is_decided(const Samples& samples, std::size_t turns) {
+        if (runs_if_lost_ == 0 || out_.size() < 2) {
+            return false;
+        }
+        for (std::size_t i = 1; i < out_.size() && turns >= runs_if_lost_ && !out_[0]; ++i) {
+            out_[i] = out_[i] || has_lost(samples[i], samples[0]);
+        }
+        if (turns >= enough_turns) {
+            drop_behind_fastest(samples);
+        }
+        return std::count(out_.begin(), out_.end(), false) < 2;
+    }
+
+private:
+    void drop_behind_fastest(const Samples& samples) {
+        std::vector<Spread> spreads;
+        std::transform(samples.begin(), samples.end(), std::back_inserter(spreads), spread_of);
+        double fastest = std::numeric_limits<double>::infinity();
+        for (std::size_t i = 0; i < out_.size(); ++i) {
+            fastest = out_[i] ? fastest : std::min(fastest, spreads[i].upper);
+        }
+        for (std::size_t i = 0; i < out_.size(); ++i) {
+            out_[i] = out_[i] || spreads[i].lower > by_far * fastest;
+        }
+    }
+
+    std::size_t runs_if_lost_;
+    std::vector<bool> out_;
+};
 
 }  // namespace
 
@@ -79,20 +122,13 @@ Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
     const std::size_t count = contestants.size();
     Samples samples(count);
     double spent_us = 0;
-    std::vector<bool> lost(count);
-    const auto drop_losers = [&](std::size_t turns) {
-        for (std::size_t i = 1; i < count && sampling.runs_if_lost > 0; ++i) {
-            lost[i] =
-                lost[i] || (turns >= sampling.runs_if_lost && has_lost(samples[i], samples[0]));
-        }
-        return count > 1 &&
-               std::count(lost.begin(), lost.end(), true) + 1 == static_cast<std::ptrdiff_t>(count);
-    };
-    for (std::size_t turn = 0; !enough(turn, spent_us) && !drop_losers(turn); ++turn) {
+    Field field(count, sampling.runs_if_lost);
+    for (std::size_t turn = 0; !enough(turn, spent_us) && !field.is_decided(samples, turn);
+         ++turn) {
         for (std::size_t i = 0; i < count; ++i) {
             // Alternates direction, so that no contestant always runs after the same one.
             const std::size_t next = (turn + (turn / count % 2 == 0 ? i : count - i)) % count;
-            if (lost[next]) {
+            if (field.has_left(next)) {
                 continue;
             }
             pause();
