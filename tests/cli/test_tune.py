@@ -9,13 +9,14 @@ from torch import nn  # noqa: E402
 
 pytestmark = [needs_runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
+# 1/256: see test_tune_sizes.
 LAYER = """import torch
 from torch import nn
 
 
 class Layer(nn.Module):
     def forward(self, x):
-        z = torch.full([256, 256], 1e-3, dtype=x.dtype)
+        z = torch.full([256, 256], 0.00390625, dtype=x.dtype)
         for i in range({work}):
             z = torch.mm(z, z)
         return {result} + 0.0 * z[0, 0]
@@ -34,7 +35,7 @@ INPUTS = ["--inputs", "float32[3,64]"]
 
 class Doubling(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        z = torch.full([256, 256], 1e-3, dtype=x.dtype)
+        z = torch.full([256, 256], 0.00390625, dtype=x.dtype)
         for _ in range(12):
             z = torch.mm(z, z)
         return x * 2 + 0.0 * z[0, 0]
