@@ -25,6 +25,7 @@ struct LoadOptions {
     // of in every call (those of convolutions and linear layers), where the methods of the model's
     // root give them to such kernels alone. The parameters then have other shapes, also for methods
     // of its parts, and what the module saves is slow elsewhere: false leaves them as the file has
+    // them. Large tensors that keep their layout come into memory of huge pages, where Linux has
     // them.
     bool prepack = true;
     // Called for every folder that is searched and every build that is looked at, with why it is
@@ -61,8 +62,8 @@ TWINKLE_API torch::jit::Module load(const std::filesystem::path& model,
 // What LoadOptions::prepack does, for a model on a CPU that came in another way: one that was
 // kernelized in memory, or that torch::jit::load has loaded behind load_required_kernels() or the
 // preload library. Returns how many weights are laid out now that were not before; 0 for a model in
-// training. Where a kernel fails, its weight stays as it was. No thread may run the model
-// meanwhile.
+// training. Where a kernel fails, its weight stays as it was; so does what something else than the
+// model holds. No thread may run the model meanwhile.
 TWINKLE_API std::size_t prepack(const torch::jit::Module& model);
 
 }  // namespace twinkle

@@ -1,6 +1,8 @@
 #include "base/huge_pages.h"
 
 #include <cstdint>
+#include <fstream>
+#include <string>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -19,6 +21,12 @@ void prefer_huge_pages(void* memory, std::size_t bytes) {
 #else
     (void)memory, (void)bytes;
 #endif
+}
+
+bool has_huge_pages() {
+    std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+    std::string line;
+    return std::getline(file, line) && line.find("[never]") == std::string::npos;
 }
 
 }  // namespace twinkle::base

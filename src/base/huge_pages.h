@@ -11,4 +11,8 @@ constexpr std::size_t huge_page = std::size_t{1} << 21;
 // Elsewhere, or where the system refuses, nothing changes.
 void prefer_huge_pages(void* memory, std::size_t bytes);
 
+// Whether Linux may give some to who asks for them, by
+// /sys/kernel/mm/transparent_hugepage/enabled.
+bool has_huge_pages();
+
 }  // namespace twinkle::base

@@ -59,6 +59,35 @@ TEST_CASE("an original's luck on the given inputs allows nothing more in other s
     CHECK(verdict.because.find("length 8") != std::string::npos);
 }
 
+TEST_CASE("what stands for a converted model may have been lucky, too") {
+    const VerificationContext context;
+    const at::Tensor x = torch::full({2}, 1.5).to(at::kBFloat16);
+    const torch::jit::Module exact =
+        tests::module_of("Exact", "def forward(self, x):\n    return x\n");
+    // Exact for an input in bfloat16, and off by a rounding for any other.
+    const torch::jit::Module lucky =
+        tests::module_of("Lucky",
+                         "def forward(self, x):\n"
+                         "    return torch.where(x.to(15).to(6) == x, x, x * (1 + 2.0 ** -7))\n");
+    const auto is_right = [&](double units, const torch::jit::Module& measure) {
+        const Contest contest{
+            tests::module_of("Converted", "def forward(self, x):\n    return x * (1 + " +
+                                              std::to_string(units) + " * 2.0 ** -7)\n"),
+            exact,
+            exact,
+            Norm::euclidean,
+            [] {},
+            [](const auto&) {},
+            context,
+            measure};
+        return judge(contest, {{"", false, {{"forward", {{x}, {}}}}}}).right;
+    };
+    CHECK(is_right(0, exact));
+    CHECK_FALSE(is_right(1, exact));
+    CHECK(is_right(1, lucky));
+    CHECK_FALSE(is_right(20, lucky));
+}
+
 TEST_CASE("sizes whose values were right before are measured without comparing again") {
     VerificationContext context;
     context.sampling = Sampling{};

@@ -1,6 +1,7 @@
 #include "runtime/prepack/prepacked_weights.h"
 
-#include "base/freed_memory.h"
+#include "runtime/prepack/freed_weights.h"
+#include "runtime/prepack/moved_weights.h"
 #include "runtime/prepack/prepack_operators.h"
 #include "runtime/prepack/weight_calls.h"
 #include "runtime/prepack/weight_memory.h"
@@ -55,32 +56,6 @@ std::vector<std::pair<Slot, Prepacking>> calls_of(const jit::Module& model,
     }
 }
 
-// Gives back the memory of plain weights while others are laid out, so that the process does not
-// hold all of them twice.
-class FreedWeights {
-public:
-    FreedWeights() = default;
-    FreedWeights(const FreedWeights&) = delete;
-    FreedWeights& operator=(const FreedWeights&) = delete;
-    ~FreedWeights() {
-        if (bytes_ > 0) {
-            base::return_freed_memory();
-        }
-    }
-
-    void add(std::size_t bytes) {
-        constexpr std::size_t much = std::size_t{64} << 20;
-        bytes_ += bytes;
-        if (bytes_ >= much) {
-            base::return_freed_memory();
-            bytes_ = 0;
-        }
-    }
-
-private:
-    std::size_t bytes_ = 0;
-};
-
 }  // namespace
 
 bool may_prepack_weights(const jit::Module& model) {
@@ -102,6 +77,13 @@ std::size_t prepack_weights(const jit::Module& model) {
         } catch (const std::exception&) {
             continue;  // the model computes with it as it is, too
         }
+    }
+    try {
+        if (!is_training(model)) {
+            move_weights(model, memory, freed);
+        }
+    } catch (const std::exception&) {
+        return count;  // the others stay where they are
     }
     return count;
 }

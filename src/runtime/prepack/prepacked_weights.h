@@ -9,8 +9,8 @@ namespace twinkle::runtime {
 
 // Puts prepacked tensors in the place of weights of a model in eval mode, where the methods of its
 // root, with all that they call, give them to such kernels alone (weight_calls.h) and nothing else
-// holds them: the plain ones are freed. Where a kernel fails, weights stay as they were. Returns
-// how many there are now.
+// holds them: the plain ones are freed. Moves the other large ones (moved_weights.h). Where a
+// kernel fails, weights stay as they were. Returns how many there are now.
 std::size_t prepack_weights(const torch::jit::Module& model);
 
 // Whether there are weights that a kernel may have so.

@@ -178,8 +178,9 @@ private:
         Comparison one = compare(result, original, expected.reference, contest_.norm, tolerance);
         if (may_be_luck(one) && !contest_.most && expected.no_reference.empty()) {
             contest_.alive();
-            tolerance.least =
-                bounds_nearby(measure, inputs, expected.reference, one, contest_.norm, tolerance);
+            tolerance.least = bounds_nearby(
+                measure, contest_.measure ? inputs_of_rounded(*contest_.measure, inputs) : inputs,
+                expected.reference, one, contest_.norm, tolerance);
             std::vector<Bound> usual = std::move(one.bounds);
             one = compare(result, original, expected.reference, contest_.norm, tolerance);
             one.bounds = std::move(usual);  // another size has luck of its own

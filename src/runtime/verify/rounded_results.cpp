@@ -104,11 +104,14 @@ void round_model(jit::Module& model, at::ScalarType dtype) {
     round_results(model, dtype);
 }
 
+Inputs inputs_of_rounded(const jit::Module& rounded, const Inputs& inputs) {
+    const auto own = weight_dtypes(rounded);
+    return own.empty() ? inputs : with_dtype(inputs, *own.begin());
+}
+
 c10::IValue run_rounded(const jit::Module& rounded, const std::string& method, const Inputs& inputs,
                         const c10::IValue& result) {
-    const auto own = weight_dtypes(rounded);
-    const Inputs given = own.empty() ? inputs : with_dtype(inputs, *own.begin());
-    return in_dtypes_of(run_seeded(rounded, method, given), result);
+    return in_dtypes_of(run_seeded(rounded, method, inputs_of_rounded(rounded, inputs)), result);
 }
 
 }  // namespace twinkle::runtime

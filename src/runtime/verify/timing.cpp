@@ -61,8 +61,7 @@ bool has_lost(const std::vector<double>& samples, const std::vector<double>& fir
 // than the fastest by far, the first too, once quartiles say something.
 class Field {
 public:
-    Field(std::size_t count, std::size_t runs_if_lost)
-        : runs_if_lost_(runs_if_lost), out_(count) {}
+    Field(std::size_t count, std::size_t runs_if_lost) : runs_if_lost_(runs_if_lost), out_(count) {}
 
     bool has_left(std::size_t contestant) const { return out_[contestant]; }
 

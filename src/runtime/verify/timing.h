@@ -15,9 +15,9 @@ inline constexpr std::size_t fewest_turns = 6;
 inline constexpr std::size_t enough_turns = 12;
 
 struct Sampling {
-    std::size_t warm_up = 3;       // unmeasured runs of each: TorchScript profiles its first runs
-    std::size_t runs = 0;          // measured ones of each; 0: as many as fit into the budget
-    std::size_t least_runs = 1;    // however small the budget is
+    std::size_t warm_up = 3;     // unmeasured runs of each: TorchScript profiles its first runs
+    std::size_t runs = 0;        // measured ones of each; 0: as many as fit into the budget
+    std::size_t least_runs = 1;  // however small the budget is
     // Enough of one that was slower than the first by far in each of them; and from enough_turns on
     // whoever is slower than the fastest by far runs no more. 0: however slow it is.
     std::size_t runs_if_lost = 0;

@@ -10,6 +10,7 @@
 #include "runtime/verify/double_reference.h"
 #include "runtime/verify/judgement.h"
 #include "runtime/verify/originals.h"
+#include "runtime/verify/perturbed_originals.h"
 #include "runtime/verify/rounded_results.h"
 #include "runtime/verify/run_error.h"
 #include "runtime/verify/side_by_side.h"
@@ -237,11 +238,20 @@ Verdict judge_converted(const VerificationContext& given) {
         torch::jit::Module reference = open_exact(context);
         const c10::IValue result = run_seeded(converted, "forward", deep_copy(context.inputs));
         verdict.ran = true;
-        const c10::IValue expected =
-            run_rounded(open_rounded(context), "forward", context.inputs, result);
+        const torch::jit::Module rounded = open_rounded(context);
+        const auto measure = [&](const Inputs& inputs) {
+            return run_rounded(rounded, "forward", inputs, result);
+        };
+        const c10::IValue expected = measure(context.inputs);
         const c10::IValue exact =
             run_seeded(reference, "forward", with_dtype(context.inputs, at::kDouble));
         verdict.comparison = compare(result, expected, exact, Norm::euclidean);
+        if (may_be_luck(verdict.comparison)) {
+            Tolerance tolerance;
+            tolerance.least = bounds_nearby(measure, inputs_of_rounded(rounded, context.inputs),
+                                            exact, verdict.comparison, Norm::euclidean, tolerance);
+            verdict.comparison = compare(result, expected, exact, Norm::euclidean, tolerance);
+        }
         verdict.because = verdict.comparison.problem;
     } catch (const std::exception& error) {
         verdict.because = cannot_be_run(error.what());
