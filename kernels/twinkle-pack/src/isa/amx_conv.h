@@ -159,20 +159,41 @@ private:
 
     template <int vectors>
     void finish(int64_t block, int64_t channel) const {
+        switch (residual_of(piece_)) {
+            case Residual::none: return finish<vectors, Residual::none>(block, channel);
+            case Residual::before_activation:
+                return finish<vectors, Residual::before_activation>(block, channel);
+            case Residual::after_activation:
+                return finish<vectors, Residual::after_activation>(block, channel);
+        }
+    }
+
+    // Keeps in registers what stores might change for all the compiler knows.
+    template <int vectors, Residual residual>
+    void finish(int64_t block, int64_t channel) const {
         const ChannelScale<V> scales[] = {
             ChannelScale<V>::of_vector(piece_, channel, V::width),
             ChannelScale<V>::of_vector(piece_, channel + (vectors - 1) * V::width, V::width)};
-        auto* const result = static_cast<BFloat16*>(piece_.result) + channel;
-        for (int64_t p = 0; p < tile_positions; ++p) {
-            const int64_t pixel = pixels(block)[p];
-            if (pixel < 0) continue;
-            const auto* const residual = piece_.residual ? residual_at(pixel, channel) : nullptr;
+        auto* const results = static_cast<BFloat16*>(piece_.result) + channel;
+        const auto* const added = static_cast<const BFloat16*>(piece_.residual) + channel;
+        const int64_t result_pixel = shape_.result_pixel, added_pixel = shape_.residual_pixel;
+        const int64_t* const pixel = pixels(block);
+        const float* sums = sums_;
+        for (int64_t p = 0; p < tile_positions; ++p, sums += panel_columns) {
+            if (pixel[p] < 0) continue;
+            typename V::reg values[vectors];
             for (int v = 0; v < vectors; ++v) {
-                const int64_t at = v * V::width;
-                V::store(result + pixel * shape_.result_pixel + at,
-                         finished<V, A>(piece_, scales[v], V::load(sums_ + p * panel_columns + at),
-                                        residual ? residual + at : nullptr, V::width));
+                const auto sum = V::load(sums + v * V::width);
+                const auto more = residual == Residual::none
+                                      ? sum
+                                      : V::load(added + pixel[p] * added_pixel + v * V::width);
+                values[v] = finished<V, A, residual>(scales[v], sum, more);
             }
+            BFloat16* const to = results + pixel[p] * result_pixel;
+            if constexpr (vectors == 2)
+                V::store_pair(to, values[0], values[1]);
+            else
+                V::store(to, values[0]);
         }
     }
 

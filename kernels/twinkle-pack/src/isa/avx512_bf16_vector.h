@@ -6,6 +6,11 @@ struct Avx512Bf16 : Avx512 {
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), (__m256i)_mm512_cvtneps_pbh(value));
     }
 
+    // Neighbours.
+    static void store_pair(BFloat16* to, reg first, reg second) {
+        _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(second, first));
+    }
+
     template <class T>
     static reg rounded(reg value) {
         if constexpr (__is_same(T, BFloat16))

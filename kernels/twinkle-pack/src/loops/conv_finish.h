@@ -55,17 +55,36 @@ private:
     ChannelScale(typename V::reg factor, typename V::reg added) : scale(factor), shift(added) {}
 };
 
+// Where a residual is added.
+enum class Residual { none, before_activation, after_activation };
+
+inline Residual residual_of(const ConvPiece& piece) {
+    return !piece.residual       ? Residual::none
+           : piece.residual_last ? Residual::after_activation
+                                 : Residual::before_activation;
+}
+
+template <class V, class A, Residual residual>
+inline __attribute__((always_inline)) typename V::reg finished(const ChannelScale<V>& channel,
+                                                               typename V::reg sums,
+                                                               typename V::reg added) {
+    const auto value = V::fma(sums, channel.scale, channel.shift);
+    if constexpr (residual == Residual::none) return A::template value<V>(value);
+    if constexpr (residual == Residual::before_activation)
+        return A::template value<V>(V::add(value, added));
+    return V::add(A::template value<V>(value), added);
+}
+
 // `residual`: null for none.
 template <class V, class A, class T>
 inline __attribute__((always_inline)) typename V::reg finished(const ConvPiece& piece,
                                                                const ChannelScale<V>& channel,
                                                                typename V::reg sums,
                                                                const T* residual, int64_t n) {
-    const auto value = V::fma(sums, channel.scale, channel.shift);
-    if (!residual) return A::template value<V>(value);
+    if (!residual) return finished<V, A, Residual::none>(channel, sums, sums);
     const auto added = load_first<V>(residual, n);
-    return piece.residual_last ? V::add(A::template value<V>(value), added)
-                               : A::template value<V>(V::add(value, added));
+    return piece.residual_last ? finished<V, A, Residual::after_activation>(channel, sums, added)
+                               : finished<V, A, Residual::before_activation>(channel, sums, added);
 }
 
 // Calls f with the activation as a type.
