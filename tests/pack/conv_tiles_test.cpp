@@ -1,5 +1,6 @@
-// Convolutions with prepacked weights of whole tiles of channels, which AMX multiplies, and every
-// other instruction set in its own way: all that decides which positions a tile has.
+// Convolutions with prepacked weights, and of few channels, which AMX multiplies in tiles, and
+// every other instruction set in its own way: all that decides which positions and channels a tile
+// has.
 #include "conv_call.h"
 
 using namespace pack;
@@ -43,13 +44,75 @@ const Shape shapes[] = {
     square({1, 32, 4, 4}, 16, 2, 1, 5),       // padding beyond the kernel
     square({1, 512, 6, 6}, 64, 3, 1, 1),      // several slabs
     square({1, 1024, 5, 5}, 32, 1),
+    square({2, 24, 9, 7}, 32, 1),        // tiles of fewer channels
+    square({1, 8, 6, 6}, 16, 3, 1, 1),   // … of as few as there are
+    square({1, 40, 8, 5}, 48, 3, 2, 1),  // … of half of them
+    square({1, 144, 6, 7}, 32, 1),
+    square({1, 136, 5, 5}, 32, 1),
+    square({1, 160, 6, 5}, 32, 3, 1, 1),  // slabs of less than they could have
+    square({1, 368, 4, 4}, 16, 1),
     {{2, 32, 9, 11}, 48, 1, 3, 2, 1, 0, 2, 1, 2, 1},
     {{1, 64, 8, 20}, 32, 5, 2, 1, 3, 2, 0, 2, 1, 1},
 };
 
+// Rows of the kernel are the depth of a tile then.
+const Shape few_channels[] = {
+    square({2, 3, 23, 21}, 64, 7, 2, 3),  // as in ResNet
+    square({1, 3, 33, 32}, 48, 4, 4),     // patches
+    square({2, 3, 34, 36}, 32, 16, 16),   // … of several tiles a row
+    square({1, 1, 12, 13}, 16, 5, 1, 2),
+    square({2, 2, 9, 11}, 32, 3, 3, 1),
+    square({1, 5, 10, 9}, 16, 3, 1, 1),               // a group that is completed
+    square({1, 7, 3, 3}, 32, 3),                      // one pixel that sees all
+    square({1, 3, 8, 8}, 16, 2, 5, 1),                // strides beyond the kernel
+    square({1, 4, 5, 5}, 16, 3, 1, 6),                // padding beyond the image
+    {{2, 3, 14, 19}, 32, 3, 5, 2, 1, 0, 2, 2, 1, 1},  // rows with gaps
+    {{1, 3, 19, 14}, 80, 5, 3, 1, 3, 2, 1, 1, 1, 1},
+    {{1, 3, 19, 14}, 80, 3, 3, 1, 1, 1, 1, 1, 2, 1},  // columns with gaps: no rows
+};
+
 }  // namespace
 
-TEST_CASE("prepacked convolutions of whole tiles are right", "[isa][cpu]") {
+TEST_CASE("convolutions of few channels are right", "[isa][cpu]") {
+    at::manual_seed(76);
+    const auto threads = at::get_num_threads();
+    for (const auto dtype : served_last())
+        for (const Shape& shape : few_channels)
+            for (const int extras : {0, 1, 7}) {
+                Call call = call_of(shape, dtype, extras);
+                call.channels_last = true;
+                INFO(call.x.sizes() << " " << call.weight.sizes());
+                const Tensor result = call.run(activations[extras % 3]);
+                check_right(call, activations[extras % 3], result);
+                for (const int count : {1, 5}) {
+                    at::set_num_threads(count);
+                    CHECK(at::equal(call.run(activations[extras % 3]), result));
+                }
+                at::set_num_threads(threads);
+                call.x = last(call.x);
+                CHECK(at::equal(call.run(activations[extras % 3]), result));
+            }
+}
+
+TEST_CASE("few channels: what is no number stays where it is seen", "[isa][cpu]") {
+    at::manual_seed(77);
+    for (const auto dtype : served_last())
+        for (const Shape& shape :
+             {square({2, 3, 23, 21}, 64, 7, 2, 3), square({1, 3, 9, 9}, 16, 3)})
+            for (const double value : {NAN, INFINITY}) {
+                Call call = call_of(shape, dtype, 0);
+                call.channels_last = true;
+                const Tensor clean = call.run(activations[0]);
+                call.x.select(0, 0).select(1, 4).select(1, 6).fill_(value);
+                const Tensor wanted =
+                    call.as(at::kDouble).original(activations[0]).isfinite().logical_not();
+                const Tensor result = call.run(activations[0]);
+                CHECK(at::equal(result.isfinite().logical_not(), wanted));
+                CHECK(at::equal(result.masked_fill(wanted, 0), clean.masked_fill(wanted, 0)));
+            }
+}
+
+TEST_CASE("prepacked convolutions in tiles are right", "[isa][cpu]") {
     at::manual_seed(71);
     for (const auto dtype : served())
         for (const Shape& shape : shapes)
@@ -61,7 +124,7 @@ TEST_CASE("prepacked convolutions of whole tiles are right", "[isa][cpu]") {
             }
 }
 
-TEST_CASE("prepacked convolutions of whole tiles: activations", "[isa][cpu]") {
+TEST_CASE("prepacked convolutions in tiles: activations", "[isa][cpu]") {
     at::manual_seed(72);
     for (const auto dtype : served())
         for (const Activation& activation : activations)
@@ -69,7 +132,7 @@ TEST_CASE("prepacked convolutions of whole tiles: activations", "[isa][cpu]") {
                 check(call_last(square({2, 64, 6, 7}, 48, 3, 1, 1), dtype, extras), activation);
 }
 
-TEST_CASE("prepacked convolutions of whole tiles: any number of threads, and any x", "[isa][cpu]") {
+TEST_CASE("prepacked convolutions in tiles: any number of threads, and any x", "[isa][cpu]") {
     at::manual_seed(73);
     const auto threads = at::get_num_threads();
     for (const auto dtype : served())
@@ -103,7 +166,7 @@ TEST_CASE("prepacked convolutions of whole tiles: any number of threads, and any
         }
 }
 
-TEST_CASE("prepacked convolutions of whole tiles: what is no number stays where it is seen",
+TEST_CASE("prepacked convolutions in tiles: what is no number stays where it is seen",
           "[isa][cpu]") {
     at::manual_seed(74);
     for (const auto dtype : served())

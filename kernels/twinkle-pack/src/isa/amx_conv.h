@@ -1,8 +1,6 @@
 // Convolutions of bfloat16 by AMX where channels lie last, with weights in blocks
-// (loops/conv_last_blocks.h). Tiles of x are 16 positions with 32 channels at a tap, as they lie;
-// those of the weight 16 groups of a block. Sums lie as results do.
-
-constexpr int64_t conv_tile_bytes = tile_rows * tile_row_bytes;
+// (loops/conv_last_blocks.h). Tiles of x are 16 positions with up to 32 channels at a tap, as they
+// lie; those of the weight as many groups of a block. Sums lie as results do.
 
 // Two blocks of the weight of a slab, and all that positions see of x there.
 struct TileSlab {
@@ -10,15 +8,17 @@ struct TileSlab {
     int64_t taps, tap_bytes;  // from tap to tap
     const int64_t* seen;      // bytes from a position to each tap
     int64_t x_stride;         // from position to position
+    int64_t groups;           // of a tile
 };
 
 // Tiles 0 to 3 are sums, 4 and 5 of x, 6 and 7 of the weight.
 inline void multiply_slab(const TileSlab& slab, const char* upper, const char* lower,
                           NextLines next) {
+    const int64_t tile_bytes = slab.groups * tile_row_bytes, x_bytes = slab.groups * 4;
     for (int64_t tap = 0; tap < slab.taps; ++tap) {
-        const int64_t at = tap * slab.tap_bytes, seen = slab.seen[tap];
-        for (int64_t k = 0; k * conv_tile_bytes < slab.tap_bytes; ++k) {
-            const int64_t group = at + k * conv_tile_bytes, channel = seen + k * 64;
+        const int64_t end = (tap + 1) * slab.tap_bytes;
+        int64_t group = tap * slab.tap_bytes, channel = slab.seen[tap];
+        for (; group < end; group += tile_bytes, channel += x_bytes) {
             next.ask();
             load_tile<6>(slab.first + group, 64);
             load_tile<4>(upper + channel, slab.x_stride);
@@ -57,7 +57,7 @@ public:
           pixels_(reinterpret_cast<int64_t*>(sums_ + tile_positions * panel_columns)) {}
 
     void compute() {
-        const TilesInUse tiles(rows_);
+        const TilesInUse tiles(rows_, all_.groups);
         for (int64_t block = all_.begin; block < all_.end; ++block)
             for (int tile = 0; tile < 2; ++tile) list_pixels(block, tile);
         // Weights that stay in the cache meet each block's positions one after the other, whose
@@ -104,12 +104,13 @@ private:
             const char* const first = bytes(laid.at(slab.channel, channel));
             const TileSlab some{first,       first + (two - 1) * block_bytes,
                                 shape_.taps, laid.each * last_lanes * 4,
-                                all_.taps,   all_.pixel};
+                                all_.taps,   all_.pixel,
+                                all_.groups};
             const int64_t skipped = slab.channel * 4;
             // The same slab's weights of the channels that follow.
             const NextLines next(first + two * block_bytes, is_kept ? 0 : two * block_bytes,
                                  block - all_.begin, all_.end - all_.begin,
-                                 2 * shape_.taps * some.tap_bytes / conv_tile_bytes);
+                                 2 * shape_.taps * laid.each / all_.groups);
             multiply_slab(some, x(block, 0) + skipped, x(block, 1) + skipped, next);
         });
         for_each_tile<4>([&](auto i) {

@@ -5,13 +5,14 @@
 // are; its second one groups of 4 bytes, of which row g has the g-th of each of 16 rows of a
 // matrix.
 
-constexpr int64_t tile_rows = 16, tile_bytes = 1024, tile_row_bytes = 64;
+constexpr int64_t tile_rows = 16, tile_bytes = 1024, tile_row_bytes = 64, tile_groups = 16;
 
 // While it exists, all tiles of the thread are that large; or the first six, sums and first
-// factors, have fewer rows.
+// factors, have fewer rows; or rows of the fifth and sixth, first factors, fewer groups, and so the
+// last two, second factors.
 class TilesInUse {
 public:
-    explicit TilesInUse(int64_t rows = tile_rows) {
+    explicit TilesInUse(int64_t rows = tile_rows, int64_t groups = tile_groups) {
         struct alignas(64) {
             uint8_t palette, start_row, reserved[14];
             uint16_t row_bytes[16];
@@ -19,8 +20,10 @@ public:
         } shape{};
         shape.palette = 1;
         for (int i = 0; i < 8; ++i) {
-            shape.row_bytes[i] = tile_row_bytes;
-            shape.rows[i] = static_cast<uint8_t>(i < 6 ? rows : tile_rows);
+            const bool is_first_factor = i == 4 || i == 5;
+            shape.row_bytes[i] =
+                static_cast<uint16_t>(is_first_factor ? groups * 4 : tile_row_bytes);
+            shape.rows[i] = static_cast<uint8_t>(i < 6 ? rows : groups);
         }
         __asm__ volatile("ldtilecfg %0" ::"m"(shape));
     }

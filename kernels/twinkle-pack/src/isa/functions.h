@@ -132,6 +132,7 @@ struct ConvTiles {
     const char* x;               // what the first position sees at the first tap
     int64_t image, pixel;        // bytes from image to image, and from position to position
     const int64_t* taps;         // bytes from there to each tap
+    int64_t groups;              // of channels that a tile has
     int64_t positions;           // of an image
     int64_t pitch, rows, width;  // positions of a row; rows, and pixels of each
     // Blocks of positions, through all images: at most most_tile_blocks.
@@ -139,7 +140,7 @@ struct ConvTiles {
 };
 using ConvByTiles = void (*)(const ConvTiles& all);
 constexpr int64_t tile_positions = 32;  // of a block
-constexpr int64_t tile_channels = 32;   // of x: in each tile as many
+constexpr int64_t tile_channels = 32;   // of x: in each tile at most
 constexpr int64_t most_tile_blocks = 16;
 constexpr int64_t conv_tiles_scratch = tile_positions * (32 * 4 + most_tile_blocks * 8);
 constexpr int64_t tile_blocks(int64_t positions) {
@@ -161,7 +162,7 @@ inline int64_t last_slab_channels(int64_t channels, int64_t taps) {
     const int64_t most = taps < last_depth ? last_depth / taps : 1;
     const int64_t fitting = most < conv_chain ? most : conv_chain;
     if (channels <= fitting) return channels;
-    for (int64_t each = fitting; each * 4 >= fitting * 3; --each)
+    for (int64_t each = fitting; each * 2 >= fitting; --each)
         if (channels % each == 0) return each;
     const int64_t parts = (channels + fitting - 1) / fitting;
     const int64_t each = (channels + parts - 1) / parts, rounded = (each + 15) / 16 * 16;

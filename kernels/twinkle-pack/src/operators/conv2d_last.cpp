@@ -178,12 +178,17 @@ void compute_last(const Inputs& in, void* const* results, ParallelFor parallel) 
     const RowFunctions& functions = row_functions();
     work.compute =
         call.is_depthwise() ? functions.depthwise_last[index] : functions.conv_last[index];
+    const int64_t group = functions.conv_last_group[index];
+    if (functions.conv_tiles[index] && !call.is_depthwise() && fits_tile_runs(call, group)) {
+        compute_conv_tile_runs(call, work.whole, group, functions.conv_tiles[index], parallel);
+        return;
+    }
     if (can_be_runs(call) && !call.is_depthwise())
-        make_runs(call, work.whole, work.size, functions.conv_last_group[index], parallel);
+        make_runs(call, work.whole, work.size, group, parallel);
     if (call.is_depthwise())
         run_depthwise(work, shape, call.groups, parallel);
-    else if (functions.conv_tiles[index] && fits_tiles(call, functions.conv_last_group[index]))
-        compute_conv_tiles(call, work.whole, functions.conv_tiles[index], parallel);
+    else if (functions.conv_tiles[index] && fits_tiles(call, group))
+        compute_conv_tiles(call, work.whole, group, functions.conv_tiles[index], parallel);
     else if (dtype == DType::float32 && is_winograd(call))
         compute_winograd(work.whole, parallel);
     else

@@ -112,15 +112,8 @@ struct Work {
 
 void compute(const Inputs& in, const Plan&, void* const* results, ParallelFor parallel) {
     const View& weight = in.tensors[weight_at];
-    const DType dtype = dtype_of(weight);
     ConvShape shape = shape_of(weight);
-    shape.weight_block = Sizes(shape, dtype).block;
-    Work work{};
-    work.whole.shape = &shape;
-    work.whole.weight = weight.data;
-    work.whole.result = results[0];
-    work.lay = row_functions().conv_last_blocks[static_cast<int>(dtype)];
-    parallel(shape.out_channels / lanes, conv_units_for(shape.depth * lanes), Work::run, &work);
+    lay_weight(shape, dtype_of(weight), weight.data, results[0], parallel);
 }
 
 constexpr Operator conv2d_prepack() {
@@ -156,6 +149,16 @@ bool read_blocks(const View& weight, int64_t channels, ConvShape& shape) {
         return false;
     shape.weight_block = sizes.block;
     return true;
+}
+
+void lay_weight(ConvShape& shape, DType dtype, const void* weight, void* to, ParallelFor parallel) {
+    shape.weight_block = Sizes(shape, dtype).block;
+    Work work{};
+    work.whole.shape = &shape;
+    work.whole.weight = weight;
+    work.whole.result = to;
+    work.lay = row_functions().conv_last_blocks[static_cast<int>(dtype)];
+    parallel(shape.out_channels / lanes, conv_units_for(shape.depth * lanes), Work::run, &work);
 }
 
 OperatorList conv_prepack_operators() {

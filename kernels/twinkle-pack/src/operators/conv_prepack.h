@@ -16,4 +16,7 @@ constexpr int64_t weight_block_dims = 7;
 // Whether a weight lies as this CPU reads it for x with so many channels; its shape, if it does.
 bool read_blocks(const View& weight, int64_t channels, ConvShape& shape);
 
+// Lays out a plain weight of this shape, whose channels are whole slabs, and says so in the shape.
+void lay_weight(ConvShape& shape, DType dtype, const void* weight, void* to, ParallelFor parallel);
+
 }  // namespace twinkle_pack

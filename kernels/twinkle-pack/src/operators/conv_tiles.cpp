@@ -6,12 +6,27 @@
 #include <vector>
 
 #include "operators/conv_grid.h"
+#include "operators/conv_prepack.h"
+#include "operators/few_channels.h"
 #include "operators/scratch.h"
 
 namespace twinkle_pack {
 namespace {
 
 constexpr int64_t element = 2;  // bytes of a bfloat16
+constexpr auto dtype = DType::bfloat16;
+
+// Groups of channels that each tile has: as many as divide those of a slab. 0: too few.
+int64_t groups_of_tile(const ConvShape& shape, int64_t group) {
+    constexpr int64_t least = 3;
+    if (shape.channels % group != 0) return 0;
+    const int64_t groups = shape.channels / group;
+    const int64_t each = last_slab_channels(groups, shape.taps);
+    if (groups % each != 0) return 0;
+    for (int64_t some = tile_channels / group; some >= least; --some)
+        if (each % some == 0) return some;
+    return 0;
+}
 
 // x with its padding, in as many images as there are offsets of taps within a stride ("phases"):
 // what pixels of the result see at a tap lies side by side in one of them.
@@ -201,9 +216,7 @@ void compute_copied(Work& work, const ConvShape& shape, ParallelFor parallel) {
 }  // namespace
 
 bool fits_tiles(const ConvShape& shape, int64_t group) {
-    const int64_t groups = shape.channels / group, of_tile = tile_channels / group;
-    return shape.channels % tile_channels == 0 &&
-           last_slab_channels(groups, shape.taps) % of_tile == 0;
+    return groups_of_tile(shape, group) > 0;
 }
 
 bool fits_tiles(const ConvCall& call, int64_t group) {
@@ -218,15 +231,54 @@ bool fits_tiles(const ConvCall& call, int64_t group) {
                                   bytes(shape.out_pixels, shape.out_channels));
 }
 
-void compute_conv_tiles(const ConvCall& call, const ConvPiece& piece, ConvByTiles compute,
-                        ParallelFor parallel) {
+void compute_conv_tiles(const ConvCall& call, const ConvPiece& piece, int64_t group,
+                        ConvByTiles compute, ParallelFor parallel) {
     Work work{};
     work.piece = piece;
     work.compute = compute;
+    work.whole.groups = groups_of_tile(call.shape, group);
     if (is_read_in_place(call.shape))
         compute_in_place(work, call.shape, parallel);
     else
         compute_copied(work, call.shape, parallel);
+}
+
+bool fits_tile_runs(const ConvCall& call, int64_t group) {
+    return can_be_runs(call) && call.shape.out_channels % last_lanes == 0 &&
+           fits_tiles(shape_of_runs(call.shape, group), group);
+}
+
+// Where x is copied, rows that are a stride apart lie one behind the other, and are as long as
+// whole strides: so do the positions that see them.
+void compute_conv_tile_runs(ConvCall& call, ConvPiece piece, int64_t group, ConvByTiles compute,
+                            ParallelFor parallel) {
+    ConvShape& shape = call.shape;
+    const int64_t across = shape.stride[1];
+    const int64_t weight_bytes = shape.out_channels * shape_of_runs(shape, group).depth * element;
+    void* const laid =
+        make_runs(call, piece, element, group, parallel, {shape.stride[0], across, weight_bytes});
+    lay_weight(shape, dtype, piece.weight, laid, parallel);
+    piece.weight = laid;
+    const int64_t rows_of_phase = shape.x_image / shape.x_row / shape.stride[0];
+    std::vector<int64_t> taps;
+    for (int64_t i = 0; i < shape.kernel[0]; ++i) {
+        const int64_t row = i * shape.dilation[0];
+        taps.push_back((row % shape.stride[0] * rows_of_phase + row / shape.stride[0]) *
+                       shape.x_row * element);
+    }
+    Work work{};
+    work.piece = piece;
+    work.compute = compute;
+    work.whole.groups = groups_of_tile(shape, group);
+    work.whole.x = static_cast<const char*>(piece.x);
+    work.whole.taps = taps.data();
+    work.whole.image = shape.x_image * element;
+    work.whole.pixel = across * shape.x_pixel * element;
+    work.whole.pitch = shape.x_row / (across * shape.x_pixel);
+    work.whole.rows = shape.out_height;
+    work.whole.width = shape.out_width;
+    work.whole.positions = (shape.out_height - 1) * work.whole.pitch + shape.out_width;
+    work.compute_images(shape.images, parallel);
 }
 
 }  // namespace twinkle_pack

@@ -5,14 +5,21 @@
 
 namespace twinkle_pack {
 
-// Whether a weight of this shape, in blocks, can be computed so: whole tiles of x's channels.
+// Whether a weight of this shape, in blocks, can be computed so: x's channels in tiles of one size,
+// which is not too small.
 bool fits_tiles(const ConvShape& shape, int64_t group);
 
 // The same for a call: its copy of x must not be much larger than x and the result.
 bool fits_tiles(const ConvCall& call, int64_t group);
 
 // x's channels are dense.
-void compute_conv_tiles(const ConvCall& call, const ConvPiece& piece, ConvByTiles compute,
-                        ParallelFor parallel);
+void compute_conv_tiles(const ConvCall& call, const ConvPiece& piece, int64_t group,
+                        ConvByTiles compute, ParallelFor parallel);
+
+// Of few channels, with a plain weight (operators/few_channels.h): whether rows of the kernel can
+// be computed so, and the call.
+bool fits_tile_runs(const ConvCall& call, int64_t group);
+void compute_conv_tile_runs(ConvCall& call, ConvPiece piece, int64_t group, ConvByTiles compute,
+                            ParallelFor parallel);
 
 }  // namespace twinkle_pack

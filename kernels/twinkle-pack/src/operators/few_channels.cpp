@@ -14,6 +14,7 @@ struct Copy {
     const T* x;
     T* to;
     int64_t channels, height, width;  // of the copy
+    int64_t apart;                    // rows that lie one behind the other
 
     void row(int64_t image, int64_t y, T* line) const {
         std::fill(line, line + width * channels, T{});
@@ -28,7 +29,9 @@ struct Copy {
     static void rows(int64_t begin, int64_t end, void* context) {
         const Copy& copy = *static_cast<const Copy*>(context);
         for (int64_t r = begin; r < end; ++r) {
-            const int64_t image = r / copy.height, y = r - image * copy.height;
+            const int64_t image = r / copy.height, at = r - image * copy.height;
+            const int64_t of_phase = copy.height / copy.apart;
+            const int64_t y = at % of_phase * copy.apart + at / of_phase;
             copy.row(image, y - copy.from.padding[0], copy.to + r * copy.width * copy.channels);
         }
     }
@@ -44,37 +47,35 @@ struct Copy {
     }
 };
 
+int64_t rounded(int64_t value, int64_t to) {
+    return (value + to - 1) / to * to;
+}
+
 template <class T>
-void copy_runs(ConvCall& call, ConvPiece& piece, int64_t per_group, ParallelFor parallel) {
+void* copy_runs(ConvCall& call, ConvPiece& piece, int64_t per_group, ParallelFor parallel,
+                RunRows rows_of_copy) {
     ConvShape& shape = call.shape;
     Copy<T> copy{shape,
                  static_cast<const T*>(piece.x),
                  nullptr,
-                 (shape.channels + per_group - 1) / per_group * per_group,
-                 shape.height + 2 * shape.padding[0],
-                 shape.width + 2 * shape.padding[1]};
+                 rounded(shape.channels, per_group),
+                 rounded(shape.height + 2 * shape.padding[0], rows_of_copy.apart),
+                 rounded(shape.width + 2 * shape.padding[1], rows_of_copy.multiple),
+                 rows_of_copy.apart};
+    constexpr int64_t size = sizeof(T), cache_line = 64;
     const int64_t line = copy.width * copy.channels, rows = shape.images * copy.height;
     const int64_t weights = shape.out_channels * shape.taps * copy.channels;
-    copy.to =
-        static_cast<T*>(call_scratch((rows * line + weights) * static_cast<int64_t>(sizeof(T))));
+    const int64_t bytes = rounded((rows * line + weights) * size, cache_line);
+    copy.to = static_cast<T*>(call_scratch(bytes + rows_of_copy.bytes_after));
     copy.weights(static_cast<const T*>(piece.weight), copy.to + rows * line);
     parallel(rows, std::max<int64_t>(1, rules::grain_elements / line), Copy<T>::rows, &copy);
     piece.x = copy.to;
     piece.weight = copy.to + rows * line;
+    shape = shape_of_runs(shape, per_group);
     shape.x_image = copy.height * line;
     shape.x_row = line;
     shape.x_pixel = copy.channels;
-    shape.x_channel = 1;
-    shape.height = copy.height;
-    shape.width = copy.width;
-    shape.channels = shape.kernel[1] * copy.channels;
-    shape.taps = shape.kernel[0];
-    shape.kernel[1] = 1;
-    shape.padding[0] = shape.padding[1] = 0;
-    shape.depth = shape.taps * shape.channels;
-    shape.weight_in = 1;
-    shape.weight_tap = shape.channels;
-    shape.is_patched = false;
+    return reinterpret_cast<char*>(copy.to) + bytes;
 }
 
 // With its padding, which may be a million pixels, and strides that leave most of it out.
@@ -95,12 +96,26 @@ bool can_be_runs(const ConvCall& call) {
     return shape.is_patched && call.groups == 1 && shape.dilation[1] == 1 && is_small_copy(shape);
 }
 
-void make_runs(ConvCall& call, ConvPiece& piece, int64_t size, int64_t per_group,
-               ParallelFor parallel) {
-    if (size == 4)
-        copy_runs<uint32_t>(call, piece, per_group, parallel);
-    else
-        copy_runs<uint16_t>(call, piece, per_group, parallel);
+ConvShape shape_of_runs(const ConvShape& shape, int64_t per_group) {
+    ConvShape runs = shape;
+    runs.x_channel = 1;
+    runs.height = shape.height + 2 * shape.padding[0];
+    runs.width = shape.width + 2 * shape.padding[1];
+    runs.channels = shape.kernel[1] * rounded(shape.channels, per_group);
+    runs.taps = shape.kernel[0];
+    runs.kernel[1] = 1;
+    runs.padding[0] = runs.padding[1] = 0;
+    runs.depth = runs.taps * runs.channels;
+    runs.weight_in = 1;
+    runs.weight_tap = runs.channels;
+    runs.is_patched = false;
+    return runs;
+}
+
+void* make_runs(ConvCall& call, ConvPiece& piece, int64_t size, int64_t per_group,
+                ParallelFor parallel, RunRows rows) {
+    return size == 4 ? copy_runs<uint32_t>(call, piece, per_group, parallel, rows)
+                     : copy_runs<uint16_t>(call, piece, per_group, parallel, rows);
 }
 
 }  // namespace twinkle_pack
