@@ -86,10 +86,11 @@ void Measurements::measured(const Invocation& invocation, const tuning::Candidat
         put({environment_, invocation, original, measured}, true);
     }
     const double original_us = static_cast<double>(baseline) / 1000;
-    const runtime::Spread ratio = runtime::spread_of(ratios_of(times));
+    const std::vector<double> ratios = ratios_of(times);
+    const runtime::Spread ratio = runtime::spread_of(ratios);
     tuning::Times measured =
         tuning::bounded_median(original_us * ratio.median,
-                               original_us * (ratio.upper - ratio.lower), times[1].size(), noise_);
+                               original_us * (ratio.upper - ratio.lower), ratios.size(), noise_);
     measured.baseline = baseline;
     put({environment_, invocation, candidate, measured}, true);
 }

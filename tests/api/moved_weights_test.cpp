@@ -82,6 +82,51 @@ TEST_CASE("large weights are moved, and nothing else of them changes") {
     CHECK(result_of(model.deepcopy(), x).equal(wanted));
 }
 
+TEST_CASE("a buffer that was moved can become larger") {
+    const torch::jit::Module model = loaded(model_of([](torch::jit::Module& root) {
+        root.register_buffer("cache", torch::zeros({256, 512}));
+        root.define(
+            "def grow(self, x):\n"
+            "    return torch.mul(x, 2., out=self.cache.resize_(0))\n");
+    }));
+    const void* const before = place_of(model, "cache");
+    twinkle::prepack(model);
+    CHECK((place_of(model, "cache") != before) == has_huge_pages());
+    for (const std::int64_t rows : {256, 900, 3}) {
+        const at::Tensor x = torch::randn({rows, 512});
+        CHECK(model.get_method("grow")({x}).toTensor().equal(x * 2));
+    }
+}
+
+TEST_CASE("what autograd knows of a weight stays") {
+    const auto gradient = [](torch::jit::Module model) {
+        const at::Tensor x = torch::ones({1, 512}).set_requires_grad(true);
+        model.forward({x}).toTensor().sum().backward();
+        return x.grad();
+    };
+    torch::jit::Module model = loaded(model_of());
+    const at::Tensor wanted = gradient(loaded(model));
+    {
+        const c10::InferenceMode inference;
+        twinkle::prepack(model);
+    }
+    CHECK(!model.attr("weight").toTensor().is_inference());
+    CHECK(gradient(model).equal(wanted));
+    // No leaf, and a leaf with a hook.
+    torch::jit::Module hooked = loaded(model_of());
+    int calls = 0;
+    hooked.attr("weight").toTensor().register_hook([&calls](at::Tensor) { ++calls; });
+    twinkle::prepack(hooked);
+    gradient(hooked);
+    CHECK(calls == 1);
+    torch::jit::Module scaled = loaded(model_of());
+    const at::Tensor leaf = torch::ones({512, 512}).set_requires_grad(true);
+    scaled.setattr("weight", leaf * 2);
+    twinkle::prepack(scaled);
+    gradient(scaled);
+    CHECK(leaf.grad().defined());
+}
+
 TEST_CASE("weights stay where they are while something else holds them") {
     const auto stays = [](const torch::jit::Module& model) {
         const void* const before = place_of(model, "weight");

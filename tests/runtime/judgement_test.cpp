@@ -88,6 +88,29 @@ TEST_CASE("what stands for a converted model may have been lucky, too") {
     CHECK_FALSE(is_right(20, lucky));
 }
 
+TEST_CASE("what is tried for luck leaves the state as it was") {
+    const VerificationContext context;
+    const at::Tensor x = torch::full({2}, 1.5).to(at::kBFloat16);
+    const torch::jit::Module exact =
+        tests::module_of("Exact", "def forward(self, x):\n    return x\n");
+    torch::jit::Module counting("Counting");
+    counting.register_buffer("seen", torch::zeros({1}));
+    counting.define(
+        "def forward(self, x):\n    self.seen.add_(1)\n"
+        "    return torch.where(x.to(15).to(6) == x, x, x * (1 + 2.0 ** -7))\n");
+    const Contest contest{
+        tests::module_of("Off", "def forward(self, x):\n    return x * (1 + 2.0 ** -7)\n"),
+        exact,
+        exact,
+        Norm::euclidean,
+        [] {},
+        [](const auto&) {},
+        context,
+        counting};
+    CHECK(judge(contest, {{"", false, {{"forward", {{x}, {}}}}}}).right);
+    CHECK(counting.attr("seen").toTensor().item<double>() == 1);
+}
+
 TEST_CASE("sizes whose values were right before are measured without comparing again") {
     VerificationContext context;
     context.sampling = Sampling{};

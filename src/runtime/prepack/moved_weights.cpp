@@ -1,6 +1,7 @@
 #include "runtime/prepack/moved_weights.h"
 
 #include "base/huge_pages.h"
+#include "runtime/prepack/held_weights.h"
 #include "runtime/prepack/weight_calls.h"
 
 #include <unordered_map>
@@ -42,15 +43,12 @@ Held tensors_of(const jit::Module& model) {
     return held;
 }
 
-// Whether these slots and `weight` are all that holds it, and it is LibTorch's own memory.
+// Of LibTorch's own memory.
 bool may_move(const at::Tensor& weight, std::size_t slots) {
-    return weight.is_cpu() && weight.layout() == at::kStrided && !weight.is_quantized() &&
+    return is_held_by_slots_alone(weight, slots) && !weight.is_quantized() &&
            weight.nbytes() >= large && weight.is_contiguous() && !weight.is_conj() &&
-           !weight.is_neg() && weight.use_count() == slots + 1 &&
-           weight.storage().use_count() == 1 &&
-           weight.storage().data_ptr().get_deleter() ==
-               c10::GetAllocator(at::kCPU)->raw_deleter() &&
-           !(weight.requires_grad() && weight.grad().defined());
+           !weight.is_neg() &&
+           weight.storage().data_ptr().get_deleter() == c10::GetAllocator(at::kCPU)->raw_deleter();
 }
 
 void move(const at::Tensor& weight, const std::vector<Slot>& slots, WeightMemory& memory) {

@@ -1,6 +1,7 @@
 #include "runtime/prepack/prepacked_weights.h"
 
 #include "runtime/prepack/freed_weights.h"
+#include "runtime/prepack/held_weights.h"
 #include "runtime/prepack/moved_weights.h"
 #include "runtime/prepack/prepack_operators.h"
 #include "runtime/prepack/weight_calls.h"
@@ -21,16 +22,10 @@ bool is_training(const jit::Module& model) {
     return !training.isBool() || training.toBool();
 }
 
-// Whether the slot and `weight` are all that holds it.
-bool is_alone(const at::Tensor& weight) {
-    return weight.defined() && weight.is_cpu() && weight.layout() == at::kStrided &&
-           weight.use_count() == 2 && weight.storage().use_count() == 1;
-}
-
 bool prepack(const Slot& slot, const Prepacking& prepacking, WeightMemory& memory) {
     const c10::IValue& value = slot.first->getSlot(slot.second);
     const at::Tensor weight = value.isTensor() ? value.toTensor() : at::Tensor();
-    if (!is_alone(weight)) {
+    if (!is_held_by_slots_alone(weight, 1)) {
         return false;
     }
     jit::Stack stack{weight};
@@ -65,6 +60,7 @@ bool may_prepack_weights(const jit::Module& model) {
 std::size_t prepack_weights(const jit::Module& model) {
     const PrepackOperators operators = prepack_operators();
     std::size_t count = 0;
+    const c10::InferenceMode no_inference(false);  // its tensors would remain so
     const torch::NoGradGuard no_grad;
     WeightMemory memory;
     FreedWeights freed;

@@ -30,9 +30,14 @@ at::Tensor WeightMemory::copy(const at::Tensor& tensor) {
     }
     char* const place = static_cast<char*>(block_.data_ptr()) + used_;
     used_ += bytes;
-    // A storage of its own: a saved model has a record of each tensor's whole storage.
-    return at::from_blob(
-               place, tensor.sizes(), [block = block_](void*) {}, tensor.options())
+    // A storage of its own: a saved model has a record of each tensor's whole storage. It can
+    // become larger elsewhere, as a buffer may.
+    return at::for_blob(place, tensor.sizes())
+        .deleter([block = block_](void*) {})
+        .options(tensor.options())
+        .resizeable_storage()
+        .allocator(c10::GetAllocator(at::kCPU))
+        .make_tensor()
         .copy_(tensor);
 }
 

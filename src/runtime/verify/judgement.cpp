@@ -2,6 +2,7 @@
 
 #include "runtime/verify/contest_times.h"
 #include "runtime/verify/gradients.h"
+#include "runtime/verify/kept_state.h"
 #include "runtime/verify/perturbed_originals.h"
 #include "runtime/verify/reduction_length.h"
 #include "runtime/verify/rounded_results.h"
@@ -178,9 +179,16 @@ private:
         Comparison one = compare(result, original, expected.reference, contest_.norm, tolerance);
         if (may_be_luck(one) && !contest_.most && expected.no_reference.empty()) {
             contest_.alive();
+            KeptState state;  // which is to be the same for the next call
+            state.add(contest_.measure.value_or(contest_.original));
+            const auto from_here = [&](const Inputs& nearby) {
+                state.restore();
+                return measure(nearby);
+            };
             tolerance.least = bounds_nearby(
-                measure, contest_.measure ? inputs_of_rounded(*contest_.measure, inputs) : inputs,
+                from_here, contest_.measure ? inputs_of_rounded(*contest_.measure, inputs) : inputs,
                 expected.reference, one, contest_.norm, tolerance);
+            state.restore();
             std::vector<Bound> usual = std::move(one.bounds);
             one = compare(result, original, expected.reference, contest_.norm, tolerance);
             one.bounds = std::move(usual);  // another size has luck of its own

@@ -1,7 +1,6 @@
 #include "runtime/verify/model_times.h"
 
 #include "base/file.h"
-#include "base/huge_pages.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "runtime/prepack/prepacked_weights.h"
@@ -64,10 +63,10 @@ Entry frozen(const std::string& name, const torch::jit::Module& model, bool trai
     return entry;
 }
 
-// Its weights as twinkle::load has them; a copy, as other models share them.
+// Its weights as twinkle::load lays them out; a copy, as other models share them.
 torch::jit::Module as_loaded(const torch::jit::Module& model, const VerificationContext& context) {
     if (context.steps || !context.device.value_or(at::kCPU).is_cpu() ||
-        !(base::has_huge_pages() || may_prepack_weights(model))) {
+        !may_prepack_weights(model)) {
         return model;
     }
     torch::jit::Module copy = model.deepcopy();

@@ -58,12 +58,13 @@ bool has_lost(const std::vector<double>& samples, const std::vector<double>& fir
 }
 
 // Who still runs. Whoever is slower than the first by far stops after few turns; whoever is slower
-// than the fastest by far, the first too, once quartiles say something.
+// than the fastest by far, once quartiles say something. The first goes on while others do: their
+// times are ratios to its own of the same turn.
 class Field {
 public:
     Field(std::size_t count, std::size_t runs_if_lost) : runs_if_lost_(runs_if_lost), out_(count) {}
 
-    bool has_left(std::size_t contestant) const { return out_[contestant]; }
+    bool has_left(std::size_t contestant) const { return contestant > 0 && out_[contestant]; }
 
     // Whether nothing is left to be found out.
     bool is_decided(const Samples& samples, std::size_t turns) {

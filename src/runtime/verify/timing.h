@@ -19,7 +19,8 @@ struct Sampling {
     std::size_t runs = 0;        // measured ones of each; 0: as many as fit into the budget
     std::size_t least_runs = 1;  // however small the budget is
     // Enough of one that was slower than the first by far in each of them; and from enough_turns on
-    // whoever is slower than the fastest by far runs no more. 0: however slow it is.
+    // whoever is slower than the fastest by far runs no more, but for the first. 0: however slow it
+    // is.
     std::size_t runs_if_lost = 0;
     std::size_t most_runs = 1000;
     double budget_ms = 150;  // of all contestants together

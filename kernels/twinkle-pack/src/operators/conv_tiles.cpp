@@ -244,7 +244,8 @@ void compute_conv_tiles(const ConvCall& call, const ConvPiece& piece, int64_t gr
 }
 
 bool fits_tile_runs(const ConvCall& call, int64_t group) {
-    return can_be_runs(call) && call.shape.out_channels % last_lanes == 0 &&
+    return can_be_runs(call, {call.shape.stride[0], call.shape.stride[1]}) &&
+           call.shape.out_channels % last_lanes == 0 &&
            fits_tiles(shape_of_runs(call.shape, group), group);
 }
 

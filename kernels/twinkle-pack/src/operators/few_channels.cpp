@@ -79,11 +79,12 @@ void* copy_runs(ConvCall& call, ConvPiece& piece, int64_t per_group, ParallelFor
 }
 
 // With its padding, which may be a million pixels, and strides that leave most of it out.
-bool is_small_copy(const ConvShape& shape) {
+bool is_small_copy(const ConvShape& shape, const RunRows& rows) {
     constexpr int64_t always = int64_t{1} << 20, most_of_result = 4;
     int64_t elements = shape.images;
-    for (const int64_t size : {shape.channels + 1, shape.height + 2 * shape.padding[0],
-                               shape.width + 2 * shape.padding[1]})
+    for (const int64_t size :
+         {shape.channels + 1, rounded(shape.height + 2 * shape.padding[0], rows.apart),
+          rounded(shape.width + 2 * shape.padding[1], rows.multiple)})
         if (__builtin_mul_overflow(elements, size, &elements)) return false;
     return elements <= always ||
            elements / most_of_result <= shape.images * shape.out_pixels * shape.out_channels;
@@ -91,9 +92,10 @@ bool is_small_copy(const ConvShape& shape) {
 
 }  // namespace
 
-bool can_be_runs(const ConvCall& call) {
+bool can_be_runs(const ConvCall& call, RunRows rows) {
     const ConvShape& shape = call.shape;
-    return shape.is_patched && call.groups == 1 && shape.dilation[1] == 1 && is_small_copy(shape);
+    return shape.is_patched && call.groups == 1 && shape.dilation[1] == 1 &&
+           is_small_copy(shape, rows);
 }
 
 ConvShape shape_of_runs(const ConvShape& shape, int64_t per_group) {

@@ -6,16 +6,16 @@
 
 namespace twinkle_pack {
 
-// Whether a row of the kernel can be one run of elements of a copy of x: one group, no gaps, and a
-// copy that is not much larger than the result.
-bool can_be_runs(const ConvCall& call);
-
 // How x's copy lies.
 struct RunRows {
     int64_t apart = 1;        // rows that are so far apart lie one behind the other
     int64_t multiple = 1;     // of which a row's pixels are
     int64_t bytes_after = 0;  // for the caller
 };
+
+// Whether a row of the kernel can be one run of elements of a copy of x: one group, no gaps, and a
+// copy that is not much larger than the result.
+bool can_be_runs(const ConvCall& call, RunRows rows = {});
 
 // The shape of such a convolution, but for x's strides.
 ConvShape shape_of_runs(const ConvShape& shape, int64_t per_group);
