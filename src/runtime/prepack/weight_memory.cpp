@@ -32,13 +32,11 @@ at::Tensor WeightMemory::copy(const at::Tensor& tensor) {
     used_ += bytes;
     // A storage of its own: a saved model has a record of each tensor's whole storage. It can
     // become larger elsewhere, as a buffer may.
-    return at::for_blob(place, tensor.sizes())
-        .deleter([block = block_](void*) {})
-        .options(tensor.options())
-        .resizeable_storage()
-        .allocator(c10::GetAllocator(at::kCPU))
-        .make_tensor()
-        .copy_(tensor);
+    const c10::Storage storage(c10::Storage::use_byte_size_t{}, tensor.nbytes(),
+                               at::InefficientStdFunctionContext::makeDataPtr(
+                                   place, [block = block_](void*) {}, at::kCPU),
+                               c10::GetAllocator(at::kCPU), /*resizable=*/true);
+    return at::empty({0}, tensor.options()).set_(storage, 0, tensor.sizes(), {}).copy_(tensor);
 }
 
 }  // namespace twinkle::runtime
