@@ -38,13 +38,16 @@ public:
         places_.resize(static_cast<size_t>(shape.stride[0] * shape.stride[1]), -1);
         for (int64_t i = 0; i < shape.kernel[0]; ++i)
             for (int64_t j = 0; j < shape.kernel[1]; ++j)
-                if (int64_t& place = places_[offset(i, j)]; place < 0) place = count_++;
+                if (int64_t& place = places_[offset(i, j)]; place < 0) {
+                    place = count();
+                    offsets_.push_back(static_cast<int64_t>(offset(i, j)));
+                }
     }
 
     int64_t columns() const { return columns_; }
     int64_t pixel_bytes() const { return shape_.channels * element; }
     int64_t row_bytes() const { return columns_ * pixel_bytes(); }
-    int64_t image_rows() const { return count_ * rows_; }
+    int64_t image_rows() const { return count() * rows_; }
     double image_bytes() const {
         return static_cast<double>(image_rows()) * static_cast<double>(row_bytes());
     }
@@ -59,17 +62,15 @@ public:
     // One row of an image; `index` counts the rows of all of its phases.
     void copy(const char* x, int64_t image, int64_t index, char* to) const {
         const int64_t image_row = index % rows_;
-        for (size_t p = 0; p < places_.size(); ++p) {
-            if (places_[p] != index / rows_) continue;
-            const auto phase = static_cast<int64_t>(p);
-            const int64_t down = phase / shape_.stride[1], across = phase % shape_.stride[1];
-            copy_row(x + element * image * shape_.x_image,
-                     image_row * shape_.stride[0] + down - shape_.padding[0],
-                     across - shape_.padding[1], to);
-        }
+        const int64_t phase = offsets_[static_cast<size_t>(index / rows_)];
+        const int64_t down = phase / shape_.stride[1], across = phase % shape_.stride[1];
+        copy_row(x + element * image * shape_.x_image,
+                 image_row * shape_.stride[0] + down - shape_.padding[0],
+                 across - shape_.padding[1], to);
     }
 
 private:
+    int64_t count() const { return static_cast<int64_t>(offsets_.size()); }
     int64_t along(int d, int64_t size) const {
         return (size + 2 * shape_.padding[d] - 1) / shape_.stride[d] + 1;
     }
@@ -91,8 +92,9 @@ private:
     }
 
     const ConvShape& shape_;
-    int64_t rows_, columns_, count_ = 0;  // of a phase; phases
-    std::vector<int64_t> places_;         // of each offset; none: -1
+    int64_t rows_, columns_;        // of a phase
+    std::vector<int64_t> places_;   // of each offset; none: -1
+    std::vector<int64_t> offsets_;  // of each phase
 };
 
 struct Copy {
