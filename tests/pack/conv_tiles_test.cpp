@@ -112,6 +112,38 @@ TEST_CASE("few channels: what is no number stays where it is seen", "[isa][cpu]"
             }
 }
 
+// Laid out in the call, where the result's channels are no whole vectors.
+TEST_CASE("plain weights of convolutions in tiles are right", "[isa][cpu]") {
+    at::manual_seed(78);
+    const auto threads = at::get_num_threads();
+    for (const auto dtype : served_last())
+        for (const Shape& shape :
+             {square({2, 144, 9, 9}, 24, 1), square({1, 64, 12, 12}, 40, 3, 1, 1),
+              square({1, 32, 20, 20}, 17, 1), square({3, 24, 8, 8}, 30, 3, 2, 1),
+              square({1, 48, 3, 3}, 24, 3, 1, 1), square({1, 72, 16, 15}, 56, 1)})
+            for (const int extras : {0, 7}) {
+                Call call = call_last(shape, dtype, extras);
+                INFO(call.x.sizes() << " " << call.weight.sizes());
+                const Tensor result = call.run(activations[2]);
+                if (!result.defined()) {  // LibTorch's, where AMX is chosen by itself
+                    CHECK((dtype == at::kBFloat16 && shape.x[1] % 32 == 0));
+                    continue;
+                }
+                check_right(call, activations[2], result);
+                call.residual_last = true;
+                check_right(call, activations[extras % 6], call.run(activations[extras % 6]));
+                call.residual_last = false;
+                for (const int count : {1, 5}) {
+                    at::set_num_threads(count);
+                    CHECK(at::equal(call.run(activations[2]), result));
+                }
+                at::set_num_threads(threads);
+                call.weight = last(call.weight);
+                const Tensor same = call.run(activations[2]);
+                CHECK((!same.defined() || at::equal(same, result)));
+            }
+}
+
 TEST_CASE("prepacked convolutions in tiles are right", "[isa][cpu]") {
     at::manual_seed(71);
     for (const auto dtype : served())

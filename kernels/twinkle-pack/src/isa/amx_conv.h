@@ -90,7 +90,10 @@ private:
     void compute_block(int64_t block, int64_t channel, bool is_kept) {
         if (piece_.residual) ask_for_residual(block, channel, is_kept);
         multiply(block, channel, is_kept);
-        if (blocks_from(channel) == 2)
+        const int64_t left = all_.out_channels - channel;
+        if (left < blocks_from(channel) * last_lanes)
+            finish_part(block, channel, left);
+        else if (blocks_from(channel) == 2)
             finish<2>(block, channel);
         else
             finish<1>(block, channel);
@@ -195,6 +198,23 @@ private:
                 V::store_pair(to, values[0], values[1]);
             else
                 V::store(to, values[0]);
+        }
+    }
+
+    // The last channels, where they are not whole vectors.
+    void finish_part(int64_t block, int64_t channel, int64_t count) const {
+        for (int64_t at = 0; at < count; at += V::width, channel += V::width) {
+            const int64_t n = count - at < V::width ? count - at : V::width;
+            const auto scale = ChannelScale<V>::of_vector(piece_, channel, n);
+            auto* const results = static_cast<BFloat16*>(piece_.result) + channel;
+            for (int64_t p = 0; p < tile_positions; ++p) {
+                const int64_t pixel = pixels(block)[p];
+                if (pixel < 0) continue;
+                const auto* const added = piece_.residual ? residual_at(pixel, channel) : nullptr;
+                const auto sum = V::load(sums_ + p * panel_columns + at);
+                store_first<V>(results + pixel * shape_.result_pixel,
+                               finished<V, A>(piece_, scale, sum, added, n), n);
+            }
         }
     }
 

@@ -133,6 +133,7 @@ struct ConvTiles {
     int64_t image, pixel;        // bytes from image to image, and from position to position
     const int64_t* taps;         // bytes from there to each tap
     int64_t groups;              // of channels that a tile has
+    int64_t out_channels;        // of the result; those of the piece's shape are whole vectors
     int64_t positions;           // of an image
     int64_t pitch, rows, width;  // positions of a row; rows, and pixels of each
     // Blocks of positions, through all images: at most most_tile_blocks.

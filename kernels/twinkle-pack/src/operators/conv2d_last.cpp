@@ -144,7 +144,8 @@ bool is_computed_last(const Inputs& in) {
     if (call.is_depthwise() && call.shape.out_channels != 1) return false;
     if (is_thin(call)) return false;
     if (functions.plain_tiles_are_libtorchs[dtype] && !call.is_depthwise() &&
-        call.shape.weight_block == 0 && call.shape.channels % tile_channels == 0)
+        call.shape.weight_block == 0 && call.shape.channels % tile_channels == 0 &&
+        !is_laid_in_call(call, functions.conv_last_group[dtype]))
         return false;
     // A group of them is read at once, even where the image ends.
     const bool has_groups = call.shape.channels % functions.conv_last_group[dtype] == 0;
@@ -183,12 +184,14 @@ void compute_last(const Inputs& in, void* const* results, ParallelFor parallel) 
         compute_conv_tile_runs(call, work.whole, group, functions.conv_tiles[index], parallel);
         return;
     }
-    if (can_be_runs(call) && !call.is_depthwise())
-        make_runs(call, work.whole, work.size, group, parallel);
+    const bool is_copied = can_be_runs(call) && !call.is_depthwise();
+    if (is_copied) make_runs(call, work.whole, work.size, group, parallel);
     if (call.is_depthwise())
         run_depthwise(work, shape, call.groups, parallel);
     else if (functions.conv_tiles[index] && fits_tiles(call, group))
         compute_conv_tiles(call, work.whole, group, functions.conv_tiles[index], parallel);
+    else if (functions.conv_tiles[index] && !is_copied && is_laid_in_call(call, group))
+        compute_laid_conv_tiles(call, work.whole, group, functions.conv_tiles[index], parallel);
     else if (dtype == DType::float32 && is_winograd(call))
         compute_winograd(work.whole, parallel);
     else

@@ -215,6 +215,17 @@ void compute_copied(Work& work, const ConvShape& shape, ParallelFor parallel) {
     }
 }
 
+bool is_small_copy(const ConvShape& shape) {
+    const auto bytes = [&](int64_t pixels, int64_t channels) {
+        return static_cast<double>(pixels) * static_cast<double>(channels * element);
+    };
+    constexpr double most_times = 4, always = 1 << 20;
+    return is_read_in_place(shape) ||
+           Phases(shape).image_bytes() <=
+               always + most_times * (bytes(shape.height * shape.width, shape.channels) +
+                                      bytes(shape.out_pixels, shape.out_channels));
+}
+
 }  // namespace
 
 bool fits_tiles(const ConvShape& shape, int64_t group) {
@@ -222,15 +233,8 @@ bool fits_tiles(const ConvShape& shape, int64_t group) {
 }
 
 bool fits_tiles(const ConvCall& call, int64_t group) {
-    const ConvShape& shape = call.shape;
-    if (shape.weight_block == 0 || !fits_tiles(shape, group)) return false;
-    const auto bytes = [&](int64_t pixels, int64_t channels) {
-        return static_cast<double>(pixels) * static_cast<double>(channels * element);
-    };
-    constexpr double most_times = 4, always = 1 << 20;
-    return Phases(shape).image_bytes() <=
-           always + most_times * (bytes(shape.height * shape.width, shape.channels) +
-                                  bytes(shape.out_pixels, shape.out_channels));
+    return call.shape.weight_block != 0 && fits_tiles(call.shape, group) &&
+           is_small_copy(call.shape);
 }
 
 void compute_conv_tiles(const ConvCall& call, const ConvPiece& piece, int64_t group,
@@ -239,10 +243,40 @@ void compute_conv_tiles(const ConvCall& call, const ConvPiece& piece, int64_t gr
     work.piece = piece;
     work.compute = compute;
     work.whole.groups = groups_of_tile(call.shape, group);
+    work.whole.out_channels = call.shape.result_pixel;
     if (is_read_in_place(call.shape))
         compute_in_place(work, call.shape, parallel);
     else
         compute_copied(work, call.shape, parallel);
+}
+
+// Where vectors are the other way, they need the weight in another order, too; LibTorch's is
+// faster at that, and twice as slow with what few pixels do with it.
+bool is_laid_in_call(const ConvCall& call, int64_t group) {
+    const ConvShape& shape = call.shape;
+    constexpr int64_t least_pixels = 64, weights_of_pixel = 16;
+    if (shape.weight_block != 0 || call.groups != 1 || shape.is_patched) return false;
+    if (groups_of_tile(shape, group) == 0) return false;
+    const int64_t pixels = shape.images * shape.out_pixels;
+    if (pixels < least_pixels || !is_small_copy(shape)) return false;
+    return shape.channels % tile_channels != 0 ||
+           shape.depth * shape.out_channels <= weights_of_pixel * pixels;
+}
+
+void compute_laid_conv_tiles(ConvCall& call, ConvPiece piece, int64_t group, ConvByTiles compute,
+                             ParallelFor parallel) {
+    ConvShape& shape = call.shape;
+    const int64_t count = shape.out_channels * shape.depth;
+    shape.out_channels = (shape.out_channels + last_lanes - 1) / last_lanes * last_lanes;
+    // Whole vectors of channels, and behind them the same in blocks.
+    const int64_t padded = shape.out_channels * shape.depth;
+    const Lines memory = allocate_lines(2 * padded * element);
+    auto* const plain = reinterpret_cast<uint16_t*>(memory.get());
+    std::copy_n(static_cast<const uint16_t*>(piece.weight), count, plain);
+    std::fill(plain + count, plain + padded, uint16_t{0});
+    lay_weight(shape, dtype, plain, plain + padded, parallel);
+    piece.weight = plain + padded;
+    compute_conv_tiles(call, piece, group, compute, parallel);
 }
 
 bool fits_tile_runs(const ConvCall& call, int64_t group) {
@@ -273,6 +307,7 @@ void compute_conv_tile_runs(ConvCall& call, ConvPiece piece, int64_t group, Conv
     work.piece = piece;
     work.compute = compute;
     work.whole.groups = groups_of_tile(shape, group);
+    work.whole.out_channels = shape.out_channels;
     work.whole.x = static_cast<const char*>(piece.x);
     work.whole.taps = taps.data();
     work.whole.image = shape.x_image * element;

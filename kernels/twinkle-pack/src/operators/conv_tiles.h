@@ -16,6 +16,11 @@ bool fits_tiles(const ConvCall& call, int64_t group);
 void compute_conv_tiles(const ConvCall& call, const ConvPiece& piece, int64_t group,
                         ConvByTiles compute, ParallelFor parallel);
 
+// With a plain weight that is laid out in the call: whether that is worth it, and the call.
+bool is_laid_in_call(const ConvCall& call, int64_t group);
+void compute_laid_conv_tiles(ConvCall& call, ConvPiece piece, int64_t group, ConvByTiles compute,
+                             ParallelFor parallel);
+
 // Of few channels, with a plain weight (operators/few_channels.h): whether rows of the kernel can
 // be computed so, and the call.
 bool fits_tile_runs(const ConvCall& call, int64_t group);

@@ -46,14 +46,6 @@ RowsOfX::RowsOfX(const View& x)
       depth_(x.last_size()),
       row_bytes_(x.last_size() * element_size(dtype_of(x))) {}
 
-void RowsOfX::Free::operator()(char* memory) const {
-    operator delete(memory, std::align_val_t{line});
-}
-RowsOfX::Memory RowsOfX::allocate(int64_t bytes) {
-    return Memory(
-        static_cast<char*>(operator new(static_cast<size_t>(bytes), std::align_val_t{line})));
-}
-
 bool RowsOfX::are_even() const {
     const auto at = [&](size_t i) { return reinterpret_cast<intptr_t>(rows_[i]); };
     for (size_t i = 0; i < rows_.size(); ++i)
@@ -64,7 +56,7 @@ bool RowsOfX::are_even() const {
 void RowsOfX::make_even(ParallelFor parallel) {
     if (are_even()) return;
     const auto count = static_cast<int64_t>(rows_.size());
-    copies_ = allocate(count * row_bytes_);
+    copies_ = allocate_lines(count * row_bytes_);
     Work work{rows_.data(), count, depth_, row_bytes_, nullptr, copies_.get()};
     parallel(count, std::max<int64_t>(1, rules::grain_elements / depth_), Work::copy_rows, &work);
     for (int64_t r = 0; r < count; ++r)
@@ -74,7 +66,7 @@ void RowsOfX::make_even(ParallelFor parallel) {
 void RowsOfX::make_tiles(PackTiles pack, ParallelFor parallel) {
     const auto count = static_cast<int64_t>(rows_.size());
     const int64_t sixteens = (count + tile_rows - 1) / tile_rows;
-    tiles_ = allocate(sixteens * tile_rows * in_lines(row_bytes_));
+    tiles_ = allocate_lines(sixteens * tile_rows * in_lines(row_bytes_));
     Work work{rows_.data(), count, depth_, row_bytes_, pack, tiles_.get()};
     parallel(sixteens, std::max<int64_t>(1, rules::grain_elements / (tile_rows * depth_)),
              Work::pack_tiles, &work);

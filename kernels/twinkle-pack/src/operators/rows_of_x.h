@@ -3,11 +3,11 @@
 // threads of a call.
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "isa/functions.h"
 #include "operator.h"
+#include "operators/scratch.h"
 
 namespace twinkle_pack {
 
@@ -26,17 +26,11 @@ public:
     void make_tiles(PackTiles pack, ParallelFor parallel);
 
 private:
-    struct Free {
-        void operator()(char* memory) const;
-    };
-    using Memory = std::unique_ptr<char, Free>;
-
-    static Memory allocate(int64_t bytes);
     bool are_even() const;
 
     std::vector<const void*> rows_;
     int64_t depth_, row_bytes_;
-    Memory copies_, tiles_;
+    Lines copies_, tiles_;
 };
 
 }  // namespace twinkle_pack

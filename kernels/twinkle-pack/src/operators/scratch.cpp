@@ -1,11 +1,12 @@
 #include "operators/scratch.h"
 
 #include <cstddef>
-#include <memory>
 #include <new>
 
 namespace twinkle_pack {
 namespace {
+
+constexpr std::align_val_t line{64};
 
 // More than this is kept until a call asks for less.
 constexpr int64_t most_kept = int64_t{32} << 20;
@@ -16,21 +17,25 @@ public:
         if (size_ < bytes || (size_ > most_kept && bytes <= most_kept)) {
             size_ = 0;
             memory_.reset();
-            memory_.reset(operator new(static_cast<size_t>(bytes), std::align_val_t{64}));
+            memory_ = allocate_lines(bytes);
             size_ = bytes;
         }
         return memory_.get();
     }
 
 private:
-    struct Free {
-        void operator()(void* memory) const { operator delete(memory, std::align_val_t{64}); }
-    };
-    std::unique_ptr<void, Free> memory_;
+    Lines memory_;
     int64_t size_ = 0;
 };
 
 }  // namespace
+
+void FreeLines::operator()(char* memory) const {
+    operator delete(memory, line);
+}
+Lines allocate_lines(int64_t bytes) {
+    return Lines(static_cast<char*>(operator new(static_cast<size_t>(bytes), line)));
+}
 
 void* scratch(int64_t bytes) {
     thread_local Kept kept;

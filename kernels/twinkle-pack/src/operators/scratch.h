@@ -2,8 +2,16 @@
 // A thread's memory for copies and sums; kept for its next call.
 
 #include <cstdint>
+#include <memory>
 
 namespace twinkle_pack {
+
+// Memory of its own, aligned to a line of the cache.
+struct FreeLines {
+    void operator()(char* memory) const;
+};
+using Lines = std::unique_ptr<char, FreeLines>;
+Lines allocate_lines(int64_t bytes);  // throws std::bad_alloc
 
 // Aligned to a line of the cache. What was there is lost. Throws std::bad_alloc.
 void* scratch(int64_t bytes);
