@@ -172,7 +172,7 @@ private:
         }
     }
 
-    // Keeps in registers what stores might change for all the compiler knows.
+    // Reads members into locals first: the compiler must assume that stores change members.
     template <int vectors, Residual residual>
     void finish(int64_t block, int64_t channel) const {
         const ChannelScale<V> scales[] = {

@@ -7,9 +7,9 @@
 
 constexpr int64_t tile_rows = 16, tile_bytes = 1024, tile_row_bytes = 64, tile_groups = 16;
 
-// While it exists, all tiles of the thread are that large; or the first six, sums and first
-// factors, have fewer rows; or rows of the fifth and sixth, first factors, fewer groups, and so the
-// last two, second factors.
+// While it exists, the thread has these tiles: 0 to 3 are sums, 4 and 5 first factors, 6 and 7
+// second factors. Sums and first factors may have fewer rows; a row of a first factor may have
+// fewer groups, of which a second factor has as many rows then.
 class TilesInUse {
 public:
     explicit TilesInUse(int64_t rows = tile_rows, int64_t groups = tile_groups) {

@@ -6,7 +6,7 @@ struct Avx512Bf16 : Avx512 {
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), (__m256i)_mm512_cvtneps_pbh(value));
     }
 
-    // Neighbours.
+    // Two vectors that lie side by side, in one store.
     static void store_pair(BFloat16* to, reg first, reg second) {
         _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(second, first));
     }

@@ -243,15 +243,15 @@ void compute_conv_tiles(const ConvCall& call, const ConvPiece& piece, int64_t gr
     work.piece = piece;
     work.compute = compute;
     work.whole.groups = groups_of_tile(call.shape, group);
-    work.whole.out_channels = call.shape.result_pixel;
+    work.whole.out_channels = call.shape.result_pixel;  // those of the shape may be rounded up
     if (is_read_in_place(call.shape))
         compute_in_place(work, call.shape, parallel);
     else
         compute_copied(work, call.shape, parallel);
 }
 
-// Where vectors are the other way, they need the weight in another order, too; LibTorch's is
-// faster at that, and twice as slow with what few pixels do with it.
+// Where 32 does not divide x's channels, vectors are the other way, which copy the weight in each
+// call, too. Where it does, LibTorch is; it lays weights out faster (the border is an estimate).
 bool is_laid_in_call(const ConvCall& call, int64_t group) {
     const ConvShape& shape = call.shape;
     constexpr int64_t least_pixels = 64, weights_of_pixel = 16;
