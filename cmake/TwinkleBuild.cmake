@@ -17,6 +17,12 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
 
+# twinkle_optimize_less(): for a folder of code that waits for LibTorch, for other programs, or for a person. It compiles
+# in a quarter less time so, and is not slower by what can be measured.
+macro(twinkle_optimize_less)
+    string(REPLACE "-O2" "-O1" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+endmacro()
+
 set(TWINKLE_BIN_DIR ${CMAKE_BINARY_DIR}/bin)
 set(TWINKLE_LIBEXEC_DIR ${CMAKE_BINARY_DIR}/libexec/twinkle)
 set(TWINKLE_KERNELS_DIR ${CMAKE_BINARY_DIR}/lib/twinkle/kernels)

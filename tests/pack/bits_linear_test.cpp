@@ -164,9 +164,9 @@ TEST_CASE("a row with NaN or infinity has NaN as its result, and no other row", 
 TEST_CASE("linear layers with fewer bits refuse what does not fit", "[cpu]") {
     const Weight made = weight(kinds[0], 8, 128);
     const Tensor x = random({2, 128}, at::kFloat);
-    const auto refused = [&](const Tensor& x, const Tensor& values, const Tensor& scales,
+    const auto refused = [&](const Tensor& input, const Tensor& values, const Tensor& scales,
                              const Tensor& bias, const char* kind = "linear_int8") {
-        CHECK_THROWS(call(kind, {x, values, scales, bias}));
+        CHECK_THROWS(call(kind, {input, values, scales, bias}));
     };
     refused(random({2, 100}, at::kFloat), made.values, made.scales, Tensor());
     refused(random({2, 192}, at::kFloat), made.values, made.scales, Tensor());

@@ -111,8 +111,8 @@ TEST_CASE("prepacked weights: any x, way and grain, any number of threads", "[is
                 for (const int64_t grain : {1, 1 << 20})
                     CHECK(at::equal(run(x, packed, {}, {way, grain}), result));
         }
-        const Tensor bias = random({224, 2}, dtype).select(1, 0), x = base.slice(2, 0, 128);
-        CHECK(at::equal(run(x, packed, bias), run(x, packed, bias.contiguous())));
+        const Tensor bias = random({224, 2}, dtype).select(1, 0), part = base.slice(2, 0, 128);
+        CHECK(at::equal(run(part, packed, bias), run(part, packed, bias.contiguous())));
         const Tensor none = run(base.slice(0, 0, 0).slice(2, 0, 128), packed);
         CHECK(none.sizes() == at::IntArrayRef({0, 5, 224}));
         const auto threads = at::get_num_threads();

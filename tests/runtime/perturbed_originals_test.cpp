@@ -97,3 +97,28 @@ TEST_CASE(
         {{original.given}, {}}, original.given.to(torch::kDouble), compared, Norm::largest, {});
     CHECK(bounds.at(0).error == compared.allowed);
 }
+
+TEST_CASE(
+    "a result within what luck explains is right, and a counting original is left as it was") {
+    torch::jit::Module counter("Counter");
+    counter.register_buffer("runs", torch::zeros({}));
+    const at::Tensor given = Lucky{4}.given;
+    const Yardstick original{given,
+                             {{given}, {}},
+                             [&](const Inputs& nearby) -> c10::IValue {
+                                 counter.attr("runs").toTensor().add_(1);
+                                 CHECK(counter.attr("runs").toTensor().item<double>() == 1);
+                                 return Lucky{4}.run(nearby);
+                             },
+                             counter};
+    const auto compared = [&](double units) {
+        return compare_beyond_luck(given * (1 + units * unit), original, given.to(torch::kDouble),
+                                   Norm::largest, {});
+    };
+    const Comparison right = compared(4);
+    CHECK(right.problem.empty());
+    CHECK(right.allowed == Approx(1.5 * 4 * unit).epsilon(0.01));
+    CHECK(right.bounds.at(0).error == compared(0).allowed);  // another size has luck of its own
+    CHECK_FALSE(compared(7).problem.empty());
+    CHECK(counter.attr("runs").toTensor().item<double>() == 0);
+}

@@ -2,7 +2,6 @@
 
 #include "runtime/verify/contest_times.h"
 #include "runtime/verify/gradients.h"
-#include "runtime/verify/kept_state.h"
 #include "runtime/verify/perturbed_originals.h"
 #include "runtime/verify/reduction_length.h"
 #include "runtime/verify/rounded_results.h"
@@ -170,30 +169,19 @@ private:
     }
 
     Comparison compared(const std::string& method, const Inputs& inputs, const c10::IValue& result,
-                        const Expected& expected, Tolerance tolerance) const {
-        const auto measure = [&](const Inputs& given) {
-            return contest_.measure ? run_rounded(*contest_.measure, method, given, result)
-                                    : run_seeded(contest_.original, method, given);
-        };
-        const c10::IValue original = contest_.measure ? measure(inputs) : expected.result;
-        Comparison one = compare(result, original, expected.reference, contest_.norm, tolerance);
-        if (may_be_luck(one) && !contest_.most && expected.no_reference.empty()) {
-            contest_.alive();
-            KeptState state;  // which is to be the same for the next call
-            state.add(contest_.measure.value_or(contest_.original));
-            const auto from_here = [&](const Inputs& nearby) {
-                state.restore();
-                return measure(nearby);
-            };
-            tolerance.least = bounds_nearby(
-                from_here, contest_.measure ? inputs_of_rounded(*contest_.measure, inputs) : inputs,
-                expected.reference, one, contest_.norm, tolerance);
-            state.restore();
-            std::vector<Bound> usual = std::move(one.bounds);
-            one = compare(result, original, expected.reference, contest_.norm, tolerance);
-            one.bounds = std::move(usual);  // another size has luck of its own
-        }
-        return one;
+                        const Expected& expected, const Tolerance& tolerance) const {
+        const Yardstick yardstick =
+            contest_.measure ? rounded_yardstick(*contest_.measure, method, inputs, result)
+                             : Yardstick{expected.result, inputs,
+                                         [&](const Inputs& nearby) {
+                                             return run_seeded(contest_.original, method, nearby);
+                                         },
+                                         contest_.original};
+        contest_.alive();
+        return contest_.most || !expected.no_reference.empty()
+                   ? compare(result, yardstick.result, expected.reference, contest_.norm, tolerance)
+                   : compare_beyond_luck(result, yardstick, expected.reference, contest_.norm,
+                                         tolerance);
     }
 
     // A bound that holds on the given inputs holds in other sizes, too.

@@ -6,6 +6,8 @@
 #include "runtime/model/inputs.h"
 #include "runtime/verify/comparison.h"
 
+#include <torch/script.h>
+
 #include <functional>
 #include <vector>
 
@@ -21,5 +23,18 @@ bool may_be_luck(const Comparison& compared);
 std::vector<Bound> bounds_nearby(const std::function<c10::IValue(const Inputs&)>& original,
                                  const Inputs& inputs, const c10::IValue& reference,
                                  const Comparison& compared, Norm norm, const Tolerance& tolerance);
+
+// What a result is compared with, and how to run it again.
+struct Yardstick {
+    c10::IValue result;
+    Inputs inputs;
+    std::function<c10::IValue(const Inputs&)> run;
+    torch::jit::Module model;  // its buffers are afterwards what they were before
+};
+
+// As compare, but where luck may be the reason, a result may have what bounds_nearby allow. The
+// bounds that are returned are those without luck: another size has luck of its own.
+Comparison compare_beyond_luck(const c10::IValue& result, const Yardstick& original,
+                               const c10::IValue& reference, Norm norm, Tolerance tolerance);
 
 }  // namespace twinkle::runtime

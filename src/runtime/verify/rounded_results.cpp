@@ -104,14 +104,16 @@ void round_model(jit::Module& model, at::ScalarType dtype) {
     round_results(model, dtype);
 }
 
-Inputs inputs_of_rounded(const jit::Module& rounded, const Inputs& inputs) {
+Yardstick rounded_yardstick(const jit::Module& rounded, const std::string& method,
+                            const Inputs& inputs, const c10::IValue& result) {
     const auto own = weight_dtypes(rounded);
-    return own.empty() ? inputs : with_dtype(inputs, *own.begin());
-}
-
-c10::IValue run_rounded(const jit::Module& rounded, const std::string& method, const Inputs& inputs,
-                        const c10::IValue& result) {
-    return in_dtypes_of(run_seeded(rounded, method, inputs_of_rounded(rounded, inputs)), result);
+    const auto wide = [own](const Inputs& given) {
+        return own.empty() ? given : with_dtype(given, *own.begin());
+    };
+    const auto run = [=](const Inputs& given) {
+        return in_dtypes_of(run_seeded(rounded, method, wide(given)), result);
+    };
+    return {run(deep_copy(inputs)), wide(inputs), run, rounded};
 }
 
 }  // namespace twinkle::runtime

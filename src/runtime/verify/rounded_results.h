@@ -3,6 +3,7 @@
 // converted to that dtype.
 
 #include "runtime/model/inputs.h"
+#include "runtime/verify/perturbed_originals.h"
 
 #include <torch/script.h>
 
@@ -14,12 +15,10 @@ namespace twinkle::runtime {
 // stay.
 void round_model(torch::jit::Module& model, at::ScalarType dtype);
 
-// Inputs in the dtype in which it computes: wider than what its results are rounded to, so that
-// they can differ by less.
-Inputs inputs_of_rounded(const torch::jit::Module& rounded, const Inputs& inputs);
-
-// Runs it on inputs of any dtype, and returns results in the dtypes of `result`, which is compared.
-c10::IValue run_rounded(const torch::jit::Module& rounded, const std::string& method,
-                        const Inputs& inputs, const c10::IValue& result);
+// Runs it on inputs of any dtype, with results in the dtypes of `result`, which is compared. Its
+// own inputs have the dtype in which it computes: wider than what its results are rounded to, so
+// that they can differ by less.
+Yardstick rounded_yardstick(const torch::jit::Module& rounded, const std::string& method,
+                            const Inputs& inputs, const c10::IValue& result);
 
 }  // namespace twinkle::runtime

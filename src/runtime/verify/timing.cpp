@@ -60,14 +60,15 @@ bool has_lost(const std::vector<double>& samples, const std::vector<double>& fir
 // Who still runs. Whoever is slower than the first by far stops after few turns; whoever is slower
 // than the fastest by far, once quartiles say something. The first goes on while others do: their
 // times are ratios to its own of the same turn.
-class Field {
+class RemainingContestants {
 public:
-    Field(std::size_t count, std::size_t runs_if_lost) : runs_if_lost_(runs_if_lost), out_(count) {}
+    RemainingContestants(std::size_t count, std::size_t runs_if_lost)
+        : runs_if_lost_(runs_if_lost), out_(count) {}
 
-    bool has_left(std::size_t contestant) const { return contestant > 0 && out_[contestant]; }
+    bool contain(std::size_t contestant) const { return contestant == 0 || !out_[contestant]; }
 
     // Whether nothing is left to be found out.
-    bool is_decided(const Samples& samples, std::size_t turns) {
+    bool are_decided(const Samples& samples, std::size_t turns) {
         if (runs_if_lost_ == 0 || out_.size() < 2) {
             return false;
         }
@@ -122,13 +123,13 @@ Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
     const std::size_t count = contestants.size();
     Samples samples(count);
     double spent_us = 0;
-    Field field(count, sampling.runs_if_lost);
-    for (std::size_t turn = 0; !enough(turn, spent_us) && !field.is_decided(samples, turn);
+    RemainingContestants remaining(count, sampling.runs_if_lost);
+    for (std::size_t turn = 0; !enough(turn, spent_us) && !remaining.are_decided(samples, turn);
          ++turn) {
         for (std::size_t i = 0; i < count; ++i) {
             // Alternates direction, so that no contestant always runs after the same one.
             const std::size_t next = (turn + (turn / count % 2 == 0 ? i : count - i)) % count;
-            if (field.has_left(next)) {
+            if (!remaining.contain(next)) {
                 continue;
             }
             pause();

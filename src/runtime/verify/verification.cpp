@@ -238,20 +238,11 @@ Verdict judge_converted(const VerificationContext& given) {
         torch::jit::Module reference = open_exact(context);
         const c10::IValue result = run_seeded(converted, "forward", deep_copy(context.inputs));
         verdict.ran = true;
-        const torch::jit::Module rounded = open_rounded(context);
-        const auto measure = [&](const Inputs& inputs) {
-            return run_rounded(rounded, "forward", inputs, result);
-        };
-        const c10::IValue expected = measure(context.inputs);
+        const Yardstick rounded =
+            rounded_yardstick(open_rounded(context), "forward", context.inputs, result);
         const c10::IValue exact =
             run_seeded(reference, "forward", with_dtype(context.inputs, at::kDouble));
-        verdict.comparison = compare(result, expected, exact, Norm::euclidean);
-        if (may_be_luck(verdict.comparison)) {
-            Tolerance tolerance;
-            tolerance.least = bounds_nearby(measure, inputs_of_rounded(rounded, context.inputs),
-                                            exact, verdict.comparison, Norm::euclidean, tolerance);
-            verdict.comparison = compare(result, expected, exact, Norm::euclidean, tolerance);
-        }
+        verdict.comparison = compare_beyond_luck(result, rounded, exact, Norm::euclidean, {});
         verdict.because = verdict.comparison.problem;
     } catch (const std::exception& error) {
         verdict.because = cannot_be_run(error.what());
