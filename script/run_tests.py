@@ -82,29 +82,28 @@ def catch_counts(report: pathlib.Path) -> tuple[int, int, list[str]] | None:
         return None
 
 
-def run_ctest(build: pathlib.Path, tally: Tally) -> None:
-    for name, command, properties in ctest_cases(build):
-        started = time.monotonic()
-        environment = {**os.environ, **dict(v.split("=", 1) for v in properties.get("ENVIRONMENT", []))}
-        options = {"env": environment, "cwd": properties.get("WORKING_DIRECTORY", str(build))}
-        if not command:
-            tally.part(name, 0, 1, 0)
-        elif command[0].endswith("_tests"):
-            with tempfile.TemporaryDirectory() as folder:
-                report = pathlib.Path(folder, "report.xml")
-                code = run([*command, "-r", "xml", "-o", str(report)], **options)
-                counts = catch_counts(report)
-            if counts is None or code != 0:
-                run([*command, "-r", "compact"], **options)  # again, for a person
-            passed, failed, names = counts or (0, 1, [])
-            tally.part(name, passed, failed or int(code != 0), time.monotonic() - started,
-                       [f"{name}: {case}" for case in names])
-        elif "pytest" in command:
-            passed, failed, failures = pytest_counts(command, **options)
-            tally.part(name, passed, failed, time.monotonic() - started, failures)
-        else:
-            code = run(command, **options)
-            tally.part(name, int(code == 0), int(code != 0), time.monotonic() - started)
+def run_ctest(name: str, command: list[str], properties: dict, build: pathlib.Path, tally: Tally) -> None:
+    started = time.monotonic()
+    environment = {**os.environ, **dict(v.split("=", 1) for v in properties.get("ENVIRONMENT", []))}
+    options = {"env": environment, "cwd": properties.get("WORKING_DIRECTORY", str(build))}
+    if not command:
+        tally.part(name, 0, 1, 0)
+    elif command[0].endswith("_tests"):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder, "report.xml")
+            code = run([*command, "-r", "xml", "-o", str(report)], **options)
+            counts = catch_counts(report)
+        if counts is None or code != 0:
+            run([*command, "-r", "compact"], **options)  # again, for a person
+        passed, failed, names = counts or (0, 1, [])
+        tally.part(name, passed, failed or int(code != 0), time.monotonic() - started,
+                   [f"{name}: {case}" for case in names])
+    elif "pytest" in command:
+        passed, failed, failures = pytest_counts(command, **options)
+        tally.part(name, passed, failed, time.monotonic() - started, failures)
+    else:
+        code = run(command, **options)
+        tally.part(name, int(code == 0), int(code != 0), time.monotonic() - started)
 
 
 def failure(case: ElementTree.Element) -> str | None:
@@ -139,17 +138,16 @@ def pytest_folders() -> list[pathlib.Path]:
     return sorted({file.parent for file in (ROOT / "tests").rglob("test_*.py")})
 
 
-def run_pytest(build: pathlib.Path, tally: Tally, arguments: list[str], folders: list[pathlib.Path], at_once: int,
+def run_pytest(build: pathlib.Path, tally: Tally, arguments: list[str], folder: pathlib.Path, at_once: int,
                live: bool = False) -> None:
     # Files beside each other; those of a file share what they make.
     beside = ["-n", str(at_once), "--dist", "loadfile"] if at_once > 1 and importlib.util.find_spec("xdist") else []
-    for folder in folders:
-        name = str(folder.relative_to(ROOT))
-        started = time.monotonic()
-        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *beside, *arguments, str(folder)]
-        passed, failed, failures = pytest_counts(command, live, cwd=ROOT, env={
-            **os.environ, "TWINKLE_BUILD_DIR": str(build), "TWINKLE_BIN": str(build / "bin" / "twinkle")})
-        tally.part(name, passed, failed, time.monotonic() - started, failures)
+    name = str(folder.relative_to(ROOT))
+    started = time.monotonic()
+    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", *beside, *arguments, str(folder)]
+    passed, failed, failures = pytest_counts(command, live, cwd=ROOT, env={
+        **os.environ, "TWINKLE_BUILD_DIR": str(build), "TWINKLE_BIN": str(build / "bin" / "twinkle")})
+    tally.part(name, passed, failed, time.monotonic() - started, failures)
 
 
 def main() -> int:
@@ -167,13 +165,14 @@ def main() -> int:
     folders, cores = pytest_folders(), min(os.cpu_count() or 1, 4)
     largest = [folder for folder in folders if folder.name == LARGEST]
     others = [folder for folder in folders if folder.name != LARGEST]
-    # Programs of C++ mostly use one core, so that the others are free meanwhile.
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        parts = [pool.submit(run_ctest, arguments.build, tally),
-                 pool.submit(run_pytest, arguments.build, tally, for_pytest, others, max(cores - 1, 1))]
+    # Most parts use one core. The long ones come first: tests/hub, and the last that ctest knows.
+    with concurrent.futures.ThreadPoolExecutor(max(cores, 2)) as pool:
+        parts = [pool.submit(run_pytest, arguments.build, tally, for_pytest, folder, max(cores // 2, 1)) for folder in others]
+        parts += [pool.submit(run_ctest, *case, arguments.build, tally) for case in reversed(ctest_cases(arguments.build))]
         for part in parts:
             part.result()
-    run_pytest(arguments.build, tally, ["--durations=20", *for_pytest], largest, cores, live=True)
+    for folder in largest:
+        run_pytest(arguments.build, tally, ["--durations=20", *for_pytest], folder, cores, live=True)
     for check in arguments.check:
         started = time.monotonic()
         code = run(check.split(), live=True)
