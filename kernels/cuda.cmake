@@ -83,4 +83,3 @@ add_custom_command(
     COMMENT "Packaging the kernel pack as ${cuda_variant}" VERBATIM)
 add_custom_target(twinkle_pack_cuda_build ALL DEPENDS ${cuda_pack_dir}/metadata.json)
 add_dependencies(twinkle_pack_build twinkle_pack_cuda_build)
-set(TWINKLE_PACK_CUDA_DIR ${cuda_pack_dir} CACHE INTERNAL "The bundled pack's CUDA build")

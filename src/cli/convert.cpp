@@ -59,11 +59,7 @@ Command convert_command() {
                      .help = "Where to write the model (default: NAME.pt in the current folder)",
                      .kind = ValueKind::file},
                     model_name_option(),
-                    {.names = "--kernels",
-                     .value = "DIR",
-                     .help = "Look for the model's kernels there first; may be repeated",
-                     .kind = ValueKind::folder,
-                     .repeatable = true},
+                    model_kernels_option(),
                     {.names = "--strip-debug",
                      .value = "",
                      .help = "Leave out the lines of Python that the model's code came from, with "

@@ -13,6 +13,7 @@
 #include "project/manifest.h"
 #include "project/resolver.h"
 #include "target/runtime.h"
+#include "tuning/labels_schema.h"
 
 namespace twinkle::cli {
 namespace {
@@ -106,7 +107,7 @@ void write_choices(const std::filesystem::path& file, const Json& result, Consol
                              "drops them unless preserved_attrs=[\"twinkle_labels\"] keeps them"});
     }
     base::write_file_atomically(
-        file, base::dump_json({{"schema", "twinkle.labels/1"}, {"sites", labels}}));
+        file, base::dump_json({{"schema", tuning::labels_schema}, {"sites", labels}}));
     if (console.json()) {
         console.result("inspect", {{"file", file.string()}, {"sites", labels.size()}});
     } else {

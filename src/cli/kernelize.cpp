@@ -20,6 +20,7 @@
 #include "cli/tuning_text.h"
 #include "cli/verification_options.h"
 #include "cli/written_file.h"
+#include "project/fallback_names.h"
 
 namespace twinkle::cli {
 namespace fs = std::filesystem;
@@ -281,13 +282,10 @@ Command kernelize_command() {
              {.names = "--fallback",
               .value = "SET",
               .help = "When a site may keep its original: true (default), all (also cannot-load), "
-                      "false, or a "
-                      "list of no-layer, no-device, no-compatible-properties, no-compatible-mode, "
-                      "cannot-compile, cannot-load",
+                      "false, or a list of " +
+                      base::join(project::fallback_names, ", "),
               .kind = ValueKind::choice,
-              .choices = {"true", "all", "false", "no-layer", "no-device",
-                          "no-compatible-properties", "no-compatible-mode", "cannot-compile",
-                          "cannot-load"}},
+              .choices = fallback_choices()},
              {.names = "--strict",
               .value = "",
               .help = "Write nothing, and fail, where a site would keep its original (exit status "

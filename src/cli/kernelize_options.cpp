@@ -80,6 +80,14 @@ Option exclude_option() {
             .repeatable = true};
 }
 
+Option model_kernels_option() {
+    return {.names = "--kernels",
+            .value = "DIR",
+            .help = "Look for the model's kernels there first; may be repeated",
+            .kind = ValueKind::folder,
+            .repeatable = true};
+}
+
 Option model_name_option() {
     return {.names = "--model",
             .value = "NAME",

@@ -16,6 +16,7 @@ Option only_option();
 Option exclude_option();
 Option allow_io_option();
 Option model_name_option();
+Option model_kernels_option();  // of a model that names its kernels
 Option graphs_option();
 Option freeze_option();
 

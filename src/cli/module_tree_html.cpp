@@ -36,7 +36,8 @@ public:
     std::size_t left_out() const { return left_out_; }
 
 private:
-    bool has_room() {
+    // False, and counted as left out, where there is no room for another.
+    bool take_row() {
         if (rows_ == most_rows) {
             ++left_out_;
             return false;
@@ -48,7 +49,7 @@ private:
     // A module, and below it its sites and modules; its own site opens with it. `around`: for how
     // many modules the one around it stands.
     std::string item(const ModuleNode& node, std::size_t around) {
-        if (!has_room()) {
+        if (!take_row()) {
             return "";
         }
         const Json* own = nullptr;
@@ -75,7 +76,7 @@ private:
     }
 
     std::string site_item(const ModuleNode::Sites& sites) {
-        if (!has_room()) {
+        if (!take_row()) {
             return "";
         }
         const Json& site = *sites.sites.front();

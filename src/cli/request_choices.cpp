@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "project/fallback_names.h"
 #include "project/modes.h"
 #include "target/backend.h"
 #include "twinkle/error.h"
@@ -34,19 +35,20 @@ std::string checked_mode(const std::string& text) {
     return *mode;
 }
 
+std::vector<std::string> fallback_choices() {
+    std::vector<std::string> choices(project::fallback_sets.begin(), project::fallback_sets.end());
+    choices.insert(choices.end(), project::fallback_names.begin(), project::fallback_names.end());
+    return choices;
+}
+
 std::vector<std::string> checked_fallbacks(const std::string& text) {
-    const std::vector<std::string> sets = {"true", "all", "false"};
-    if (std::ranges::count(sets, text) != 0) {
+    if (std::ranges::count(project::fallback_sets, text) != 0) {
         return {text};
     }
-    std::vector<std::string> known = {
-        "no-layer",           "no-device",      "no-compatible-properties",
-        "no-compatible-mode", "cannot-compile", "cannot-load"};
     auto words = base::split(text, ',');
     for (const auto& word : words) {
-        if (std::ranges::count(known, word) == 0) {
-            known.insert(known.begin(), sets.begin(), sets.end());
-            cannot_be("--fallback", word, known);
+        if (std::ranges::count(project::fallback_names, word) == 0) {
+            cannot_be("--fallback", word, fallback_choices());
         }
     }
     return words;

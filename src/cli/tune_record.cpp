@@ -137,6 +137,7 @@ void add_recorded_runs(protocol::Request& request, const Arguments& arguments, C
     const auto ranges = request.inputs ? ranges_of(*request.inputs) : std::vector<std::string>();
     std::vector<std::string> inputs;
     for (const RecordedRun& run : runs_of(record, arguments)) {
+        request.recorded_model = run.model;
         if (!run.unfit.empty()) {
             console.warn("a call of " + run.model + " cannot be repeated: " + run.unfit);
         } else {

@@ -14,8 +14,8 @@ using base::Json;
 using tuning::Entries;
 using tuning::Entry;
 
-// Those that are chosen: one for each device, invocation and build. Candidates of a model's site
-// are of different builds, and stand beside its original.
+// Returns the chosen entries, one per device, invocation and build. A site's candidates come from
+// different builds and are compared with its original.
 std::set<Entry::Identity> chosen_of(const Entries& entries) {
     std::map<std::string, std::vector<const Entry*>> groups;
     for (const auto& [identity, entry] : entries) {

@@ -25,13 +25,25 @@ std::string short_text(const base::Json& object, const char* key) {
 
 std::string stage_words(const std::string& stage) {
     static const std::map<std::string, std::string> words = {
-        {"start", "starting"},    {"load-model", "loading the model"},
-        {"compile", "compiling"}, {"load-kernel", "loading the kernel"},
-        {"verify", "verifying"},  {"save", "saving"},
-        {"run", "running"},       {"measure", "measuring"},
+        {"start", "starting"},
+        {"load-model", "loading the model"},
+        {"load-kernel", "loading the kernel"},
+        {"inspect", "inspecting"},
+        {"compile", "compiling"},
+        {"prepare", "preparing weights"},
+        {"prove", "proving"},
+        {"verify", "verifying"},
+        {"survey", "looking up"},
+        {"tune", "tuning"},
+        {"wait", "waiting"},
+        {"precision", "trying fewer bits"},
+        {"freeze", "freezing"},
+        {"measure", "measuring"},
+        {"save", "saving"},
+        {"run", "running"},
     };
     const auto found = words.find(stage);
-    return found != words.end() ? found->second : stage;
+    return found != words.end() ? found->second : base::printable(stage);
 }
 
 Error error_of_worker(const base::Json& error) {
@@ -130,7 +142,7 @@ void WorkerConversation::not_the_protocol(const std::string& why) const {
     blame("wrote what is not its protocol", why);
 }
 
-// Kernels are the only foreign code in the worker: a failure while one is loaded is blamed on it.
+// A failure while a kernel is read and tried is put down to it: what is foreign then are its files.
 void WorkerConversation::blame(const std::string& happened, const std::string& why) const {
     const auto reason = last_words_.empty() ? why : why + "; its last words: " + last_words_;
     if (stage_ == "load-kernel") {

@@ -111,7 +111,6 @@ void Lane::initialize_libraries() const {
 
 class Backend : public runtime::GraphBackend {
 public:
-    at::DeviceType device_type() const override { return at::kCUDA; }
     bool stream_is_capturing(at::Device device) override {
         const c10::DeviceGuard guard(device);
         cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

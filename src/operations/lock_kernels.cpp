@@ -26,7 +26,8 @@ std::vector<LockedVariant> lock_builds(const OfferedKernel& offer) {
     return variants;
 }
 
-// The reference's older lock has one hash over each build: it must be the one that is there now.
+// The older lock of Python's `kernels` has one hash over each build: it must be the one that is
+// there now.
 void check_concat_hashes(const LockedKernel& earlier, const OfferedKernel& offer) {
     for (const auto& variant : earlier.variants) {
         const auto* build = offer.find(variant.name);
@@ -88,7 +89,7 @@ private:
         return names;
     }
 
-    // A lock of the reference pins the commit, and that stays.
+    // A lock of Python's `kernels` pins the commit, and that stays.
     std::vector<KernelState> states_of(const std::vector<KernelQuestion>& requests) {
         std::vector<KernelState> states(requests.size());
         std::vector<KernelQuestion> questions;

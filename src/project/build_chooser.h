@@ -36,7 +36,7 @@ public:
 
     // From here on `ask` is asked for the operators of a build whose package calls some that its
     // libraries do not show.
-    void ask_for_operators(AskOperators ask) { ask_ = std::move(ask); }
+    void set_operator_source(AskOperators ask) { ask_ = std::move(ask); }
 
     // None: no build for this device; the decision says why. The first answer for a kernel and
     // device is added to the mapping, with all that the build depends on. Throws Error(not_found)

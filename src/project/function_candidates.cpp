@@ -125,10 +125,11 @@ private:
         }
     }
 
-    // Takes over the flags, and says no where they exclude what it is bound for.
+    // Takes over the flags; false, with the rejection noted, where they exclude what it is bound
+    // for.
     template <typename Source>
-    bool serves(const std::string& what, const Source& source, const FunctionBinding& binding,
-                FunctionCandidate& one) {
+    bool take_flags(const std::string& what, const Source& source, const FunctionBinding& binding,
+                    FunctionCandidate& one) {
         one.has_backward = source.has_backward;
         one.can_torch_compile = source.can_torch_compile;
         const char* flag =
@@ -159,10 +160,10 @@ private:
         const auto found = kernel::read_named({{one.file, one.source}}, one.file, one.function);
         bool served = false;
         if (found.function) {
-            served = serves(what, *found.function, binding, one);
+            served = take_flags(what, *found.function, binding, one);
             note_verdict(what, kernel::judge(found.function->usage, {}), binding);
         } else if (found.layer) {
-            served = serves(what, *found.layer, binding, one);
+            served = take_flags(what, *found.layer, binding, one);
             note_verdict(what, kernel::judge(*found.layer, {}), binding);
         } else {
             not_in_file(binding, found);
@@ -237,10 +238,10 @@ private:
             const kernel::LayerSource* layer = build.layers.find(binding.func_name);
             bool served = false;
             if (function != functions.end()) {
-                served = serves(what, *function, binding, one);
+                served = take_flags(what, *function, binding, one);
                 note_verdict(what, kernel::judge(function->usage, build.python_needs), binding);
             } else if (layer != nullptr) {
-                served = serves(what, *layer, binding, one);
+                served = take_flags(what, *layer, binding, one);
                 note_verdict(what, kernel::judge(*layer, build.python_needs), binding);
             } else {
                 std::vector<std::string> there;
@@ -315,7 +316,7 @@ private:
         FunctionCandidate one = candidate(binding);
         const std::string& op = build->kernel.operators.front().name;
         const std::string what = build->kernel.name + ": " + op;
-        if (!serves(what, build->layers.layers.front(), binding, one)) {
+        if (!take_flags(what, build->layers.layers.front(), binding, one)) {
             return {};
         }
         one.device = build->kernel.device;

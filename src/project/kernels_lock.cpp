@@ -18,7 +18,7 @@ using base::TableReader;
 
 constexpr int largest_version = 1'000'000;
 
-// The reference knows versions and revisions; a release is the tag it was found at.
+// Python's `kernels` knows versions and revisions; a release is the tag it was found at.
 Pin reference_pin(const LockedKernel& kernel) {
     Pin pin = kernel.pin;
     if (!pin.specifier.empty()) {
@@ -154,7 +154,7 @@ private:
         return text;
     }
 
-    // The reference reads capitals too.
+    // Python's `kernels` reads capitals too.
     static std::string commit(TableReader& reader, std::string_view key) {
         const Node& value = reader.require(key);
         std::string text = reader.as_string(value, key);

@@ -18,8 +18,8 @@ namespace twinkle::project {
 std::string kernels_lock_json(const Lock& lock,
                               const std::optional<std::vector<HubRequest>>& roots = std::nullopt);
 
-// Both formats of the reference: the one it writes, and the one from before 0.16. Strict, as the
-// reference is. Throws Error(malformed) with file, line and column.
+// Both formats of Python's `kernels`: the one it writes, and the one from before 0.16. Strict, as
+// it is. Throws Error(malformed) with file, line and column.
 Lock parse_kernels_lock(std::string_view json, std::string_view origin);
 
 // The older format's hash of a variant: "sha256-" and the SHA-256 over path and raw hash of every

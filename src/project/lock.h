@@ -40,7 +40,8 @@ struct LockedVariant {
     std::vector<std::string> archs;  // of its metadata: builds are chosen without fetching it
     std::vector<LockedDependency> dependencies;  // sorted
     std::vector<LockedFile> files;               // sorted by path, all of them, without bytecode
-    // Of the reference's older lock, which has no files: "sha256-…" over paths and hashes.
+    // Of the older lock of Python's `kernels`, which has no files: "sha256-…" over paths and
+    // hashes.
     std::string concat_hash;
 
     std::uint64_t size() const;
@@ -70,7 +71,7 @@ struct LockedKernel {
 
 bool comes_before(const LockedKernel& a, const LockedKernel& b);  // the order of a lock
 
-// Which file it was read from. The reference's locks pin commits only.
+// Which file it was read from. The locks of Python's `kernels` pin commits only.
 enum class LockFormat { twinkle, kernels, kernels_old };
 
 struct Lock {

@@ -97,7 +97,7 @@ private:
         }
     }
 
-    // The reference's locks have no root: what else is in them may be a dependency.
+    // The locks of Python's `kernels` have no root: what else is in them may be a dependency.
     void check_left_over() {
         if (lock_.format != LockFormat::twinkle) {
             return;

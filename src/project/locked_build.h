@@ -24,9 +24,9 @@ void check_locked_build(const LockedVariant& locked, const std::filesystem::path
                         std::span<const MappedFile> files, const std::string& name,
                         const std::string& hint);
 
-// The same for the reference's older lock, which has one hash over the build. Which files are in
-// LFS is taken from the cache: its list of the commit, or the names of its blobs. False: neither is
-// there, and nothing was checked.
+// The same for the older lock of Python's `kernels`, which has one hash over the build. Which files
+// are in LFS is taken from the cache: its list of the commit, or the names of its blobs. False:
+// neither is there, and nothing was checked.
 bool check_concat_hash(const LockedKernel& kernel, const LockedVariant& locked,
                        const cache::Cache& cache, const std::filesystem::path& folder,
                        std::span<const MappedFile> files);

@@ -32,14 +32,20 @@ std::vector<std::string> mode_names() {
     return {"inference", "training", "inference+compile", "training+compile"};
 }
 
+bool wants_training(std::string_view mode) {
+    return mode.starts_with("training");
+}
+
+bool wants_compile(std::string_view mode) {
+    return mode.ends_with("+compile");
+}
+
 const char* excluding_flag(std::string_view bound, std::string_view asked, bool has_backward,
                            bool can_torch_compile) {
     const auto wanted = [&](const auto& is) { return is(bound) && (asked.empty() || is(asked)); };
-    const auto training = [](std::string_view mode) { return mode.starts_with("training"); };
-    const auto compile = [](std::string_view mode) { return mode.ends_with("+compile"); };
-    return !has_backward && wanted(training)       ? "has_backward"
-           : !can_torch_compile && wanted(compile) ? "can_torch_compile"
-                                                   : nullptr;
+    return !has_backward && wanted(wants_training)       ? "has_backward"
+           : !can_torch_compile && wanted(wants_compile) ? "can_torch_compile"
+                                                         : nullptr;
 }
 
 std::string file_of_place(const std::string& where) {

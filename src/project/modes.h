@@ -16,6 +16,10 @@ std::optional<std::string> parse_layer_mode(std::string_view text);
 std::optional<std::string> parse_mode(std::string_view text);
 std::vector<std::string> mode_names();
 
+// Of a mode as these give it.
+bool wants_training(std::string_view mode);
+bool wants_compile(std::string_view mode);
+
 // The flag of a layer or function that excludes a mode which it is bound for. `asked` is what the
 // model is kernelized for; empty: for anything, as a document is read. Null: none does.
 const char* excluding_flag(std::string_view bound, std::string_view asked, bool has_backward,

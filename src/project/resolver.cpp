@@ -149,7 +149,7 @@ Resolution resolve(const ResolveOptions& options) {
                                lock ? &*lock : nullptr, fetch_command(options)};
     KernelLocator locator(manifest, where, machine);
     BuildChooser chooser(target, locator, resolution.mapping);
-    chooser.ask_for_operators(options.ask_operators);
+    chooser.set_operator_source(options.ask_operators);
     if (!options.target || *options.target == "here") {
         chooser.set_cpu_features(machine.cpu().features);
     }

@@ -28,6 +28,7 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("dtype", request.dtype);
     visit("inputs", request.inputs);
     visit("more_inputs", request.more_inputs);
+    visit("recorded_model", request.recorded_model);
     visit("graph", request.graph);
     visit("kernel", request.kernel);
     visit("build", request.build);

@@ -23,8 +23,9 @@ struct Request {
     std::optional<std::string> mode;
     std::optional<std::string> device;
     std::optional<std::string> dtype;
-    std::optional<std::string> inputs;            // a file, or what to make
-    std::vector<std::string> more_inputs;         // kernelize: further samples
+    std::optional<std::string> inputs;     // a file, or what to make
+    std::vector<std::string> more_inputs;  // kernelize: further samples
+    std::string recorded_model;  // the class whose recorded calls are among these; empty: none are
     std::optional<std::string> graph;             // inspect: of this class, whole
     std::optional<std::filesystem::path> kernel;  // inspect-kernel, compile-kernel
     base::Json build;  // compile-kernel: {"op_namespace", "variant", "operators"}

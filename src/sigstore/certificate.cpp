@@ -41,12 +41,6 @@ std::string Certificate::spki() const {
     return to_der<const X509_PUBKEY>(X509_get_X509_PUBKEY(raw(*this)), &i2d_X509_PUBKEY);
 }
 
-std::string Certificate::subject() const {
-    char text[256] = "";
-    X509_NAME_oneline(X509_get_subject_name(raw(*this)), text, sizeof text);
-    return text;
-}
-
 Period Certificate::validity() const {
     return {time_of(X509_get0_notBefore(raw(*this))).value(),
             time_of(X509_get0_notAfter(raw(*this)))};

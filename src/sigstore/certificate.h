@@ -21,7 +21,6 @@ public:
     const std::string& der() const { return der_; }
     void* x509() const { return x509_.get(); }  // X509
     std::string spki() const;                   // of its key, DER
-    std::string subject() const;                // for messages
     Period validity() const;
     bool is_authority() const;  // may sign certificates
     bool is_self_issued() const;

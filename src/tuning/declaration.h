@@ -95,8 +95,8 @@ struct Tunable {
     // The first constraint that a configuration breaks by what is known of its calls; null: none.
     // An argument or property that is not given may be anything.
     const Constraint* broken_by(const base::Json& cfg, const Properties& known) const;
-    // Of the rules the first that fits and is allowed, else the first configuration; none: the
-    // constraints leave nothing.
+    // The configuration of the first rule that fits and is allowed, else the first allowed one in
+    // the grid. None if the constraints leave nothing.
     std::optional<base::Json> default_for(const Properties& properties) const;
 };
 

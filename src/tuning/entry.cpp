@@ -40,6 +40,8 @@ Role read_role(TableReader& reader) {
     reader.fail(node, "a role is original, rule or other");
 }
 
+constexpr std::int64_t longest_time = 24LL * 3600 * 1'000'000'000;  // ns
+
 Times read_times(const Node& node, std::string_view origin) {
     TableReader reader(node, origin, "the times");
     Times times{required_count(reader, "lower_ns"), required_count(reader, "median_ns"),
@@ -50,6 +52,9 @@ Times read_times(const Node& node, std::string_view origin) {
     reader.finish();
     if (times.lower > times.median || times.median > times.upper) {
         reader.fail(node, "the median lies outside of the bounds");
+    }
+    if (std::max(times.upper, times.baseline) > longest_time) {
+        reader.fail(node, "a run takes no longer than a day");
     }
     return times;
 }
@@ -140,6 +145,9 @@ Entry read_entry(const Node& node, const Environment& environment, std::string_v
     entry.times = read_times(reader.require("times"), origin);
     entry.problem = reader.string("problem").value_or("");
     reader.finish();
+    if (entry.problem.empty() && (entry.times.runs < 1 || entry.times.lower < 1)) {
+        reader.fail(node, "it has neither times nor a problem");
+    }
     return entry;
 }
 
@@ -222,8 +230,8 @@ bool surely_slower(const Times& one, const Times& other) {
 
 namespace {
 
-// Of the first that has one; what was measured before baselines were kept, the original's or the
-// rule's own median.
+// The baseline of the first entry that has one. If the first entry is the original or the rule, and
+// from before baselines were stored, its own median.
 std::int64_t common_baseline(const std::vector<const Entry*>& entries,
                              const std::vector<std::size_t>& order) {
     const Entry& first = *entries[order.front()];

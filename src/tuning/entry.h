@@ -42,7 +42,7 @@ struct Times {
     bool operator==(const Times&) const = default;
 };
 
-// As they would be beside another baseline; the same if one of the two is not known.
+// Rescales the times to another baseline. Unchanged if either baseline is unknown.
 Times beside(const Times& times, std::int64_t baseline);
 
 struct Entry {

@@ -64,7 +64,8 @@ std::optional<Holder> holder_of(const std::string& text) {
     }
 }
 
-// As far as the clock tells: one that was set back makes leases of the future.
+// Judged by the wall clock. If it was set back, a lease may appear to lie in the future, and is
+// stale too.
 bool is_stale(const std::optional<Holder>& holder, std::int64_t written, std::int64_t now) {
     if (!holder) {
         return now - written > silent_is_stale || written - now > longest_lease.count();

@@ -8,8 +8,8 @@
 
 namespace twinkle::tuning {
 
-// By what medians of other processes differ, however often each has measured: by a share of them,
-// as memory lies elsewhere, and by a constant, as threads wake. Microseconds.
+// How far medians from two processes may differ, however many runs each has: a share of the median
+// (memory placement) plus a constant (thread wake-up), in microseconds.
 struct ProcessNoise {
     double share = 0;
     double us = 0;

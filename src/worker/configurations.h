@@ -21,7 +21,7 @@ public:
     // Whether a candidate's configurations are among the site's candidates. Only what is measured
     // for inference has any: with gradients operators are called by code of autograd.
     bool are_known(const runtime::Site& site, const runtime::Choice& choice) const;
-    // Those of what the site has now are known, and none.
+    // Notes that the candidate that the site has now has no configurations.
     void add_none(const runtime::Site& site);
     // Adds them, each with the sizes that it is allowed in. What the operators do without one is
     // none of them. Nothing where nothing is declared. `threads`: that calls are measured with.

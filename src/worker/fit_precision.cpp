@@ -159,7 +159,7 @@ private:
             return;
         }
         channel_.stage("precision",
-                       fmt::format("{} in {} layers, one by one", precision, names.size()));
+                       fmt::format("as {} in {} layers, one by one", precision, names.size()));
         kernelizing_.make_again(made_);
         taken_.reset();
         std::erase_if(names,
@@ -288,7 +288,7 @@ private:
 
     bool within(std::size_t count) {
         take(count);
-        channel_.stage("precision", fmt::format("{} of {} steps", count, steps_.size()));
+        channel_.stage("precision", fmt::format("in {} of {} steps", count, steps_.size()));
         runtime::VerificationContext context = context_;
         context.max_error = request_.max_error;
         context.agreement = request_.agree;

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "runtime/graph/format.h"
 #include "runtime/plan/replan.h"
+#include "tuning/labels_schema.h"
 #include "twinkle/device.h"
 #include "twinkle/error.h"
 #include "worker/measurements.h"
@@ -29,8 +30,8 @@ std::string named(const std::string& site) {
     return site.empty() ? "the model itself" : site;
 }
 
-// What of the label's configuration the candidate has not by itself: keyword arguments of its
-// operators. None: it is another candidate.
+// The operators' keyword arguments that the label adds to the candidate's own. None if the label
+// means another candidate.
 std::optional<CfgFields> more_than(const Choice& choice, const Label::Served& served) {
     const tuning::Candidate candidate = candidate_of(choice);
     CfgFields more = served.cfg;
@@ -73,6 +74,17 @@ bool is_sound(const Label& label) {
     return any && (label.serves.size() == 1 || label.input.value_or(-1) >= 0);
 }
 
+void require_schema(const std::string& text) {
+    const base::Json json = base::parse_json(text, "choices", {.bytes = 64u << 20, .depth = 32});
+    if (!json.is_object() || json.value("schema", base::Json()) != tuning::labels_schema) {
+        throw Error(ErrorCode::malformed,
+                    {.what = "",
+                     .where = "",
+                     .why = std::string("their schema is not ") + tuning::labels_schema,
+                     .hint = ""});
+    }
+}
+
 void offer(Site& site, const Choice& choice) {
     runtime::Candidate* same = site.candidate(choice);
     same != nullptr ? same->refused.clear() : void(site.candidates.push_back({choice, ""}));
@@ -83,6 +95,7 @@ void offer(Site& site, const Choice& choice) {
 GivenChoices::GivenChoices(const std::string& text, bool strict) : strict_(strict) {
     std::vector<Label> labels;
     try {
+        require_schema(text);
         labels = find_labels(text);
     } catch (const Error& error) {
         throw malformed("the choices cannot be read", error.details().why);
@@ -175,7 +188,8 @@ void GivenChoices::choose(runtime::Plan& plan, Site& site, const Label& label) {
         refuse(label.site, why);
         return;
     }
-    // What does not fit here gives way to the original: nobody has chosen the others.
+    // If the labelled candidate does not fit, the site keeps its original; the other candidates
+    // were not chosen.
     for (runtime::Candidate& one : site.candidates) {
         one.refused = one.serves() ? "another one was chosen before" : one.refused;
     }

@@ -16,7 +16,7 @@ base::Json kernel_operators_command(const Request& request, const Channel& chann
                      .hint = "install twinkle and its runtime in one version"});
     }
     const MappedKernel& kernel = mapping.kernels.front();
-    channel.stage("load", kernel.name);
+    channel.stage("load-kernel", kernel.name);
     base::Json operators = base::Json::array();
     for (const runtime::OperatorFacts& op : runtime::registered_operators(kernel)) {
         operators.push_back({{"name", op.name}, {"schema", op.schema}});

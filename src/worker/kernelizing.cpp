@@ -1,8 +1,10 @@
 #include "worker/kernelizing.h"
 
 #include "base/file.h"
+#include "base/text.h"
 #include "runtime/convert/dtype_conversion.h"
 #include "runtime/convert/portability.h"
+#include "runtime/graph/class_name.h"
 #include "runtime/graph/format.h"
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/loaded_kernels.h"
@@ -103,6 +105,11 @@ torch::jit::Module Kernelizing::open_model() {
 Kernelized Kernelizing::kernelize(GivenChoices* choices) {
     const runtime::NoKernelLoading nothing_loaded;
     Kernelized made{open_model(), {}};
+    const std::string own = runtime::unmangled(made.model.type()->name()->qualifiedName());
+    if (!request_.recorded_model.empty() && request_.recorded_model != own) {
+        channel_.warning("the recorded calls are of " + base::printable(request_.recorded_model) +
+                         ", this model is " + base::printable(own));
+    }
     planned_ = std::make_unique<runtime::PlannedModel>(job_for(made.model));
     if (choices != nullptr) {
         choices->apply(planned_->plan(), planned_->device());
@@ -179,8 +186,7 @@ std::map<std::string, Verdict> Kernelizing::judge(const Kernelized& made,
         }
     }
     auto [judged, sizes] = runtime::verify_sites(context, made.model, sites);
-    refuse_lost_inputs(request_, context.sizes, sizes);
-    context.sizes = std::move(sizes);
+    keep_sizes(context, std::move(sizes));
     for (const SiteReport& site : made.report.sites) {
         const auto verdict = judged.find(site.site);
         // A run that only measures says nothing of values, unless it fails.
@@ -189,6 +195,29 @@ std::map<std::string, Verdict> Kernelizing::judge(const Kernelized& made,
         }
     }
     return judged;
+}
+
+void Kernelizing::keep_sizes(runtime::VerificationContext& context,
+                             std::vector<runtime::SizeVariant> accepted) {
+    refuse_lost_inputs(request_, channel_, context.sizes, accepted);
+    say_unmeasured(context, accepted);
+    context.sizes = std::move(accepted);
+}
+
+// Sizes that --tune-sizes names, once they have been tried.
+void Kernelizing::say_unmeasured(const runtime::VerificationContext& tried,
+                                 const std::vector<runtime::SizeVariant>& accepted) {
+    const bool first = !said_unmeasured_ && std::any_of(tried.sizes.begin(), tried.sizes.end(),
+                                                        [](const runtime::SizeVariant& one) {
+                                                            return one.tuned && one.own == nullptr;
+                                                        });
+    said_unmeasured_ = said_unmeasured_ || first;
+    for (const std::int64_t size :
+         first ? runtime::unmeasured_sizes(tried.inputs, request_.tune_sizes, accepted)
+               : std::vector<std::int64_t>()) {
+        channel_.warning(fmt::format(
+            "--tune-sizes: {} is not measured, as the original model does not run in it", size));
+    }
 }
 
 void Kernelizing::drop_wrong(Kernelized& made, const std::map<std::string, Verdict>& verdicts) {

@@ -53,6 +53,10 @@ public:
     runtime::Plan& plan() { return planned_->plan(); }
     // The same model from the untouched file, by the plan as it is now.
     void make_again(Kernelized& made);
+    // Of the sizes of the context, those that the original accepts stay; says what is missing of
+    // what was asked for (more_inputs.h).
+    void keep_sizes(runtime::VerificationContext& context,
+                    std::vector<runtime::SizeVariant> accepted);
     // Throws Error(verification) if the model is not right as it was converted.
     void verify_conversion(Kernelized& made, const runtime::VerificationContext& context) const;
     // Throws Error(verification) if the model as a whole is not right.
@@ -67,6 +71,8 @@ private:
     std::string candidate_of(const SiteReport& entry) const;
     std::vector<const runtime::Site*> coarser_inside(const SiteReport& entry) const;
     std::vector<std::string> unverified(const Report& report) const;
+    void say_unmeasured(const runtime::VerificationContext& tried,
+                        const std::vector<runtime::SizeVariant>& accepted);
     bool refuse_failed(Kernelized& made, const std::map<std::string, runtime::Verdict>& verdicts);
 
     const Request& request_;
@@ -75,9 +81,11 @@ private:
     KernelizeOptions options_;
     runtime::Inputs inputs_;
     bool was_marked_ = false;
+    bool said_unmeasured_ = false;
     bool replaced_any_ = false;                       // before anything was judged
     std::unique_ptr<runtime::PlannedModel> planned_;  // how the model was made
-    // By site and what was chosen for it; empty: the last one of a site that was put back.
+    // Verdicts by site and chosen candidate. An empty candidate holds the last verdict of a site
+    // that was put back.
     std::map<std::pair<std::string, std::string>, runtime::Verdict> verdicts_;
 };
 

@@ -20,7 +20,7 @@ tuning::ProcessFacts with_threads(int threads) {
     return facts;
 }
 
-// Of a candidate to the original, turn by turn.
+// The ratio of the candidate's time to the original's, turn by turn.
 std::vector<double> ratios_of(const runtime::Samples& times) {
     constexpr double least_us = 1e-3;
     std::vector<double> ratios;

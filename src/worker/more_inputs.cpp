@@ -25,7 +25,7 @@ void add_more_inputs(const protocol::Request& request, runtime::VerificationCont
     }
 }
 
-void refuse_lost_inputs(const protocol::Request& request,
+void refuse_lost_inputs(const protocol::Request& request, const Channel& channel,
                         const std::vector<runtime::SizeVariant>& given,
                         const std::vector<runtime::SizeVariant>& accepted) {
     for (const runtime::SizeVariant& one : given) {
@@ -33,7 +33,10 @@ void refuse_lost_inputs(const protocol::Request& request,
                           std::none_of(accepted.begin(), accepted.end(), [&](const auto& other) {
                               return other.number == one.number;
                           });
-        if (lost) {
+        if (lost && !request.recorded_model.empty()) {
+            channel.warning("a call is not measured: the original model does not take " +
+                            runtime::shapes_text(*one.own));
+        } else if (lost) {
             throw Error(ErrorCode::malformed,
                         {.what = "the original model cannot be run on one of the further --inputs",
                          .where = base::display_path(request.model),

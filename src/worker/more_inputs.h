@@ -3,6 +3,7 @@
 
 #include "protocol/request.h"
 #include "runtime/verify/verification_context.h"
+#include "worker/channel.h"
 
 namespace twinkle::worker {
 
@@ -10,8 +11,9 @@ namespace twinkle::worker {
 void add_more_inputs(const protocol::Request& request, runtime::VerificationContext& context);
 
 // Throws Error(malformed) where one of `given` is not among those that the original accepts: unlike
-// a size that is made up, these are what the model must get.
-void refuse_lost_inputs(const protocol::Request& request,
+// a size that is made up, these are what the model must get. Of recorded calls, which may have
+// failed on the server, as well, it warns.
+void refuse_lost_inputs(const protocol::Request& request, const Channel& channel,
                         const std::vector<runtime::SizeVariant>& given,
                         const std::vector<runtime::SizeVariant>& accepted);
 

@@ -26,7 +26,7 @@ public:
 
 private:
     std::string why_not(std::size_t candidate) const;
-    // Of candidates that serve the site and are not chosen; they serve it no more.
+    // Refuses the candidates that serve the site and are not chosen. Returns the reasons.
     std::vector<std::string> refuse_others(runtime::Site& site) const;
 
     const SizedSite& sized_;

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "runtime/model/labels.h"
 #include "runtime/plan/replan.h"
+#include "tuning/labels_schema.h"
 #include "twinkle/error.h"
 #include "worker/measurements.h"
 
@@ -14,7 +15,7 @@ using base::Json;
 
 namespace {
 
-constexpr const char* schema = "twinkle.labels/1";
+using tuning::labels_schema;
 constexpr base::JsonLimits limits{.bytes = 16u << 20, .depth = 8};
 
 Json choice_json(const std::optional<runtime::Choice>& choice) {
@@ -88,7 +89,8 @@ void label_sites(torch::jit::Module& root, const Report& report, runtime::Plan& 
             labels.push_back(before);
         }
     }
-    runtime::set_labels(root, base::json_line({{"schema", schema}, {"sites", std::move(labels)}}));
+    runtime::set_labels(root,
+                        base::json_line({{"schema", labels_schema}, {"sites", std::move(labels)}}));
 }
 
 Json read_labels(const torch::jit::Module& root) {
@@ -99,7 +101,7 @@ Json read_labels(const torch::jit::Module& root) {
     }
     try {
         const Json json = base::parse_json(*text, "labels of the model", limits);
-        if (!json.is_object() || json.value("schema", Json()) != schema ||
+        if (!json.is_object() || json.value("schema", Json()) != labels_schema ||
             !json.contains("sites") || !json["sites"].is_array()) {
             return labels;
         }

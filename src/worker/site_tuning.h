@@ -61,7 +61,8 @@ public:
     // What is to be measured of the sites as they are, each kind of call once.
     std::map<std::string, runtime::SizeGroups> to_measure(const Report& report,
                                                           runtime::Plan& plan);
-    // That is now being measured of a site's candidate: not again, whatever comes of it.
+    // Records that a site's candidate is measured in these sizes, so that it is not measured there
+    // again, whatever the result.
     void hand_over(const std::string& site, const runtime::Choice& choice,
                    const std::set<std::size_t>& timed);
     // How often something remains to be measured, of all candidates.

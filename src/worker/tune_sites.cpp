@@ -87,8 +87,8 @@ void wait_for_others(SiteTuning& tuning, std::chrono::steady_clock::time_point p
     tuning.look_again();
 }
 
-// Strict: a site is not to keep its original because all else is wrong, whether that was found now
-// or before.
+// With `strict`, fails if a site would keep its original only because every candidate is wrong,
+// found now or earlier.
 void refuse_all_wrong(Kernelizing& kernelizing, const SiteTuning& tuning) {
     const auto wrong =
         kernelizing.is_strict() ? tuning.all_wrong(kernelizing.plan()) : std::nullopt;
@@ -183,7 +183,7 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
         if (const auto unknown = tuning.unknown(made.report); !unknown.empty()) {
             channel.stage("survey", std::to_string(unknown.size()) + " sites");
             const auto survey = runtime::survey_sites(context, made.model, unknown);
-            context.sizes = survey.sizes;
+            kernelizing.keep_sizes(context, survey.sizes);
             tuning.add(unknown, survey, kernelizing.plan());
         }
         if (tuning.configure(made.model, made.report, kernelizing.plan())) {

@@ -154,7 +154,8 @@ def test_another_build_is_another_candidate(project):
 
 
 @pytest.mark.parametrize("damage, words", [
-    (lambda text: "no JSON", "cannot be read"), (lambda text: "[" * 100_000, "cannot be read"), (lambda text: "{}", "have no labels"),
+    (lambda text: "no JSON", "cannot be read"), (lambda text: "[" * 100_000, "cannot be read"), (lambda text: "{}", "schema"),
+    (lambda text: text.replace("labels/1", "labels/99"), "schema"), (lambda text: '{"schema": "twinkle.labels/1"}', "have no labels"),
     (lambda text: text.replace('"first"', '"third"').replace('"second"', '"fourth"'), "of another model"),
     (lambda text: text.replace("Doubling", "Tripling"), "of another model"),
     (lambda text: text.replace('"second"', '"first"'), "name a site twice")])

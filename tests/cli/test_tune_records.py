@@ -122,6 +122,17 @@ def test_a_call_that_is_nested_too_deeply_cannot_be_repeated(project, server, de
         assert "8 deep" in call["unfit"] and "inputs" not in call
 
 
+def test_calls_of_another_model_and_calls_that_failed_are_told(project):
+    project.bind(["small", "large"])
+    (project.folder / "calls.jsonl").write_text("".join(
+        json.dumps({"record": 1, "model": "__torch__.Other", "inputs": f"float32[{shape}]"}) + "\n" for shape in ("16,64", "16,65", "8,64")))
+    done = project("tune", "model.pt", "--from", "calls.jsonl", "--inputs", "float32[32,64]", "--budget", NO_TIME, "--json")
+    assert done.code == 0, done.err
+    warnings = done.json["warnings"]
+    assert sum("__torch__.Other" in one and "this model is" in one for one in warnings) == 1, warnings
+    assert sum("does not take float32[16,65]" in one for one in warnings) == 1, warnings
+
+
 def test_twinkle_itself_records_nothing(project):
     project.env["TWINKLE_RECORD"] = project.folder / "calls.jsonl"
     project.kernelized(["small"])

@@ -91,6 +91,12 @@ class Model(nn.Module):
         return self.second(self.line(self.first(x)))
 
 
+class Bounded(Model):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        assert x.size(0) <= 200
+        return self.second(self.line(self.first(x)))
+
+
 def doubled(x: torch.Tensor) -> torch.Tensor:
     z = torch.full([256, 256], 0.00390625, dtype=x.dtype) + 0 * x.sum()
     for _ in range(8):
@@ -350,6 +356,15 @@ def test_tune_takes_the_candidates_of_a_mapping(project):
     assert done.code == 3 and "none.json" in done.err
     done = project("tune", "show", "--map", "made.map.json")
     assert done.code == 2 and "show takes no --map" in done.err
+
+
+def test_sizes_that_cannot_be_measured_are_named(project):
+    torch.jit.script(Bounded()).save(project.folder / "bounded.pt")
+    project.bind(["small", "large"])
+    done = project("tune", "bounded.pt", "--inputs", "float32[128,64]", "--tune-sizes", "16,128,150,300", "--budget", NO_TIME, "--json")
+    assert done.code == 0, done.err
+    said = [one for one in done.json["warnings"] if "--tune-sizes" in one]
+    assert len(said) == 1 and "300 is not measured" in said[0], done.json["warnings"]
 
 
 def test_inputs_of_several_sizes(project):

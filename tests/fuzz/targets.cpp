@@ -80,7 +80,6 @@ void fuzz_certificate(std::string_view input) {
         return;
     }
     certificate->validity();
-    certificate->subject();
     PublicKey::from_spki(certificate->spki());
     Signer signer;
     const bool readable = accepted([&] { signer = read_signer(*certificate); });

@@ -51,6 +51,7 @@ Request all_set() {
     request.gpu = 1;
     request.invocations = {"key"};
     request.more_inputs = {"other.pt"};
+    request.recorded_model = "__torch__.Model";
     request.strict = true;
     request.dry_run = true;
     request.strip_debug = true;

@@ -91,7 +91,6 @@ class FakeBackend : public runtime::GraphBackend {
 public:
     FakeDevice device;
 
-    at::DeviceType device_type() const override { return at::kCPU; }
     bool stream_is_capturing(at::Device) override { return device.stream_is_capturing; }
     std::unique_ptr<runtime::GraphLane> lane(at::Device) override {
         if (device.has_failed) {

@@ -89,6 +89,34 @@ TEST_CASE("what is wrong or was never run is not chosen") {
     CHECK(chosen({}) == -1);
 }
 
+TEST_CASE("times that nobody can have measured are no measurement") {
+    const auto is_read = [](const Entry& entry) {
+        Rejected rejected;
+        const bool in_file = read_entry_file(entry_file(entry), "file", rejected).has_value();
+        bool in_export = true;
+        try {
+            read_export(export_text(joined({entry})), "export");
+        } catch (const Error&) {
+            in_export = false;
+        }
+        CHECK(in_file == in_export);
+        return in_file;
+    };
+    const auto with = [](std::int64_t lower, std::int64_t upper, std::int64_t runs) {
+        Entry entry = an_entry(upper);
+        entry.times = {lower, upper, upper, runs};
+        return entry;
+    };
+    CHECK(is_read(with(1, 1000, 1)));
+    CHECK_FALSE(is_read(with(0, 1000, 5)));
+    CHECK_FALSE(is_read(with(0, 0, 5)));
+    CHECK_FALSE(is_read(with(10, 1000, 0)));
+    CHECK_FALSE(is_read(with(10, INT64_MAX, 5)));
+    Entry banned = with(0, 0, 0);
+    banned.problem = "wrong values";
+    CHECK(is_read(banned));
+}
+
 TEST_CASE("a choice does not depend on the order of the entries") {
     std::mt19937 random(7);
     for (int round = 0; round < 200; ++round) {

@@ -67,7 +67,7 @@ const std::vector<std::string>& Kernel::warnings() const {
     return state_->warnings;
 }
 
-// Of a library that is loaded the dispatcher knows more than its strings show.
+// Asks the dispatcher, which knows more of a loaded library than its strings show.
 std::vector<std::string> Kernel::operators() const {
     std::vector<std::string> names;
     for (const runtime::OperatorFacts& op : runtime::operators_of(build().op_namespace)) {

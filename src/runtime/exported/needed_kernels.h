@@ -33,7 +33,8 @@ std::vector<MappedKernel> kernels_with_operators(const std::filesystem::path& fi
                                                  const Needs& needs, const std::string& device,
                                                  const KernelFinder& finder);
 
-// Those of an exported model, for its device. What nobody has the conversion refuses, by its node.
+// The kernels that an exported model needs, for its device. An operator that nobody has is refused
+// later, by the conversion, which names its node.
 std::vector<MappedKernel> kernels_of_export(const std::filesystem::path& file,
                                             const std::string& model, const KernelFinder& finder);
 

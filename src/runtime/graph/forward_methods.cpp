@@ -151,7 +151,7 @@ public:
     std::set<const jit::Value*> roots;
 
 private:
-    // Of an `if` on a flag that is known: `inplace` of torch.nn.functional.
+    // The branch that an `if` on a known flag takes, such as `inplace` of torch.nn.functional.
     std::optional<std::size_t> branch(const jit::Node* node) const {
         if (node->kind() != c10::prim::If) {
             return std::nullopt;

@@ -152,7 +152,7 @@ private:
         found.push_back(std::move(one));
     }
 
-    // Of classes that are no modules: their methods are like functions.
+    // Follows methods of classes that are not modules, as if they were functions.
     void method_of_class(const jit::Node* node) {
         const auto type = node->input(0)->type()->cast<c10::ClassType>();
         if (type != nullptr && !type->is_module()) {

@@ -50,8 +50,9 @@ struct FunctionUses {
     std::unordered_map<const torch::jit::Function*, std::vector<FunctionUse>> of;
 };
 
-// Of every method and hook of every instance, in the order of the module tree, then those in the
-// functions and classes that are called. An instance that shares its code has calls of its own.
+// The calls in every method and hook of every instance, in the order of the module tree, then those
+// in the functions and classes that are called. An instance that shares its code has calls of its
+// own.
 std::vector<FunctionCall> function_calls(const torch::jit::Module& root,
                                          FunctionUses* uses = nullptr);
 

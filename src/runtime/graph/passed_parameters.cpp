@@ -1,5 +1,7 @@
 #include "runtime/graph/passed_parameters.h"
 
+#include "runtime/graph/forward_methods.h"
+
 namespace twinkle::runtime {
 
 namespace jit = torch::jit;
@@ -28,6 +30,14 @@ PassedInputs PassedParameters::of(const jit::Module& instance, const std::string
         }
     }
     return inputs;
+}
+
+std::map<std::string, PassedInputs> PassedParameters::of(const jit::Module& instance) const {
+    std::map<std::string, PassedInputs> passed;
+    for (const jit::Function* method : forward_methods(instance.type())) {
+        passed[method->name()] = of(instance, method->name());
+    }
+    return passed;
 }
 
 }  // namespace twinkle::runtime

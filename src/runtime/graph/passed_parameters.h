@@ -20,8 +20,10 @@ public:
     // Follows the calls of every method of the root.
     explicit PassedParameters(const torch::jit::Module& root) : calls_(root) {}
 
-    // By input (self is 0) of a method of this instance.
+    // The parameters that a method of this instance is passed, by input (self is 0).
     PassedInputs of(const torch::jit::Module& instance, const std::string& method) const;
+    // The same by forward method (forward_methods.h).
+    std::map<std::string, PassedInputs> of(const torch::jit::Module& instance) const;
 
 private:
     ModelCalls calls_;

@@ -12,7 +12,7 @@
 
 namespace twinkle::runtime {
 
-// Of the shape and dtype of an argument, or of half of its last dimension.
+// A result with the shape and dtype of an argument, or with half of its last dimension.
 struct ResultLike {
     std::size_t argument = 0;
     bool halved = false;

@@ -51,7 +51,7 @@ private:
     KernelizeOptions kernelize_options() const;
     const kernel::LayerSource* layer_source(const std::string& kernel, const std::string& layer);
     std::vector<const MappedLayer*> layers_of(const std::string& class_name) const;
-    Json attributes(const torch::jit::Module& module, const MappedLayer& layer,
+    Json attributes(const Instance& instance, const MappedLayer& layer,
                     const kernel::LayerSource& source) const;
     Json entry(const std::string& class_name, const std::vector<const SiteReport*>& sites);
 
@@ -62,8 +62,8 @@ private:
     std::size_t bound_by_name_ = 0;  // the last so many layers of the mapping
     std::set<std::string> functions_by_name_;
     std::map<std::string, kernel::LayerList> layers_;  // by the kernel's name
-    // By type; computed before the examination changes the graphs.
-    std::map<const void*, AttributeMap> lost_;
+    // By the instance's path; computed before the examination changes the graphs.
+    std::map<std::string, AttributeMap> lost_;
 };
 
 std::vector<const MappedLayer*> Examination::layers_of(const std::string& class_name) const {
@@ -166,11 +166,11 @@ const kernel::LayerSource* Examination::layer_source(const std::string& kernel,
     return found == layers_.end() ? nullptr : found->second.find(layer);
 }
 
-Json Examination::attributes(const torch::jit::Module& module, const MappedLayer& layer,
+Json Examination::attributes(const Instance& instance, const MappedLayer& layer,
                              const kernel::LayerSource& source) const {
     Json found = Json::array();
-    const auto& type = module.type();
-    const auto lost = lost_.find(type.get());
+    const auto& type = instance.module.type();
+    const auto lost = lost_.find(instance.path);
     for (const std::string& name : source.host_attributes) {
         const bool saved = type->hasAttribute(name) || type->findConstant(name).has_value();
         const bool in_graph = lost != lost_.end() && lost->second.contains(name);
@@ -229,7 +229,7 @@ Json Examination::entry(const std::string& class_name,
         instances_.begin(), instances_.end(),
         [&](const Instance& instance) { return instance.path == sites.front()->site; });
     if (source != nullptr && example != instances_.end()) {
-        needed = attributes(example->module, *layers.front(), *source);
+        needed = attributes(*example, *layers.front(), *source);
     }
     return {{"class", base::printable(class_name)},
             {"kind", sites.front()->kind},
@@ -248,10 +248,11 @@ BindingReport Examination::run() {
         add_bindings_by_name();
         add_functions_by_name();
     }
+    const PassedParameters passed(model_);
     for (const Instance& instance : instances_) {
-        const auto& type = instance.module.type();
-        if (!lost_.contains(type.get()) && !layers_of(instance.class_name).empty()) {
-            lost_[type.get()] = lost_attributes(instance.module).values;
+        if (!layers_of(instance.class_name).empty()) {
+            lost_[instance.path] =
+                lost_attributes(instance.module, passed.of(instance.module)).values;
         }
     }
     const KernelProvider provider = [&](const MappedKernel& kernel) {
@@ -260,7 +261,7 @@ BindingReport Examination::run() {
         return declared;
     };
     const KernelizeOptions options = kernelize_options();
-    Report report = examine({model_, mapping_, options, provider});
+    Report report = report_of_applying({model_, mapping_, options, provider});
     std::map<std::string, std::vector<const SiteReport*>> by_class;
     for (const SiteReport& site : report.sites) {
         by_class[site.of].push_back(&site);

@@ -146,9 +146,9 @@ std::map<std::string, c10::TypePtr> annotations_of(Compilation& compilation,
 TypedParameter typed(Compilation& compilation, const PackageModule& module, const py::Arg& arg,
                      const TypeGuess& guess) {
     if (arg.annotation) {
-        return {arg.arg, compilation.type_of(module, {}, *arg.annotation), false, false};
+        return {arg.arg, compilation.type_of(module, {}, *arg.annotation), false};
     }
-    return {arg.arg, guess(arg.arg), true, false};
+    return {arg.arg, guess(arg.arg), false};
 }
 
 }  // namespace

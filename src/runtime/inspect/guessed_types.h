@@ -21,7 +21,6 @@ c10::TypePtr type_by_name(const std::string& name);
 struct TypedParameter {
     std::string name;
     c10::TypePtr type;  // null: it is annotated with what TorchScript does not have
-    bool guessed = false;
     bool keyword_only = false;
 };
 

@@ -144,7 +144,7 @@ Json methods_of(const c10::ClassTypePtr& type) {
 
 // The remaining attributes: those that are saved, the constants of the class, and those that
 // tracing dropped but its graph still shows.
-Json attributes_of(const jit::Module& module) {
+Json attributes_of(const jit::Module& module, const PassedParameters& passed) {
     const auto& type = module.type();
     Json found = Json::array();
     const auto add = [&](const std::string& name, const c10::TypePtr& of, const std::string& value,
@@ -169,7 +169,7 @@ Json attributes_of(const jit::Module& module) {
         const c10::IValue value = type->getConstant(i);
         add(type->getConstantName(i), value.type(), value_text(value), "constant");
     }
-    for (const auto& [name, value] : lost_attributes(module).values) {
+    for (const auto& [name, value] : lost_attributes(module, passed.of(module)).values) {
         if (!type->hasAttribute(name) && !type->findConstant(name)) {
             add(name, value.type(), value_text(value), "graph");
         }
@@ -266,6 +266,7 @@ Json describe_classes(const jit::Module& model) {
             entry.path = instance.path;
         }
     }
+    const PassedParameters passed(model);
     StackReader stacks;
     Json listed = Json::array();
     for (const auto& [name, entry] : classes) {
@@ -276,7 +277,7 @@ Json describe_classes(const jit::Module& model) {
                           {"example", base::printable(entry.path)},
                           {"origin", origin_of(type, stacks)},
                           {"methods", methods_of(type)},
-                          {"attributes", attributes_of(entry.example)},
+                          {"attributes", attributes_of(entry.example, passed)},
                           {"submodules", submodules_of(entry.example)},
                           {"graph", example_graph(type)}});
     }

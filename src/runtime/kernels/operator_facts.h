@@ -41,8 +41,8 @@ std::optional<OperatorFacts> operator_facts(const base::Json& json);
 // machine.
 std::optional<OperatorFacts> known_facts(const c10::OperatorName& name);
 
-// Of an operator that is declared, until the libraries of its namespace are loaded; none: it is not
-// known. Thread-safe.
+// Sets what is known of a declared operator (none: nothing), until the libraries of its namespace
+// are loaded. Thread-safe.
 void set_declared_facts(const c10::OperatorName& name, std::optional<OperatorFacts> facts);
 void forget_declared_facts(const std::string& op_namespace);
 

@@ -145,7 +145,7 @@ bool is_more_particular(const SealedPackage& a, const SealedPackage& b) {
            std::pair(target::capability_number(other).value_or(0), other.isa.size());
 }
 
-// Those that run here: opening others could end the process.
+// Keeps the packages that run here: opening others could end the process.
 void keep_own_packages(const MappedKernel& kernel, std::vector<SealedPackage>& packages) {
     std::vector<std::string> reasons;
     std::erase_if(packages, [&](const SealedPackage& package) {

@@ -20,9 +20,9 @@ struct LostAttributes {
 
 // What the rules find, by name, in all forward methods of the module. Two different values for one
 // attribute, or none: not found, never guessed. `passed`: by method, its inputs that are the
-// module's own parameters.
+// module's own parameters (PassedParameters of the whole model).
 LostAttributes lost_attributes(const torch::jit::Module& module,
-                               const std::map<std::string, PassedInputs>& passed = {});
+                               const std::map<std::string, PassedInputs>& passed);
 
 // The same for one graph, without what only the module's parameters tell.
 LostAttributes lost_attributes(const torch::jit::Graph& graph);

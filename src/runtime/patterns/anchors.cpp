@@ -103,7 +103,7 @@ private:
                     const FlatNode& one = graph_.node(user);
                     if (one.op == op) {
                         found.push_back(user);
-                    } else if (is_cast(one) && is_new(user)) {
+                    } else if (is_cast(one) && mark_seen(user)) {
                         casts.push_back(user);
                     }
                 }
@@ -123,7 +123,8 @@ private:
 
     bool is_cast(const FlatNode& node) const { return as_cast(graph_, node).has_value(); }
 
-    bool is_new(std::int32_t node) {
+    // Whether it is for the first time.
+    bool mark_seen(std::int32_t node) {
         seen_.resize(graph_.nodes.size());
         const bool known = seen_[static_cast<std::size_t>(node)];
         seen_[static_cast<std::size_t>(node)] = true;

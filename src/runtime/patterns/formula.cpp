@@ -167,7 +167,8 @@ private:
         }
     }
 
-    // By node, whether a result needs it: what none needs would match anything.
+    // For each node, whether a result depends on it. A node that no result needs would match
+    // anything.
     std::vector<bool> needed() const {
         const FlatGraph& graph = formula_.graph;
         std::vector<bool> all(graph.nodes.size(), false);

@@ -14,7 +14,7 @@ struct FormulaParameter {
     std::string name;
     c10::TypePtr type;
     ValueId value = nothing;
-    // Of a parameter that the formula does not use: what it stands for in this formula.
+    // The value of a parameter that the formula itself does not use.
     std::optional<c10::IValue> fixed;
 };
 

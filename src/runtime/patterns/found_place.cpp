@@ -26,7 +26,7 @@ MatchedParameter matched(const FlatGraph& graph, const FormulaParameter& paramet
     return one;
 }
 
-// Whose result has as many dimensions as the first input.
+// Whether the operator's result has as many dimensions as its first input.
 bool keeps_dimensions(c10::Symbol op) {
     static const auto& all = *new std::unordered_set<c10::Symbol>{
         symbol("aten::conv2d"),    symbol("aten::batch_norm"), symbol("aten::layer_norm"),

@@ -8,7 +8,8 @@ namespace twinkle::runtime {
 
 namespace {
 
-// By one operand, of the dtype of the first in either form.
+// Maps each in-place operator to its plain form. With one tensor, both return its dtype; a second
+// tensor may change that of the plain form (keeps_the_dtype).
 const std::unordered_map<c10::Symbol, c10::Symbol>& all_in_place() {
     static const auto& all = *[] {
         auto* made = new std::unordered_map<c10::Symbol, c10::Symbol>();
@@ -24,7 +25,7 @@ const std::unordered_map<c10::Symbol, c10::Symbol>& all_in_place() {
     return all;
 }
 
-// Whose result shares memory with nothing.
+// Whether the operator's result shares memory with no other tensor.
 bool makes_new(const FlatNode& node) {
     static const auto& all = *new std::unordered_set<c10::Symbol>{
         symbol("aten::conv2d"),     symbol("aten::_convolution"), symbol("aten::batch_norm"),

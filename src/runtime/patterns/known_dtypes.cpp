@@ -160,7 +160,7 @@ ScalarType of_its_argument(const FlatGraph& graph, const FlatNode& node) {
                                              : of_constant(graph, node.inputs.back());
 }
 
-// Of aten::to that is more than a cast: a copy, or to a device.
+// The dtype that aten::to gives where it does more than cast: it copies, or moves to a device.
 ScalarType converted(const FlatGraph& graph, const FlatNode& node) {
     const c10::FunctionSchema* schema = node.node->maybeSchema();
     if (schema == nullptr || schema->arguments().size() != node.inputs.size()) {

@@ -70,7 +70,7 @@ public:
     }
 
 private:
-    // Of which object it is called; by the address of the method.
+    // The object that a method is called on, by address, and the method.
     using Method = std::pair<const void*, jit::Function*>;
     struct Hash {
         std::size_t operator()(const Method& method) const {
@@ -231,7 +231,7 @@ private:
     std::unordered_set<std::int32_t> opened_;  // frames
     std::unordered_map<const void*, Instance> instances_;
     std::unordered_set<std::string> taken_;  // by an earlier kernelize
-    // By the pattern's name, which several rules may have, and the method.
+    // The numbers given so far, by pattern name (several rules may share one) and method.
     std::map<std::pair<std::string, Method>, std::size_t> numbers_;
     std::vector<std::int32_t> occurrences_;  // by site
 };

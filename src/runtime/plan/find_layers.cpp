@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 #include "runtime/graph/format.h"
-#include "runtime/graph/forward_methods.h"
 #include "runtime/graph/kernel_method.h"
 #include "runtime/plan/left_out.h"
 
@@ -92,9 +91,7 @@ void warn_of_unbound(const Job& job, const std::vector<Instance>& instances, Pla
 
 LayerSite layer_of(const Instance& instance, const PassedParameters& passed) {
     LayerSite layer;
-    for (const torch::jit::Function* method : forward_methods(instance.module.type())) {
-        layer.passed[method->name()] = passed.of(instance.module, method->name());
-    }
+    layer.passed = passed.of(instance.module);
     layer.lost = lost_attributes(instance.module, layer.passed);
     return layer;
 }

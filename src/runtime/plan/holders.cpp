@@ -42,8 +42,8 @@ bool Holders::is_in_chosen(const Site& site) const {
 }
 
 bool Holders::absorb(const Job& job, Site& site) const {
-    const auto taker = takers_.find(site.instance.path);
-    Site* holder = taker != takers_.end() ? taker->second : replaced_around(site.report.site);
+    const auto taker = taken_in_by_.find(site.instance.path);
+    Site* holder = taker != taken_in_by_.end() ? taker->second : replaced_around(site.report.site);
     if (holder == nullptr) {
         return false;
     }

@@ -21,7 +21,7 @@ public:
     // Whether a site with a choice holds it.
     bool is_in_chosen(const Site& site) const;
     // `by` was tried, and takes in the module under this path.
-    void take(const std::string& path, Site& by) { takers_[path] = &by; }
+    void take(const std::string& path, Site& by) { taken_in_by_[path] = &by; }
 
     // Absorbs a module that only a replaced one has called: the layer there computes it now.
     // Likewise a call of a function in a place that is replaced or called no more, and whatever a
@@ -32,7 +32,7 @@ private:
     Site* around(std::string name, const std::function<bool(const Site&)>& test) const;
 
     std::map<std::string, std::vector<Site*>> sites_;  // by path: its layer before places
-    std::map<std::string, Site*> takers_;              // by the path of what they took in
+    std::map<std::string, Site*> taken_in_by_;         // by the path of the module
 };
 
 // Absorbs the sites that a replaced one computes now and nothing else calls, even those to be kept,

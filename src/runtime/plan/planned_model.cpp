@@ -89,7 +89,7 @@ void PlannedModel::prepare(const std::vector<Site>& sites) {
         }
     }
     if (!pending.empty()) {
-        job_.observe("prepare", std::to_string(pending.size()) + " layers");
+        job_.observe("prepare", "in " + std::to_string(pending.size()) + " layers");
     }
     PreparedWeights now = !job_.options.load_kernels ? not_for_another_machine(pending)
                           : job_.options.kernels_in_children

@@ -35,12 +35,12 @@ public:
 
     // Once it is applied: the sites whose chosen candidate could not take its place.
     const std::set<std::string>& failed() const { return failed_; }
-    // Those whose layer could not prepare its weights, with the reasons: the model must be made
+    // The sites whose layer could not prepare its weights, with the reasons: the model must be made
     // again without it.
     const std::map<std::string, std::string>& unprepared() const { return unprepared_; }
 
 private:
-    // By the path of an instance and Choice::id of what has made them.
+    // Prepared weights, by the path of the instance and the Choice::id that made them.
     using Prepared = std::map<std::pair<std::string, const void*>, NamedTensors>;
 
     void prepare(const std::vector<Site>& sites);

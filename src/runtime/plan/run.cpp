@@ -22,7 +22,7 @@ Report run(const Job& job) {
     return report;
 }
 
-Report examine(Job job) {
+Report report_of_applying(Job job) {
     Report report;
     determine_context(job, report);
     KernelCode code(job);

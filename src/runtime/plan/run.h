@@ -9,7 +9,7 @@ namespace twinkle::runtime {
 Report run(const Job& job);
 
 // Returns the report alone: works in memory only, and the model is not fit for use afterwards.
-Report examine(Job job);
+Report report_of_applying(Job job);
 
 // Warns if nothing was replaced; called once everything that was to be replaced is.
 void report_nothing_replaced(Report& report, const Mapping& mapping);

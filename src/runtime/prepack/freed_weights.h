@@ -13,7 +13,7 @@ public:
     FreedWeights& operator=(const FreedWeights&) = delete;
     ~FreedWeights();
 
-    // Of a weight that was just freed.
+    // Adds the bytes of a weight that was just freed.
     void add(std::size_t bytes);
 
 private:

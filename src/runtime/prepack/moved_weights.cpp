@@ -43,7 +43,7 @@ Held tensors_of(const jit::Module& model) {
     return held;
 }
 
-// Of LibTorch's own memory.
+// Whether a weight may be moved: only from LibTorch's own memory.
 bool may_move(const at::Tensor& weight, std::size_t slots) {
     return is_held_by_slots_alone(weight, slots) && !weight.is_quantized() &&
            weight.nbytes() >= large && weight.is_contiguous() && !weight.is_conj() &&

@@ -15,9 +15,9 @@ namespace jit = torch::jit;
 
 namespace {
 
-// Of nodes with their inputs: the largest models have some ten thousand.
+// Limit on visited nodes and their inputs; the largest models have about ten thousand.
 constexpr std::size_t most_steps = 500'000;
-// Of calls and blocks inside of one another: a stack has an end.
+// Limit on nested calls and blocks, because the stack is finite.
 constexpr int most_depth = 200;
 
 class CodeReader {

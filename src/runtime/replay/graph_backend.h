@@ -53,7 +53,6 @@ public:
 class GraphBackend {
 public:
     virtual ~GraphBackend() = default;
-    virtual at::DeviceType device_type() const = 0;
     virtual bool stream_is_capturing(at::Device device) = 0;  // the caller's current one
     virtual std::unique_ptr<GraphLane> lane(at::Device device) = 0;
 };

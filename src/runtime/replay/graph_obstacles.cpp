@@ -1,7 +1,7 @@
 #include "runtime/replay/graph_obstacles.h"
 
 #include "runtime/graph/graph_walk.h"
-#include "runtime/replay/nested_values.h"
+#include "runtime/model/nested_values.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/passes/inliner.h>

@@ -2,7 +2,7 @@
 // The properties of its inputs that a captured run depends on, besides the numbers in their
 // tensors.
 
-#include "runtime/replay/nested_values.h"
+#include "runtime/model/nested_values.h"
 
 #include <c10/core/Device.h>
 

@@ -103,7 +103,8 @@ std::shared_ptr<CapturedCall> ModelGraphs::captured(GraphLane& lane, const Value
     return nullptr;
 }
 
-// The host's opinion of a captured run, on which nobody else waits: other calls run plainly now.
+// Asks the host to judge a captured run. Other calls do not wait; they run without a graph
+// meanwhile.
 std::string ModelGraphs::judged(GraphLane& lane, CapturedCall& call, const InputKey& key,
                                 const Values& inputs) {
     const Contestant replay{[&] { return result_of(lane, call, inputs); }, [&] { lane.wait(); }};

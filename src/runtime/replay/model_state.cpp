@@ -2,7 +2,7 @@
 
 #include "runtime/graph/graph_walk.h"
 #include "runtime/graph/sites.h"
-#include "runtime/replay/nested_values.h"
+#include "runtime/model/nested_values.h"
 
 #include <algorithm>
 #include <set>

@@ -1,7 +1,7 @@
 #pragma once
 // What a process says of the replays of marked models (TWINKLE_GRAPHS_STATISTICS).
 
-#include "runtime/replay/nested_values.h"
+#include "runtime/model/nested_values.h"
 #include "twinkle/graphed_model.h"
 
 #include <string>

@@ -1,6 +1,6 @@
 #include "runtime/replay/same_results.h"
 
-#include "runtime/replay/nested_values.h"
+#include "runtime/model/nested_values.h"
 
 #include <torch/script.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 // The inputs that a captured run reads: those of every call are copied into them.
 
-#include "runtime/replay/nested_values.h"
+#include "runtime/model/nested_values.h"
 
 #include <string>
 

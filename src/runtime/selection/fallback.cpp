@@ -1,37 +1,34 @@
 #include "base/text.h"
+#include "project/fallback_names.h"
 #include "twinkle/error.h"
 #include "twinkle/kernelize.h"
 
-#include <array>
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
 
 namespace twinkle {
 
 namespace {
 
-constexpr std::array<std::pair<Fallback, const char*>, 6> names = {{
-    {Fallback::no_layer, "no-layer"},
-    {Fallback::no_device, "no-device"},
-    {Fallback::no_compatible_properties, "no-compatible-properties"},
-    {Fallback::no_compatible_mode, "no-compatible-mode"},
-    {Fallback::cannot_compile, "cannot-compile"},
-    {Fallback::cannot_load, "cannot-load"},
-}};
+const auto& names = project::fallback_names;
+
+Fallback value(std::size_t place) {
+    return static_cast<Fallback>(place);
+}
 
 }  // namespace
 
 const char* fallback_name(Fallback fallback) {
-    for (const auto& [value, name] : names) {
-        if (value == fallback) {
-            return name;
-        }
-    }
-    return "";
+    const auto place = static_cast<std::size_t>(fallback);
+    return place < names.size() ? names[place].c_str() : "";
 }
 
 FallbackSet default_fallbacks() {
     FallbackSet set;
-    for (const auto& [value, name] : names) {
-        set.insert(value);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        set.insert(value(i));
     }
     set.erase(Fallback::cannot_load);
     return set;
@@ -40,20 +37,18 @@ FallbackSet default_fallbacks() {
 FallbackSet parse_fallbacks(const std::vector<std::string>& words) {
     FallbackSet set;
     for (const std::string& word : words) {
-        const auto named = std::find_if(names.begin(), names.end(),
-                                        [&](const auto& one) { return word == one.second; });
+        const auto named = std::find(names.begin(), names.end(), word);
         if (word == "true") {
             set.merge(default_fallbacks());
         } else if (word == "all") {
             set.merge(default_fallbacks());
             set.insert(Fallback::cannot_load);
         } else if (named != names.end()) {
-            set.insert(named->first);
+            set.insert(value(static_cast<std::size_t>(named - names.begin())));
         } else if (word != "false") {
-            std::vector<std::string> known{"true", "all", "false"};
-            for (const auto& [value, name] : names) {
-                known.emplace_back(name);
-            }
+            std::vector<std::string> known(project::fallback_sets.begin(),
+                                           project::fallback_sets.end());
+            known.insert(known.end(), names.begin(), names.end());
             const auto near = base::nearest(word, known);
             throw Error(ErrorCode::malformed, {.what = "unknown fallback " + base::printable(word),
                                                .where = "",

@@ -17,14 +17,6 @@ std::string normalized_mode(std::string_view mode) {
                  .hint = ""});
 }
 
-bool wants_training(std::string_view mode) {
-    return mode.starts_with("training");
-}
-
-bool wants_compile(std::string_view mode) {
-    return mode.ends_with("+compile");
-}
-
 std::vector<std::string> search_order(std::string_view mode) {
     if (mode == "inference") {
         return {"inference", "inference+compile", "training", "training+compile", "fallback"};

@@ -1,6 +1,8 @@
 #pragma once
 // Modes and the order in which a mapping's candidates are tried for one.
 
+#include "project/modes.h"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,8 +13,8 @@ namespace twinkle::runtime {
 // unknown.
 std::string normalized_mode(std::string_view mode);
 
-bool wants_training(std::string_view mode);
-bool wants_compile(std::string_view mode);
+using project::wants_compile;
+using project::wants_training;
 
 // The registered modes that serve `mode` (normalized), best first; "fallback" last.
 std::vector<std::string> search_order(std::string_view mode);

@@ -14,7 +14,8 @@ namespace twinkle::runtime {
 // not, and would mean a function for each.
 std::optional<python::ConstantValue> known_constant(const torch::jit::Value* value);
 
-// Such a value as part of a key. Texts carry their size, so that no two lists of values are alike.
+// Returns a known constant as part of a key. Texts carry their size, so that no two lists of values
+// are alike.
 std::string constant_key(const python::ConstantValue& value);
 
 }  // namespace twinkle::runtime

@@ -15,7 +15,7 @@ namespace twinkle::runtime {
 struct LayerParameter {
     std::string name;
     bool has_default = false;
-    // Of how many tensors the annotation says that it is a tuple.
+    // If annotated as a tuple of tensors: how many.
     std::optional<std::size_t> tuple{};
 };
 

@@ -116,7 +116,7 @@ jit::Expr Expressions::test(const py::Expr& expr) {
         node != nullptr && node->op == py::UnaryOperator::Not) {
         return jit::UnaryOp::create(range, jit::TK_NOT, test(*node->operand));
     }
-    // Of texts and sequences it is whether they are empty, which takes their type to tell.
+    // Texts and sequences are true if they are not empty; only their type tells.
     return is_flag(expr) ? lower(expr) : apply(range, lowered_name::truth, {lower(expr)});
 }
 

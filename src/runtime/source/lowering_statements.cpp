@@ -175,7 +175,7 @@ bool Statements::lower(const py::Stmt& statement, std::vector<jit::Stmt>& out) {
     }
 }
 
-// Of a condition that is known while compiling only what holds is there.
+// Lowers only the branch that is taken if the condition is known while compiling.
 bool Statements::condition(const py::If& node, std::vector<jit::Stmt>& out) {
     if (const auto holds = known_truth(scope_, *node.test)) {
         return lower(*holds ? node.body : node.orelse, out);

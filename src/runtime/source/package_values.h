@@ -40,7 +40,7 @@ public:
     const std::shared_ptr<torch::jit::CompilationUnit>& shared_unit() const { return unit_; }
     bool trains() const { return trains_; }
     void set_dependencies(Dependencies dependencies) { dependencies_ = std::move(dependencies); }
-    // Of the build that is compiled, which says what torch.version.cuda is where it will run.
+    // Sets the variant of the build that is compiled: torch.version.cuda follows from it.
     void set_variant(std::string variant) { variant_ = std::move(variant); }
 
     // What autograd_function.cpp has compiled, by Function and argument types.

@@ -14,7 +14,7 @@ std::uint64_t next_number() {
     return ++last;
 }
 
-// Of one thread. Two choices that fall on one place take turns: the table forgets, and asks again.
+// A per-thread cache. Two choices with the same slot evict each other and are looked up again.
 class QuickTable {
 public:
     struct Place {

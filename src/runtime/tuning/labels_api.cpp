@@ -57,7 +57,7 @@ Label label_of(const Json& object) {
     return label;
 }
 
-// Of the attribute ("sites") or of inspect ("labels").
+// Reads the labels of a model's attribute ("sites") or of inspect's output ("labels").
 std::vector<Label> labels_in(const Json& json) {
     std::vector<Label> labels;
     for (const char* key : {"sites", "labels"}) {

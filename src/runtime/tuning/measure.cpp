@@ -49,7 +49,7 @@ c10::IValue as_value(const Tensors& tensors) {
     return c10::ivalue::Tuple::create(std::move(values));
 }
 
-// Of one that is not there, an empty one: gradients that an operation does not have.
+// Copies tensors. An undefined one, a gradient that an operation does not have, becomes empty.
 Tensors copies_of(const Tensors& tensors) {
     Tensors copies;
     for (const at::Tensor& tensor : tensors) {

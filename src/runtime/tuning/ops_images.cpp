@@ -72,7 +72,7 @@ const MaxPool& max_pool2d_operation() {
     return operation;
 }
 
-// Of the result; `at` 0 is the height's, 1 the width's.
+// The height of the result (`at` 0), or its width (`at` 1).
 std::int64_t side_of_result(const ConvNumbers& numbers, std::size_t at, std::int64_t side,
                             std::int64_t kernel) {
     const std::int64_t stride = std::max<std::int64_t>(numbers[at], 1);

@@ -39,7 +39,8 @@ Triple plain_linear3(const Tensor& x, const Tensor& weight1, const Maybe& bias1,
             at::linear(x, weight3, bias3)};
 }
 
-// Of one layer, without its result, which LibTorch would compute anew: x, weight, bias.
+// The gradients of one layer: x, weight, bias. Its result is not needed; LibTorch would compute it
+// again.
 Grads linear_gradients(const Tensor& grad, const Tensor& x, const Tensor& weight,
                        const Maybe& bias) {
     const Tensor rows = grad.reshape({-1, grad.size(last)});
@@ -47,7 +48,7 @@ Grads linear_gradients(const Tensor& grad, const Tensor& x, const Tensor& weight
             bias ? rows.sum(0) : Tensor()};
 }
 
-// Those of layers of one x, which has one gradient of all.
+// Joins the gradients of layers that read the same x: the gradients of x are added.
 Grads joined(const std::vector<Grads>& layers) {
     Grads all = layers.at(0);
     for (std::size_t i = 1; i < layers.size(); ++i) {

@@ -41,7 +41,7 @@ private:
     std::size_t tensors_ = 0;
 };
 
-// Of what LibTorch computes, with LibTorch's gradients.
+// The gradients of a formula, computed by LibTorch's autograd.
 template <class R, class... A>
 std::vector<at::Tensor> gradients_of(R (*formula)(const A&...),
                                      const std::vector<at::Tensor>& grads, const A&... arguments) {

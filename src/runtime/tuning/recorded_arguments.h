@@ -20,8 +20,8 @@ class RecordedArguments {
 public:
     explicit RecordedArguments(const Invocation& invocation) : invocation_(invocation) {}
 
-    // Of the types of this tuple, in their order. Throws Error(malformed) where the invocation has
-    // others, or tensors that cannot be made again.
+    // All arguments, of the types of this tuple, in their order. Throws Error(malformed) where the
+    // invocation has others, or tensors that cannot be made again.
     template <class Tuple>
     Tuple all() {
         Tuple made = each(std::type_identity<Tuple>());

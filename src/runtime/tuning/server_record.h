@@ -15,7 +15,7 @@ namespace twinkle::runtime {
 void begin_record(const std::filesystem::path& file);
 void end_record();
 bool is_recorded_to_file();
-// Of an executor; nothing where no file is recorded to.
+// Notes an executor's call. Does nothing if no file is recorded to.
 void note_in_record(const Invocation& invocation);
 
 // Begins the record that TWINKLE_RECORD names, once in a process. What fails is said on stderr.

@@ -9,7 +9,7 @@ namespace twinkle::runtime {
 
 namespace {
 
-// Of the original and all candidates, each once.
+// The weights of the original and of all candidates, each once.
 std::vector<at::Tensor> all_weights(const TimedContest& contest, const ModelWeights& weights) {
     auto all = weights_of(contest.original, contest.calls, weights);
     for (const torch::jit::Module& candidate : contest.candidates) {

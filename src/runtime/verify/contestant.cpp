@@ -33,7 +33,7 @@ bool fits(const at::Tensor& one, const at::Tensor& other) {
            one.sizes() == other.sizes() && one.strides() == other.strides();
 }
 
-// Those of `from` for those of `to` with the same names that `may` be.
+// Makes parameters of `to` use those of `from` with the same name, where `may` allows it.
 void lend(const torch::jit::Module& from, const torch::jit::Module& to,
           bool (*may)(const at::Tensor& one, const at::Tensor& other)) {
     std::unordered_map<std::string, at::Tensor> known;

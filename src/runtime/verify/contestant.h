@@ -45,8 +45,8 @@ std::vector<at::Tensor> weights_of(const torch::jit::Module& module, const Calls
 // better placed, or evict the other from the cache.
 void share_parameters(const torch::jit::Module& from, const torch::jit::Module& to);
 
-// The same whatever their values, where names, dtypes, sizes and strides are: for times of another
-// layer's candidate. Its results are its own no longer.
+// As above, but for parameters that match only in name, dtype, sizes and strides: for timing a
+// candidate of another layer. The results of `to` are wrong afterwards.
 void lend_parameters(const torch::jit::Module& from, const torch::jit::Module& to);
 
 }  // namespace twinkle::runtime

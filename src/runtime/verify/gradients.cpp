@@ -1,31 +1,12 @@
 #include "runtime/verify/gradients.h"
 
+#include "runtime/model/nested_values.h"
+
 #include <torch/csrc/autograd/autograd.h>
 
 namespace twinkle::runtime {
 
 namespace {
-
-// Collects every tensor that a gradient may flow into, in the order of the result's structure.
-void collect(const c10::IValue& value, std::vector<at::Tensor>& outputs) {
-    if (value.isTensor()) {
-        if (value.toTensor().defined() && value.toTensor().is_floating_point()) {
-            outputs.push_back(value.toTensor());
-        }
-    } else if (value.isTuple()) {
-        for (const c10::IValue& element : value.toTupleRef().elements()) {
-            collect(element, outputs);
-        }
-    } else if (value.isList()) {
-        for (const c10::IValue& element : value.toListRef()) {
-            collect(element, outputs);
-        }
-    } else if (value.isGenericDict()) {
-        for (const auto& entry : value.toGenericDict()) {
-            collect(entry.value(), outputs);
-        }
-    }
-}
 
 // 0.625, -0.375, …: eight values that repeat with a period that no dimension has.
 at::Tensor pattern(const at::Tensor& like) {
@@ -69,10 +50,11 @@ std::vector<at::Tensor> forward(const torch::jit::Module& module, const std::str
         // Copies: the model may write to them.
         return (tensor.is_floating_point() ? leaves.tensors[next++] : tensor).clone();
     });
-    std::vector<at::Tensor> outputs;
     at::manual_seed(0);  // the same dropout in all runs
-    collect(module.get_method(method)(tracked.positional, tracked.named), outputs);
-    std::erase_if(outputs, [](const at::Tensor& output) { return !output.requires_grad(); });
+    auto outputs = tensors_of(module.get_method(method)(tracked.positional, tracked.named));
+    std::erase_if(outputs, [](const at::Tensor& output) {
+        return !output.is_floating_point() || !output.requires_grad();
+    });
     return outputs;
 }
 

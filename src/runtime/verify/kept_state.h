@@ -12,7 +12,7 @@ namespace twinkle::runtime {
 class KeptState {
 public:
     void add(const torch::jit::Module& model);
-    // As it was when it was added, in the same tensors.
+    // Restores the state as it was when it was added, in the same tensors.
     void restore() const;
 
 private:

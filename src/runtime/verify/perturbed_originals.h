@@ -32,8 +32,8 @@ struct Yardstick {
     torch::jit::Module model;  // its buffers are afterwards what they were before
 };
 
-// As compare, but where luck may be the reason, a result may have what bounds_nearby allow. The
-// bounds that are returned are those without luck: another size has luck of its own.
+// As `compare`, but a result just over its bound may use the wider bounds of bounds_nearby, in case
+// the original rounded luckily. Returns the plain bounds, as luck differs by size.
 Comparison compare_beyond_luck(const c10::IValue& result, const Yardstick& original,
                                const c10::IValue& reference, Norm norm, Tolerance tolerance);
 

@@ -28,7 +28,8 @@ bool is_number(const at::Tensor& tensor) {
            (c10::isFloatingType(dtype) || c10::isIntegralType(dtype, /*includeBool=*/false));
 }
 
-// Beside the constant, as part of whatever that is part of. Whether anything has changed.
+// Adds a number next to the tensor constant, in the same block and scope, for users that take a
+// number. Returns whether anything changed.
 bool take_as_number(jit::Node& constant) {
     jit::Value* number = nullptr;
     for (const jit::Use& use : std::vector<jit::Use>(constant.output()->uses())) {

@@ -278,6 +278,19 @@ std::vector<SizeVariant> tuned_sizes(const Inputs& given, const std::vector<std:
     return list.variants;
 }
 
+std::vector<std::int64_t> unmeasured_sizes(const Inputs& given, std::vector<std::int64_t> wanted,
+                                           const std::vector<SizeVariant>& accepted) {
+    const Sizes sizes = recognized_sizes(given);
+    std::erase_if(wanted, [&](std::int64_t size) {
+        return size == sizes.length || size == sizes.batch ||
+               std::any_of(accepted.begin(), accepted.end(), [&](const auto& one) {
+                   return one.tuned && one.own == nullptr &&
+                          std::max(one.length, one.batch) == size;
+               });
+    });
+    return wanted;
+}
+
 std::string shapes_text(const Inputs& inputs) {
     std::vector<std::string> parts;
     mapped(inputs, [&](const at::Tensor& tensor) {

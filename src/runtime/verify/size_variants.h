@@ -48,6 +48,11 @@ std::vector<SizeVariant> size_variants(const Inputs& given);
 std::vector<SizeVariant> tuned_sizes(const Inputs& given, const std::vector<std::int64_t>& wanted,
                                      std::size_t first_number);
 
+// Returns those of `wanted`, which tuned_sizes was given, that are neither the size of the given
+// inputs nor one that the original accepts.
+std::vector<std::int64_t> unmeasured_sizes(const Inputs& given, std::vector<std::int64_t> wanted,
+                                           const std::vector<SizeVariant>& accepted);
+
 // "int64[2,8];float32[2,8,64]": the format of --inputs.
 std::string shapes_text(const Inputs& inputs);
 

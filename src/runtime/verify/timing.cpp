@@ -68,9 +68,14 @@ public:
     bool contain(std::size_t contestant) const { return contestant == 0 || !out_[contestant]; }
 
     // Whether nothing is left to be found out.
-    bool are_decided(const Samples& samples, std::size_t turns) {
-        if (runs_if_lost_ == 0 || out_.size() < 2) {
-            return false;
+    bool are_decided() const {
+        return runs_if_lost_ != 0 && out_.size() > 1 &&
+               std::count(out_.begin(), out_.end(), false) < 2;
+    }
+
+    void drop_losers(const Samples& samples, std::size_t turns) {
+        if (runs_if_lost_ == 0) {
+            return;
         }
         for (std::size_t i = 1; i < out_.size() && turns >= runs_if_lost_ && !out_[0]; ++i) {
             out_[i] = out_[i] || has_lost(samples[i], samples[0]);
@@ -78,7 +83,6 @@ public:
         if (turns >= enough_turns) {
             drop_behind_fastest(samples);
         }
-        return std::count(out_.begin(), out_.end(), false) < 2;
     }
 
 private:
@@ -124,8 +128,7 @@ Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
     Samples samples(count);
     double spent_us = 0;
     RemainingContestants remaining(count, sampling.runs_if_lost);
-    for (std::size_t turn = 0; !enough(turn, spent_us) && !remaining.are_decided(samples, turn);
-         ++turn) {
+    for (std::size_t turn = 0; !enough(turn, spent_us) && !remaining.are_decided(); ++turn) {
         for (std::size_t i = 0; i < count; ++i) {
             // Alternates direction, so that no contestant always runs after the same one.
             const std::size_t next = (turn + (turn / count % 2 == 0 ? i : count - i)) % count;
@@ -136,6 +139,7 @@ Samples time_in_turns(const std::vector<std::function<void()>>& contestants,
             samples[next].push_back(microseconds(contestants[next], repeats, sampling));
             spent_us += samples[next].back() * static_cast<double>(repeats);
         }
+        remaining.drop_losers(samples, turn + 1);
     }
     return samples;
 }

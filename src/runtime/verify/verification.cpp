@@ -293,8 +293,8 @@ struct Collector {
     }
 };
 
-// Those that were right, and were to be measured, but were not, as the child has ended before: they
-// are judged again.
+// Drops verdicts of sites that were right but not measured, because the child ended first. These
+// sites are judged again.
 void drop_unmeasured(Collector& collector, const VerificationContext& context) {
     std::erase_if(collector.verdicts, [&](const auto& one) {
         return one.second.right && context.by_size.contains(one.first) &&

@@ -1,4 +1,4 @@
-#include "runtime/replay/nested_values.h"
+#include "runtime/model/nested_values.h"
 
 #include <torch/script.h>
 

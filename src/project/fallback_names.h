@@ -1,0 +1,16 @@
+#pragma once
+// When a site may keep its original.
+
+#include <array>
+#include <string>
+
+namespace twinkle::project {
+
+// In the order of twinkle::Fallback.
+inline const std::array<std::string, 6> fallback_names = {
+    "no-layer",           "no-device",      "no-compatible-properties",
+    "no-compatible-mode", "cannot-compile", "cannot-load"};
+// Instead of a list of these: all but cannot-load, all, none.
+inline const std::array<std::string, 3> fallback_sets = {"true", "all", "false"};
+
+}  // namespace twinkle::project
