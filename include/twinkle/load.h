@@ -21,12 +21,12 @@ struct LoadOptions {
     torch::Device device = torch::kCPU;
     // In an archive of torch.export that holds several models: the name of the one that is meant.
     std::string model{};
-    // On a CPU, in eval mode: lays out weights as this machine's kernels read them, once, instead
-    // of in every call (those of convolutions and linear layers), where the methods of the model's
-    // root give them to such kernels alone. The parameters then have other shapes, also for methods
-    // of its parts, and what the module saves is slow elsewhere: false leaves them as the file has
-    // them. Large tensors that keep their layout come into memory of huge pages, where Linux has
-    // them.
+    // Of a model with kernels, on a CPU, in eval mode: lays out weights as this machine's kernels
+    // read them, once, instead of in every call (those of convolutions and linear layers), where
+    // the methods of the model's root give them to such kernels alone. The parameters then have
+    // other shapes, also for methods of its parts, and what the module saves is slow elsewhere:
+    // false leaves them as the file has them. Large tensors that keep their layout come into memory
+    // of huge pages, where Linux has them.
     bool prepack = true;
     // Called for every folder that is searched and every build that is looked at, with why it is
     // not the one.

@@ -1,5 +1,6 @@
 // Weights that keep their layout, which twinkle::prepack moves into memory of large pages.
 
+#include "torchscript.h"
 #include "twinkle/load.h"
 
 #include <fstream>
@@ -80,6 +81,15 @@ TEST_CASE("large weights are moved, and nothing else of them changes") {
     CHECK(place_of(model, "weight") == moved);  // once
     CHECK(result_of(loaded(model), x).equal(wanted));
     CHECK(result_of(model.deepcopy(), x).equal(wanted));
+}
+
+TEST_CASE("a model that names no kernel is loaded as it is") {
+    const tests::Folder folder;
+    model_of().save((folder.path() / "plain.pt").string());
+    const torch::jit::Module model = load(folder.path() / "plain.pt");
+    const void* const weight = place_of(model, "weight");
+    twinkle::prepack(model);
+    CHECK((place_of(model, "weight") != weight) == has_huge_pages());  // which load has not done
 }
 
 TEST_CASE("a buffer that was moved can become larger") {

@@ -12,6 +12,7 @@
 #include "runtime/tuning/server_record.h"
 #include "twinkle/error.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace twinkle {
@@ -50,16 +51,17 @@ std::vector<RequiredKernel> required_kernels(const std::filesystem::path& model)
     return runtime::markers_in(runtime::code_of_model_file(model));
 }
 
-void runtime::load_required_kernels(const std::filesystem::path& model, const LoadOptions& options,
+bool runtime::load_required_kernels(const std::filesystem::path& model, const LoadOptions& options,
                                     const KernelProvider& provider) {
     if (is_export(model)) {
         const KernelFinder finder(options.kernel_dirs, options.explain);
-        for (const MappedKernel& kernel : kernels_of_export(model, options.model, finder)) {
-            provider(kernel);
-        }
-        return;
+        const auto kernels = kernels_of_export(model, options.model, finder);
+        std::for_each(kernels.begin(), kernels.end(), provider);
+        return !kernels.empty();
     }
-    load_named_kernels(kernels_for(code_of(model), model), model, options, provider);
+    const auto required = kernels_for(code_of(model), model);
+    load_named_kernels(required, model, options, provider);
+    return !required.empty();
 }
 
 void load_required_kernels(const std::filesystem::path& model, const LoadOptions& options) {
@@ -75,7 +77,8 @@ void load_required_kernels(const std::shared_ptr<caffe2::serialize::ReadAdapterI
 }
 
 torch::jit::Module load(const std::filesystem::path& model, const LoadOptions& options) {
-    load_required_kernels(model, options);
+    runtime::record_as_environment_says();
+    const bool has_kernels = runtime::load_required_kernels(model, options, runtime::load_kernel);
     torch::jit::Module loaded =
         runtime::open_model_file(model, options.model, {.device = options.device});
     const auto report = runtime::apply_pending(loaded);
@@ -84,7 +87,7 @@ torch::jit::Module load(const std::filesystem::path& model, const LoadOptions& o
             options.explain(site.site + ": " + site_status_name(site.status) + ", " + site.because);
         }
     }
-    if (options.prepack) {
+    if (options.prepack && (has_kernels || report)) {
         prepack(loaded);
     }
     return loaded;

@@ -44,8 +44,8 @@ using KernelProvider = std::function<std::shared_ptr<const LoadedKernel>(const M
 void load_named_kernels(const std::vector<RequiredKernel>& required,
                         const std::filesystem::path& model, const LoadOptions& options,
                         const KernelProvider& provider = load_kernel);
-// The same for all that its code names, if that can run in this program.
-void load_required_kernels(const std::filesystem::path& model, const LoadOptions& options,
+// The same for all that its code names, if that can run in this program. Whether it names any.
+bool load_required_kernels(const std::filesystem::path& model, const LoadOptions& options,
                            const KernelProvider& provider);
 
 }  // namespace twinkle::runtime
