@@ -114,7 +114,7 @@ function(twinkle_unity result size)
 endfunction()
 
 # twinkle_view(RESULT FOLDER): an include path that shows one folder of src/ and nothing else, so that an include of
-# what a target has not named as its dependency does not compile.
+# what is no dependency of a target, by however many steps, does not compile.
 function(twinkle_view result folder)
     string(MAKE_C_IDENTIFIER ${folder} id)
     set(view ${CMAKE_BINARY_DIR}/view/${id})
@@ -133,7 +133,8 @@ function(twinkle_reuse_headers program objects)
 endfunction()
 
 # twinkle_part(NAME [DEPENDS …]): one static library per folder of src/. Its dependencies are the
-# folders below it; it sees their headers only. tests/structure compares both with the includes and ARCHITECTURE.md.
+# folders below it; it sees their headers, and those of what these name in turn. tests/structure compares what is named
+# with the includes and with ARCHITECTURE.md.
 function(twinkle_part name)
     cmake_parse_arguments(PART "" "" "DEPENDS" ${ARGN})
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
