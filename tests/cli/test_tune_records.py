@@ -122,7 +122,7 @@ def test_a_call_that_is_nested_too_deeply_cannot_be_repeated(project, server, de
         assert "8 deep" in call["unfit"] and "inputs" not in call
 
 
-def test_calls_of_another_model_and_calls_that_failed_are_told(project):
+def test_calls_of_another_model_and_calls_that_failed_are_named(project):
     project.bind(["small", "large"])
     (project.folder / "calls.jsonl").write_text("".join(
         json.dumps({"record": 1, "model": "__torch__.Other", "inputs": f"float32[{shape}]"}) + "\n" for shape in ("16,64", "16,65", "8,64")))
