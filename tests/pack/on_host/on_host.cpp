@@ -75,13 +75,10 @@ public:
         unsigned left = all;
         while (left > 0) {
             moved_ = false;
-            for (unsigned i = 0; i < all; ++i)
-                if (!threads_[i]->done) {
-                    resume(i);
-                    if (threads_[i]->done) --left, moved_ = true;
-                    if (error_) std::rethrow_exception(error_);
-                }
-            if (!moved_) throw std::logic_error("threads wait for others that do not come");
+            for (unsigned warp = 0; warp < warps_.size(); ++warp) left -= run_warp(warp);
+            if (!moved_)
+                fail(std::make_exception_ptr(
+                    std::logic_error("threads wait for others that do not come")));
         }
     }
 
@@ -163,12 +160,34 @@ private:
         Thread& thread = *threads_[i];
         thread.index = {i % threads, 0, 0};
         thread.block = i / threads;
-        thread.started = thread.done = thread.waited = false;
+        thread.done = thread.waited = false;
         thread.exchanges = 0;
         thread.copies.clear();
         thread.copy_groups = 0;
         thread.products.clear();
         thread.product_groups = 0;
+    }
+
+    // The threads of a warp in turns, as long as they meet each other only: theirs are the stacks
+    // that the caches hold. How many have come to their ends.
+    unsigned run_warp(unsigned warp) {
+        unsigned ended = 0;
+        const unsigned first = warp * warp_size, last = std::min(first + warp_size, cluster_.members);
+        for (uint64_t before = ~uint64_t{0}; before != warps_[warp].times;) {
+            before = warps_[warp].times;
+            for (unsigned i = first; i < last; ++i)
+                if (!threads_[i]->done) {
+                    resume(i);
+                    if (threads_[i]->done) ++ended, moved_ = true;
+                    if (error_) fail(error_);
+                }
+        }
+        return ended;
+    }
+
+    [[noreturn]] void fail(std::exception_ptr error) {
+        threads_.clear();  // some are in the middle of the kernel
+        std::rethrow_exception(error);
     }
 
     void resume(unsigned i) {
@@ -183,11 +202,20 @@ private:
         thread.start.uc_stack.ss_sp = thread.stack.get();
         thread.start.uc_stack.ss_size = stack_bytes;
         thread.start.uc_link = nullptr;
-        makecontext(&thread.start, [] { current()->body(); }, 0);
+        makecontext(&thread.start, [] { current()->run_kernels(); }, 0);
         setcontext(&thread.start);
     }
 
-    void body() {
+    // Without an end: the thread and its stack serve the next kernel, too.
+    void run_kernels() {
+        for (;;) {
+            run_kernel();
+            threads_[current_]->done = true;
+            pause();
+        }
+    }
+
+    void run_kernel() {
         try {
             (*kernel_)();
             check_waited();
@@ -198,8 +226,6 @@ private:
         } catch (...) {
             error_ = std::current_exception();
         }
-        threads_[current_]->done = true;
-        _longjmp(scheduler_, 1);
     }
 
     void pause() {
