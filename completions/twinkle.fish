@@ -168,7 +168,7 @@ complete -c twinkle -n '__fish_seen_subcommand_from cache' -l dry-run -d 'Only s
 complete -c twinkle -n '__fish_seen_subcommand_from cache' -x -a 'dir list verify prune clean'
 complete -c twinkle -n '__fish_seen_subcommand_from cache' -x -a '(__fish_complete_directories)'
 
-complete -c twinkle -n '__fish_seen_subcommand_from tune' -s o -l output -r -F -d 'merge: the file to write; a model: where to write the tuned one'
+complete -c twinkle -n '__fish_seen_subcommand_from tune' -s o -l output -r -F -d 'merge: the file to write, or -; a model: where to write the tuned one'
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l inputs -r -F -d 'Inputs of the model: a file that torch.save wrote (one tensor, a tuple or list of arguments, a dict of named ones), or a description of each argument, with a semicolon between them: "int64[1,128]:0..32000;float16[1,128,512]". May be repeated: each is another set of inputs, not another argument'
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l from -r -F -d 'What a server has recorded (TWINKLE_RECORD=FILE): the sizes of its calls are measured; without MODEL the calls of operations'
 complete -c twinkle -n '__fish_seen_subcommand_from tune' -l recorded -r -x -d 'Which model of a record that has several, by the name of its class'

@@ -45,7 +45,13 @@ Entries read_store(const Store& store, Console& console) {
     return entries;
 }
 
-int write_to(const std::filesystem::path& file, const Entries& entries, Console& console) {
+// "-" is standard output.
+int write_to(const std::string& output, const Entries& entries, Console& console) {
+    if (output == "-") {
+        console.result(tuning::export_text(entries, output));
+        return 0;
+    }
+    const auto file = output_file(output, OutputKind::text, {});
     base::write_file_atomically(file, tuning::export_text(entries, base::display_path(file)));
     if (console.json()) {
         console.result("tune", {{"file", file.string()}, {"entries", entries.size()}});
@@ -94,8 +100,7 @@ int import(const Store& store, const std::string& path, Console& console) {
     return 0;
 }
 
-int merge(const std::vector<std::string>& files, const std::filesystem::path& output,
-          Console& console) {
+int merge(const std::vector<std::string>& files, const std::string& output, Console& console) {
     Entries all;
     for (const std::string& file : files) {
         for (const auto& [identity, entry] : read_file(file)) {
@@ -145,7 +150,7 @@ void refuse_options_of_models(const Arguments& arguments, const std::string& wha
 }
 
 // How many files an action takes, and whether it writes where -o says.
-void check_usage(const Arguments& arguments) {
+void check_usage(const Arguments& arguments, bool json) {
     const std::string action = *arguments.text("ACTION");
     const std::size_t files = arguments.list("FILE").size();
     const bool output = arguments.text("output").has_value();
@@ -163,6 +168,10 @@ void check_usage(const Arguments& arguments) {
         wrong_usage(output ? "only merge and a model take -o" : "merge needs -o FILE");
     }
     refuse_options_of_models(arguments, action);
+    if (json && (arguments.text("output") == "-" ||
+                 (action == "export" && arguments.list("FILE").front() == "-"))) {
+        wrong_usage("--json and - both want standard output");
+    }
 }
 
 // What is no action is a model, if there is such a file.
@@ -195,7 +204,7 @@ int run_tune(const Arguments& arguments, Console& console) {
     if (is_model(arguments)) {
         return run_tune_model(arguments, console);
     }
-    check_usage(arguments);
+    check_usage(arguments, console.json());
     const std::string action = *arguments.text("ACTION");
     const auto& files = arguments.list("FILE");
     const auto output = arguments.text("output");
@@ -204,14 +213,13 @@ int run_tune(const Arguments& arguments, Console& console) {
         return show(store, console);
     }
     if (action == "export") {
-        const auto file = output_file(files.front(), OutputKind::text, {});
-        return write_to(file, read_store(store, console), console);
+        return write_to(files.front(), read_store(store, console), console);
     }
     if (action == "import") {
         return import(store, files.front(), console);
     }
     if (action == "merge") {
-        return merge(files, output_file(*output, OutputKind::text, {}), console);
+        return merge(files, *output, console);
     }
     return clear(store, console);
 }
@@ -248,12 +256,13 @@ Command tune_command() {
                        .choices = actions,
                        .required = false},
                       {.name = "FILE",
-                       .help = "export: the file to write; import, merge: files to read",
+                       .help = "export: the file to write, or -; import, merge: files to read",
                        .required = false,
                        .repeatable = true}},
         .options = {{.names = "-o,--output",
                      .value = "FILE",
-                     .help = "merge: the file to write; a model: where to write the tuned one",
+                     .help =
+                         "merge: the file to write, or -; a model: where to write the tuned one",
                      .kind = ValueKind::file},
                     several_inputs_option(),
                     from_option(),

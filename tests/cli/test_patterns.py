@@ -260,10 +260,19 @@ class InOtherWords(Norm):
         return h.type_as(x) * self.weight
 
 
+# The cast says nothing new: what is gathered keeps its dtype.
+class Gathered(Norm):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = torch.gather(x.to(torch.float32), -1, torch.argsort(x, -1))
+        h = h.to(torch.float32) * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + self.eps)
+        return self.weight * h.to(x.dtype)
+
+
 @pytest.mark.parametrize("how", ["scripted", "traced", "frozen"])
-def test_other_ways_to_write_it(project, how):
+@pytest.mark.parametrize("norm", [InOtherWords, Gathered])
+def test_other_ways_to_write_it(project, norm, how):
     torch.manual_seed(3)
-    model = saved(project, Model(InOtherWords), how)
+    model = saved(project, Model(norm), how)
     report = project.kernelized("presets = []\n" + NORM.format("fast"), INPUT)
     assert counts(report, "pattern") == {"norm": 2}, report
     assert_same(project, model, torch.randn(3, 2, 16, generator=torch.Generator().manual_seed(8)))

@@ -149,6 +149,20 @@ def test_wrong_usage(tune, arguments, says):
     assert done.code == 2 and says in done.err, done.err
 
 
+def test_an_export_to_standard_output(tune):
+    tune.write("one.json", (CPU, [measurement(1000)]))
+    assert tune("import", "one.json").code == 0
+    assert tune("export", "all.json").code == 0
+    written = (tune.folder / "all.json").read_text()
+    before = files(tune.folder)
+    assert tune("export", "-").out == written
+    assert tune("merge", "one.json", "-o", "-").out == written
+    assert files(tune.folder) == before
+    for arguments in (("export", "-"), ("merge", "one.json", "-o", "-")):
+        done = tune(*arguments, "--json")
+        assert done.code == 2 and "both want standard output" in done.error["what"]
+
+
 @pytest.mark.parametrize("damage", [
     lambda text: text[:-20], lambda text: "[]", lambda text: text.replace("twinkle.tuning/2", "twinkle.tuning/3"),
     lambda text: text.replace("AMD EPYC", "Intel"), lambda text: text.replace('"median_ns": 1000', '"median_ns": 7'),

@@ -1,7 +1,7 @@
 #include "runtime/convert/device_constants.h"
 
 #include "runtime/convert/dtype_flow.h"
-#include "runtime/convert/dtype_rules.h"
+#include "runtime/graph/dtype_rules.h"
 #include "runtime/graph/graph_walk.h"
 #include "runtime/graph/past_runs.h"
 

@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "runtime/convert/dtype_flow.h"
 #include "runtime/convert/dtype_rewriting.h"
-#include "runtime/convert/dtype_rules.h"
+#include "runtime/graph/dtype_rules.h"
 #include "runtime/graph/graph_walk.h"
 #include "runtime/model/inputs.h"
 #include "twinkle/error.h"

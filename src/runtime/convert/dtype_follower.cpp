@@ -1,6 +1,6 @@
 #include "runtime/convert/dtype_follower.h"
 
-#include "runtime/convert/dtype_rules.h"
+#include "runtime/graph/dtype_rules.h"
 #include "twinkle/error.h"
 
 #include <torch/csrc/jit/ir/constants.h>

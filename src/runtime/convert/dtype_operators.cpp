@@ -2,7 +2,7 @@
 
 #include "runtime/convert/dtype_follower.h"
 
-#include "runtime/convert/dtype_rules.h"
+#include "runtime/graph/dtype_rules.h"
 
 #include <algorithm>
 

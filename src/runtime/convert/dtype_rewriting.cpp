@@ -1,6 +1,6 @@
 #include "runtime/convert/dtype_rewriting.h"
 
-#include "runtime/convert/dtype_rules.h"
+#include "runtime/graph/dtype_rules.h"
 #include "runtime/graph/graph_walk.h"
 #include "runtime/graph/past_runs.h"
 

@@ -1,8 +1,12 @@
 #include "runtime/patterns/known_dtypes.h"
 
+#include "runtime/graph/dtype_rules.h"
+
 #include <c10/core/ScalarType.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 namespace twinkle::runtime {
@@ -11,17 +15,17 @@ namespace {
 
 using c10::ScalarType;
 
-// How the dtype of an operator's result follows from those of what it reads.
+// How the dtype of an operator's result follows from those of what it reads, beyond what
+// dtype_rules.h says.
 enum class Follows {
     first,        // that of the first input, whatever it is
     floating,     // that of the first input, if it is a floating point dtype
-    agreeing,     // all tensors must have one dtype, which is that of the result
+    agreeing,     // all floating tensors must have one dtype, which is that of the result
     elementwise,  // two operands
     with_dtype,   // an argument says it: reductions and softmax
     power,
     choice,
     filled,
-    embedding,
     joined,
 };
 
@@ -33,57 +37,33 @@ const std::unordered_map<c10::Symbol, Follows>& dtype_rules() {
                 made->emplace(c10::Symbol::fromQualString(std::string("aten::") + name), follows);
             }
         };
-        add(Follows::first, {"view",        "reshape",   "transpose", "permute",
-                             "contiguous",  "slice",     "select",    "unsqueeze",
-                             "squeeze",     "expand",    "expand_as", "repeat",
-                             "flatten",     "unflatten", "t",         "clone",
-                             "detach",      "alias",     "index",     "index_select",
-                             "masked_fill", "neg",       "relu",      "abs",
-                             "roll",        "flip",      "view_as",   "movedim",
-                             "narrow",      "pad",       "tril",      "triu",
-                             "split",       "chunk",     "unbind",    "repeat_interleave",
-                             "swapaxes",    "square"});
-        add(Follows::floating, {"rsqrt",
-                                "sqrt",
-                                "exp",
-                                "tanh",
-                                "sigmoid",
-                                "silu",
-                                "gelu",
-                                "erf",
-                                "sin",
-                                "cos",
-                                "log",
-                                "reciprocal",
-                                "layer_norm",
-                                "dropout",
-                                "elu",
-                                "clamp",
-                                "leaky_relu",
-                                "hardtanh",
-                                "hardswish",
-                                "relu6",
-                                "mish",
-                                "softplus",
-                                "feature_dropout",
-                                "group_norm",
-                                "batch_norm",
-                                "avg_pool2d",
-                                "max_pool2d",
-                                "adaptive_avg_pool2d"});
-        add(Follows::agreeing,
-            {"linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d",
-             "_convolution", "convolution", "scaled_dot_product_attention"});
-        add(Follows::elementwise, {"add", "sub", "mul", "div", "rsub", "maximum", "minimum"});
+        add(Follows::first, {"neg", "relu", "abs", "square"});
+        add(Follows::floating,
+            {"rsqrt", "sqrt",     "exp",        "tanh",       "sigmoid",    "silu",
+             "gelu",  "erf",      "sin",        "cos",        "log",        "reciprocal",
+             "elu",   "clamp",    "leaky_relu", "hardtanh",   "hardswish",  "relu6",
+             "mish",  "softplus", "batch_norm", "avg_pool2d", "max_pool2d", "adaptive_avg_pool2d"});
+        add(Follows::elementwise,
+            {"add", "sub", "mul", "div", "rsub", "maximum", "minimum", "clamp_min", "clamp_max"});
         add(Follows::with_dtype, {"softmax", "log_softmax", "mean", "sum", "cumsum"});
         add(Follows::power, {"pow"});
         add(Follows::choice, {"where"});
         add(Follows::filled, {"zeros"});
-        add(Follows::embedding, {"embedding"});
         add(Follows::joined, {"cat"});
         return made;
     }();
     return all;
+}
+
+std::optional<Follows> rule_of(c10::Symbol op) {
+    if (const auto own = dtype_rules().find(op); own != dtype_rules().end()) {
+        return own->second;
+    }
+    const std::string_view name = op.is_aten() ? op.toUnqualString() : "";
+    if (!operands_of_one_dtype(name).empty()) {
+        return Follows::agreeing;
+    }
+    return gives_dtype_of_first(name) ? std::optional(Follows::first) : std::nullopt;
 }
 
 ScalarType of(const FlatGraph& graph, const FlatInput& input) {
@@ -196,13 +176,12 @@ ScalarType known_dtype(const FlatGraph& graph, const FlatNode& node) {
     if (node.op == to) {
         return converted(graph, node);
     }
-    const auto rule = dtype_rules().find(node.op);
-    if (rule == dtype_rules().end()) {
+    const auto rule = rule_of(node.op);
+    if (!rule) {
         return ScalarType::Undefined;
     }
-    switch (const std::size_t count = node.inputs.size(); rule->second) {
-        case Follows::first:
-        case Follows::embedding: return of(graph, node.inputs[0]);
+    switch (const std::size_t count = node.inputs.size(); *rule) {
+        case Follows::first: return of(graph, node.inputs[0]);
         case Follows::floating: return if_floating(of(graph, node.inputs[0]));
         case Follows::power:
             return count > 1 && graph.value(node.inputs[1].value).kind == ValueKind::number

@@ -1,6 +1,6 @@
 #include "runtime/verify/double_reference.h"
 
-#include "runtime/convert/dtype_rules.h"
+#include "runtime/graph/dtype_rules.h"
 #include "runtime/graph/graph_walk.h"
 #include "runtime/verify/attention_masks.h"
 #include "runtime/verify/grouped_products.h"

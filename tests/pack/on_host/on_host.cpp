@@ -172,7 +172,8 @@ private:
     // that the caches hold. How many have come to their ends.
     unsigned run_warp(unsigned warp) {
         unsigned ended = 0;
-        const unsigned first = warp * warp_size, last = std::min(first + warp_size, cluster_.members);
+        const unsigned first = warp * warp_size,
+                       last = std::min(first + warp_size, cluster_.members);
         for (uint64_t before = ~uint64_t{0}; before != warps_[warp].times;) {
             before = warps_[warp].times;
             for (unsigned i = first; i < last; ++i)

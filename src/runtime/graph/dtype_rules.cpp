@@ -1,4 +1,4 @@
-#include "runtime/convert/dtype_rules.h"
+#include "runtime/graph/dtype_rules.h"
 
 #include <torch/csrc/jit/ir/constants.h>
 
