@@ -78,8 +78,10 @@ void check_output(const std::string& path, OutputKind kind, const std::vector<fs
 fs::path output_file(const std::string& path, OutputKind kind,
                      const std::vector<fs::path>& sources) {
     if (path == "-") {
-        refuse("the output cannot be standard output", {}, "it is a binary file",
-               "name a file with -o");
+        refuse("the output cannot be standard output", {},
+               kind == OutputKind::tensors ? "it is a binary file"
+                                           : "the result of the command is written there",
+               "name a file");
     }
     check_output(path, kind, sources);
     const auto result = base::absolute_path(path);
@@ -93,6 +95,12 @@ fs::path output_file(const std::string& path, OutputKind kind,
                                         .hint = "choose another folder"});
     }
     return result;
+}
+
+void check_standard_output(const std::string& output, bool json) {
+    if (json && output == "-") {
+        refuse("--json and - both want standard output", {}, {}, "leave one of them out");
+    }
 }
 
 }  // namespace twinkle::cli

@@ -22,4 +22,7 @@ void check_output(const std::string& path, OutputKind kind,
 std::filesystem::path output_file(const std::string& path, OutputKind kind,
                                   const std::vector<std::filesystem::path>& sources);
 
+// Throws Error(malformed) if `output` is "-", standard output, which --json wants, too.
+void check_standard_output(const std::string& output, bool json);
+
 }  // namespace twinkle::cli

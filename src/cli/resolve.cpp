@@ -37,20 +37,18 @@ void print_table(const std::vector<Decision>& decisions, Console& console) {
     console.result(table);
 }
 
-[[noreturn]] void fail_both(std::string what) {
-    throw Error(ErrorCode::malformed,
-                {.what = std::move(what), .where = {}, .why = {}, .hint = "leave one of them out"});
-}
-
 int run_resolve(const Arguments& arguments, Console& console) {
     const auto bundle = arguments.text("bundle");
     if (bundle && arguments.text("output")) {
-        fail_both("--bundle and -o both say where to write: the mapping of a bundle is inside it");
+        throw Error(ErrorCode::malformed, {.what = "--bundle and -o both say where to write",
+                                           .where = "",
+                                           .why = "the mapping of a bundle is inside it",
+                                           .hint = "leave one of them out"});
     }
     const auto output = bundle.value_or(arguments.text("output").value_or("twinkle.map.json"));
     const bool to_stdout = !bundle && output == "-";
-    if (to_stdout && console.json()) {
-        fail_both("--json and -o - both want standard output");
+    if (to_stdout) {
+        check_standard_output(output, console.json());
     }
     if (!bundle && !to_stdout) {
         const auto target = arguments.text("target");

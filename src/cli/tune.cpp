@@ -45,13 +45,18 @@ Entries read_store(const Store& store, Console& console) {
     return entries;
 }
 
-// "-" is standard output.
-int write_to(const std::string& output, const Entries& entries, Console& console) {
-    if (output == "-") {
-        console.result(tuning::export_text(entries, output));
+// The file to write, checked before anything is read; "-" is standard output.
+std::filesystem::path checked_output(const std::string& output, bool json) {
+    check_standard_output(output, json);
+    return output == "-" ? std::filesystem::path(output)
+                         : output_file(output, OutputKind::text, {});
+}
+
+int write_to(const std::filesystem::path& file, const Entries& entries, Console& console) {
+    if (file == "-") {
+        console.result(tuning::export_text(entries, file.string()));
         return 0;
     }
-    const auto file = output_file(output, OutputKind::text, {});
     base::write_file_atomically(file, tuning::export_text(entries, base::display_path(file)));
     if (console.json()) {
         console.result("tune", {{"file", file.string()}, {"entries", entries.size()}});
@@ -101,13 +106,14 @@ int import(const Store& store, const std::string& path, Console& console) {
 }
 
 int merge(const std::vector<std::string>& files, const std::string& output, Console& console) {
+    const auto to = checked_output(output, console.json());
     Entries all;
     for (const std::string& file : files) {
         for (const auto& [identity, entry] : read_file(file)) {
             tuning::join(all, entry);
         }
     }
-    return write_to(output, all, console);
+    return write_to(to, all, console);
 }
 
 int clear(const Store& store, Console& console) {
@@ -149,8 +155,8 @@ void refuse_options_of_models(const Arguments& arguments, const std::string& wha
     }
 }
 
-// How many files an action takes, and whether it writes where -o says.
-void check_usage(const Arguments& arguments, bool json) {
+// How many files an action takes, and whether -o is for it.
+void check_usage(const Arguments& arguments) {
     const std::string action = *arguments.text("ACTION");
     const std::size_t files = arguments.list("FILE").size();
     const bool output = arguments.text("output").has_value();
@@ -168,10 +174,6 @@ void check_usage(const Arguments& arguments, bool json) {
         wrong_usage(output ? "only merge and a model take -o" : "merge needs -o FILE");
     }
     refuse_options_of_models(arguments, action);
-    if (json && (arguments.text("output") == "-" ||
-                 (action == "export" && arguments.list("FILE").front() == "-"))) {
-        wrong_usage("--json and - both want standard output");
-    }
 }
 
 // What is no action is a model, if there is such a file.
@@ -204,7 +206,7 @@ int run_tune(const Arguments& arguments, Console& console) {
     if (is_model(arguments)) {
         return run_tune_model(arguments, console);
     }
-    check_usage(arguments, console.json());
+    check_usage(arguments);
     const std::string action = *arguments.text("ACTION");
     const auto& files = arguments.list("FILE");
     const auto output = arguments.text("output");
@@ -213,7 +215,8 @@ int run_tune(const Arguments& arguments, Console& console) {
         return show(store, console);
     }
     if (action == "export") {
-        return write_to(files.front(), read_store(store, console), console);
+        const auto to = checked_output(files.front(), console.json());
+        return write_to(to, read_store(store, console), console);
     }
     if (action == "import") {
         return import(store, files.front(), console);

@@ -1,5 +1,6 @@
 """Hostile and broken input: the exit code and message of cli.md, nothing half-written, the original untouched."""
 
+import errno
 import json
 import os
 import pickle
@@ -197,6 +198,40 @@ def run_elsewhere(twinkle, small):
     done = subprocess.run([place / "bin/twinkle", "run", "fast.pt", "--inputs", small[1], "--kernels", ".", "--json"],
                           cwd=twinkle.folder, capture_output=True, timeout=60, env=environment(HF_HOME="/none"))
     return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+BUSY = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+int fcntl64(int fd, int command, ...) {
+    static int refused;
+    va_list list;
+    va_start(list, command);
+    void* argument = va_arg(list, void*);
+    va_end(list);
+    if (command == F_ADD_SEALS && refused++ < 2) return errno = atoi(getenv("SEAL_ERROR")), -1;
+    return ((int (*)(int, int, ...))dlsym(RTLD_NEXT, "fcntl64"))(fd, command, argument);
+}
+int fcntl(int fd, int command, ...) __attribute__((alias("fcntl64")));
+"""
+
+
+@pytest.mark.parametrize("error", [errno.EBUSY, errno.EPERM])
+def test_memory_that_is_not_sealed_at_once(twinkle, small, error):
+    """Linux says EBUSY while it moves a page. A copy without its seal was not a library to confined children."""
+    assert twinkle("kernelize", small[0], "-o", "fast.pt").code == 0
+    (twinkle.folder / "busy.c").write_text(BUSY)
+    shim = twinkle.folder / "busy.so"
+    subprocess.run(["cc", "-shared", "-fPIC", twinkle.folder / "busy.c", "-o", shim, "-ldl"], check=True)
+    done = twinkle("run", "fast.pt", "--inputs", small[1], "--json", env={"LD_PRELOAD": shim, "SEAL_ERROR": str(error)})
+    if error == errno.EBUSY:
+        assert done.code == 0, done.err
+    else:
+        assert "private copy" in refused(done, 1, ".so")["what"]
 
 
 def test_a_changed_byte_before_resolve(twinkle):

@@ -1,6 +1,8 @@
 """Patterns: formulas found in the graphs of models, whatever computes them is called. Those of the preset on models of
 transformers, and a user's own on models made to break them."""
 
+import importlib.util
+
 import pytest
 from kernels_for_tests import made_models, needs_runtime
 from pattern_projects import assert_same, by_site, counts, pattern_project, save  # noqa: F401
@@ -276,6 +278,36 @@ def test_other_ways_to_write_it(project, norm, how):
     report = project.kernelized("presets = []\n" + NORM.format("fast"), INPUT)
     assert counts(report, "pattern") == {"norm": 2}, report
     assert_same(project, model, torch.randn(3, 2, 16, generator=torch.Generator().manual_seed(8)))
+
+
+MOVED = """
+import torch
+class Moved(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.linspace(0.5, 1.5, 16))
+        self.eps = 1e-3
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h, order = x.to(torch.float32), torch.argsort(x, -1)
+        h = {moved}
+        h = h.to(torch.float32) * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + self.eps)
+        return self.weight * h.to(x.dtype)
+"""
+
+
+@pytest.mark.parametrize("moved", [
+    "torch.take_along_dim(h, order, -1)", "h.scatter(-1, order, h)", "torch.tile(h, [2, 1, 1])[:2]",
+    "torch.diagonal(h.unsqueeze(0).expand(2, -1, -1, -1), 0, 0, 1).permute(2, 0, 1)", "h.index_put([order[0, 0, :1] % 2], h[:1])", "h.roll(1, -1)",
+    "torch.stack([h, h])[1]"])
+def test_operators_that_keep_the_dtype(project, tmp_path, moved):
+    """The cast behind them says nothing new."""
+    (tmp_path / "moved.py").write_text(MOVED.format(moved=moved))
+    spec = importlib.util.spec_from_file_location("moved", tmp_path / "moved.py")
+    spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
+    saved(project, Model(module.Moved), "scripted")
+    report = project.kernelized("presets = []\n" + NORM.format("fast"), INPUT)
+    assert counts(report, "pattern") == {"norm": 2}, report
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------

@@ -163,6 +163,12 @@ def test_an_export_to_standard_output(tune):
         assert done.code == 2 and "both want standard output" in done.error["what"]
 
 
+def test_the_output_is_checked_before_anything_is_read(tune):
+    for arguments in (("export", "twinkle.toml"), ("merge", "missing.json", "-o", "twinkle.toml")):
+        done = tune(*arguments, "--json")
+        assert done.code == 2 and "another kind of file" in done.error["what"], done.err
+
+
 @pytest.mark.parametrize("damage", [
     lambda text: text[:-20], lambda text: "[]", lambda text: text.replace("twinkle.tuning/2", "twinkle.tuning/3"),
     lambda text: text.replace("AMD EPYC", "Intel"), lambda text: text.replace('"median_ns": 1000', '"median_ns": 7'),

@@ -118,7 +118,7 @@ ConstantReport dtype_constants(const jit::Module& model) {
 
 void round_weights(jit::Module& model, at::ScalarType dtype) {
     const torch::NoGradGuard no_grad;
-    const auto round = [&](at::Tensor tensor) {
+    const auto round = [&](const at::Tensor& tensor) {
         if (tensor.defined() && is_floating(tensor.scalar_type())) {
             tensor.set_data(tensor.detach().to(dtype).to(tensor.scalar_type()));
         }
@@ -129,7 +129,7 @@ void round_weights(jit::Module& model, at::ScalarType dtype) {
     for (const auto& graph : graphs_of(model)) {
         for_each_node_and_forked(graph->block(), [&](const jit::Node* node) {
             if (is_weight_constant(node)) {
-                const at::Tensor weight = node->t(c10::attr::value);
+                const at::Tensor& weight = node->t(c10::attr::value);
                 const_cast<jit::Node*>(node)->t_(c10::attr::value,
                                                  weight.to(dtype).to(weight.scalar_type()));
             }

@@ -80,7 +80,7 @@ void DtypeFollower::block(const jit::Block* block, Values& values) {
                                              .why = "it has more operations than twinkle looks at",
                                              .hint = "trace it in the dtype that it shall have"});
         }
-        if (node->blocks().size() > 0) {
+        if (!node->blocks().empty()) {
             branches(node, values);
         } else if (node->kind().is_prim() || node->maybeSchema() == nullptr) {
             primitive(node, values);

@@ -17,7 +17,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace twinkle::runtime {
 
@@ -86,11 +88,17 @@ void compare(const MappedKernel& kernel, const MappedFile& file, const base::Fil
     }
 }
 
+[[noreturn]] void fail_to_copy(const MappedKernel& kernel, const MappedFile& file, int error) {
+    throw Error(ErrorCode::failed, {.what = "no private copy of the kernel's library can be made",
+                                    .where = (kernel.path / file.path).string(),
+                                    .why = std::strerror(error),
+                                    .hint = "free some memory, or try again"});
+}
+
 base::UniqueFd new_memory(const MappedKernel& kernel, const MappedFile& file) {
     base::UniqueFd memory(::memfd_create(file.path.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!memory) {
-        fail(ErrorCode::failed, kernel, file, "no private copy of the kernel's library can be made",
-             std::strerror(errno));
+        fail_to_copy(kernel, file, errno);
     }
     return memory;
 }
@@ -98,13 +106,24 @@ base::UniqueFd new_memory(const MappedKernel& kernel, const MappedFile& file) {
 void write(const MappedKernel& kernel, const MappedFile& file, const base::UniqueFd& memory,
            std::string_view bytes) {
     if (const int error = base::write_all(memory.get(), bytes); error != 0) {
-        fail(ErrorCode::failed, kernel, file, "no private copy of the kernel's library can be made",
-             std::strerror(error));
+        fail_to_copy(kernel, file, error);
     }
 }
 
-void close_for_writing(const base::UniqueFd& memory) {
-    ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+// The kernel answers EBUSY while something else holds a page of it, as compaction does for a
+// moment.
+void close_for_writing(const MappedKernel& kernel, const MappedFile& file,
+                       const base::UniqueFd& memory) {
+    constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+    constexpr std::chrono::milliseconds patience(10000), pause(10);
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (::fcntl(memory.get(), F_ADD_SEALS, seals) != 0) {
+        const int error = errno;
+        if (error != EBUSY || std::chrono::steady_clock::now() > until) {
+            fail_to_copy(kernel, file, error);
+        }
+        std::this_thread::sleep_for(pause);
+    }
 }
 
 SealedLibrary seal(const MappedKernel& kernel, const MappedFile& file) {
@@ -112,7 +131,7 @@ SealedLibrary seal(const MappedKernel& kernel, const MappedFile& file) {
     compare(kernel, file, stream(kernel, file, [&](std::string_view part) {
                 write(kernel, file, memory, part);
             }));
-    close_for_writing(memory);
+    close_for_writing(kernel, file, memory);
     return {file.path, std::move(memory)};
 }
 
@@ -127,7 +146,7 @@ std::optional<SealedPackage> seal_package(const MappedKernel& kernel, const Mapp
     const archive::Archive archive(copy);
     base::UniqueFd memory = new_memory(kernel, file);
     write(kernel, file, memory, archive.text(facts->library(), largest_library));
-    close_for_writing(memory);
+    close_for_writing(kernel, file, memory);
     return SealedPackage{*std::move(facts), {file.path, std::move(memory)}};
 }
 

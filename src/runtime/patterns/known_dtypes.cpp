@@ -29,7 +29,7 @@ enum class Follows {
     joined,
 };
 
-const std::unordered_map<c10::Symbol, Follows>& dtype_rules() {
+const std::unordered_map<c10::Symbol, Follows>& pattern_rules() {
     static const auto& all = *[] {
         auto* made = new std::unordered_map<c10::Symbol, Follows>();
         const auto add = [&](Follows follows, std::initializer_list<const char*> names) {
@@ -49,14 +49,14 @@ const std::unordered_map<c10::Symbol, Follows>& dtype_rules() {
         add(Follows::power, {"pow"});
         add(Follows::choice, {"where"});
         add(Follows::filled, {"zeros"});
-        add(Follows::joined, {"cat"});
+        add(Follows::joined, {"cat", "stack"});
         return made;
     }();
     return all;
 }
 
 std::optional<Follows> rule_of(c10::Symbol op) {
-    if (const auto own = dtype_rules().find(op); own != dtype_rules().end()) {
+    if (const auto own = pattern_rules().find(op); own != pattern_rules().end()) {
         return own->second;
     }
     const std::string_view name = op.is_aten() ? op.toUnqualString() : "";

@@ -188,7 +188,7 @@ private:
 
     [[noreturn]] void fail(std::exception_ptr error) {
         threads_.clear();  // some are in the middle of the kernel
-        std::rethrow_exception(error);
+        std::rethrow_exception(std::move(error));
     }
 
     void resume(unsigned i) {
