@@ -22,8 +22,8 @@
 
 namespace twinkle {
 
-// Of one argument. Of a tensor, all sizes but the last are in buckets (size_bucket); the only size
-// of a vector is exact, as is the last of all others.
+// Describes one argument. Of a tensor, all sizes but the last are in buckets (size_bucket); the
+// only size of a vector is exact, as is the last of all others.
 TWINKLE_API AbstractInput abstract_input(const at::Tensor& tensor);
 
 namespace detail {
@@ -68,7 +68,7 @@ template <class T>
 concept Integers = !Texts<T> && requires(const T& list) {
     requires std::integral<std::remove_cvref_t<decltype(*std::begin(list))>>;
 };
-// Not arrays, which are lists.
+// Excludes arrays, which are lists.
 template <class T>
 concept Tuple =
     requires { std::tuple_size<T>::value; } && !requires(const T& list) { std::begin(list); };

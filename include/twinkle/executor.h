@@ -33,7 +33,7 @@ struct ExecutorOptions {
 // operation whose configuration has no members never does: there is nothing to choose.
 class TWINKLE_API Executor {
 public:
-    // In memory and the user's store, measuring nothing by itself.
+    // Looks in memory and the user's store, measuring nothing by itself.
     Executor();
     explicit Executor(ConfigSelectorChain chain, ExecutorOptions options = {});
     explicit Executor(std::shared_ptr<ConfigSelector> selector, ExecutorOptions options = {});

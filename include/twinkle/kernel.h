@@ -61,9 +61,9 @@ struct KernelOptions {
     const Registry* registry = nullptr;  // whose lock and hub client are used; none: the process's
 };
 
-// From the lock or the cache; downloaded if a hub client is set. Verified, then loaded: a second
-// call gives the same kernel. Versions 1 and 2 of a repository can be loaded side by side. Throws
-// Error: not_found (with the `twinkle fetch` to run), unreachable, verification, refused.
+// Takes it from the lock or the cache; downloaded if a hub client is set. Verified, then loaded: a
+// second call gives the same kernel. Versions 1 and 2 of a repository can be loaded side by side.
+// Throws Error: not_found (with the `twinkle fetch` to run), unreachable, verification, refused.
 TWINKLE_API Kernel get_kernel(const std::string& repo_id, const KernelOptions& options = {});
 // Whether there is a build for options.device, else for LibTorch's own backend. As in Python, a CPU
 // build does not count on a GPU, though get_kernel takes it if there is no other. Refuses the

@@ -36,7 +36,7 @@ struct Label {
 
 // Empty where there are none, or what the model has cannot be read.
 TWINKLE_API std::vector<Label> find_labels(const torch::jit::Module& model);
-// Of a text: what `twinkle inspect --json` prints, or the model's attribute itself. Throws
+// Reads a text: what `twinkle inspect --json` prints, or the model's attribute itself. Throws
 // Error(malformed) for what is no JSON.
 TWINKLE_API std::vector<Label> find_labels(std::string_view dump);
 
@@ -44,7 +44,7 @@ struct SizedConfig {
     std::optional<std::int64_t> up_to;  // rows
     CfgFields cfg;                      // empty: the original
 };
-// By site.
+// Returns them by site.
 TWINKLE_API std::map<std::string, std::vector<SizedConfig>> labels_to_configs(
     const std::vector<Label>& labels);
 

@@ -66,7 +66,7 @@ public:
     virtual std::string name() const = 0;
     // What a measurement depends on beside the configuration: change it when the code changes.
     virtual std::string build() const { return "1"; }
-    // Of a call that nobody has measured, from shapes and device alone.
+    // Serves a call that nobody has measured, from shapes and device alone.
     virtual Cfg heuristic_cfg(const Invocation&) const { return Cfg{}; }
     // Everything worth trying for such a call; the heuristic's is tried in any case.
     virtual std::vector<Cfg> config_space(const Invocation&) const { return {}; }

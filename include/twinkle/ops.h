@@ -22,7 +22,8 @@
 
 namespace twinkle::ops {
 
-// Of all functions here: the user's store, offline. set_policy() and the like act on all of them.
+// Serves all functions here: the user's store, offline. set_policy() and the like act on all of
+// them.
 TWINKLE_API ConfigSelectorChain& selector();
 
 // Tunes a call of these functions that was recorded (record.h, TWINKLE_RECORD), on random numbers
@@ -31,7 +32,7 @@ TWINKLE_API ConfigSelectorChain& selector();
 TWINKLE_API Measurement tune_recorded(const Invocation& invocation,
                                       const AutotuneOptions& options = {});
 
-// Of every element, whatever the shape.
+// Act on every element, whatever the shape.
 TWINKLE_API at::Tensor silu(const at::Tensor& x);
 TWINKLE_API at::Tensor gelu(const at::Tensor& x);
 TWINKLE_API at::Tensor gelu_tanh(const at::Tensor& x);
@@ -46,7 +47,7 @@ TWINKLE_API at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up);
 TWINKLE_API at::Tensor gelu_mul(const at::Tensor& gate, const at::Tensor& up);
 TWINKLE_API at::Tensor gelu_tanh_mul(const at::Tensor& gate, const at::Tensor& up);
 
-// Of the halves of the last dimension: the activation of the first, times the second.
+// Take the halves of the last dimension: the activation of the first, times the second.
 TWINKLE_API at::Tensor silu_and_mul(const at::Tensor& x);
 TWINKLE_API at::Tensor gelu_and_mul(const at::Tensor& x);
 TWINKLE_API at::Tensor gelu_tanh_and_mul(const at::Tensor& x);
@@ -134,9 +135,9 @@ struct Conv2dOptions {
     ImageActivation activation = ImageActivation::none;
     bool channels_last = false;  // the result's layout; else that of LibTorch's
 };
-// Of images [count, channels, height, width] and a weight [channels of the result, channels /
-// groups, height, width]; a bias [channels of the result]. By the bundled kernels on a CPU, plain
-// or, of float32, channels last.
+// Takes images [count, channels, height, width] and a weight [channels of the result, channels /
+// groups, height, width]; a bias [channels of the result]. Uses the bundled kernels on a CPU,
+// plain or, of float32, channels last.
 TWINKLE_API at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight,
                               const std::optional<at::Tensor>& bias = std::nullopt,
                               const Conv2dOptions& how = {});

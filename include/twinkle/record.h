@@ -72,7 +72,7 @@ struct TensorShape {
     bool requires_grad = false;
 };
 TWINKLE_API TensorShape shape_of(const at::Tensor& tensor);
-// Of random numbers; of integers and truth values, zeros: they may be indices.
+// Holds random numbers; of integers and truth values, zeros: they may be indices.
 TWINKLE_API at::Tensor random_like(const TensorShape& shape);
 
 template <class Op, class... Args>

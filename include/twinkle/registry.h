@@ -306,7 +306,7 @@ struct FunctionOptions {
 TWINKLE_API std::vector<std::string> apply_function_kernel(torch::jit::Module& model,
                                                            const FunctionOptions& options = {});
 
-// In place. Errors as with a mapping (kernelize.h); not_found: a kernel that is not on this
+// Works in place. Errors as with a mapping (kernelize.h); not_found: a kernel that is not on this
 // machine, with what to do, unless cannot-load is a fallback.
 TWINKLE_API Report kernelize_model(torch::jit::Module& model, const ModelOptions& options = {});
 inline Report kernelize(torch::jit::Module& model, const ModelOptions& options) {

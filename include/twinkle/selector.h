@@ -148,7 +148,7 @@ struct TuningPolicy {
         background,  // on copies of its arguments, in a thread; the rule answers until then
     };
     When when = When::offline;
-    // Of all that calls cause together. What autotune() measures does not count.
+    // Limits all that calls cause together. What autotune() measures does not count.
     std::chrono::milliseconds budget = std::chrono::seconds(10);
 
     TuningPolicy() = default;
@@ -171,7 +171,7 @@ public:
 
 class TWINKLE_API ConfigSelectorChain final : public ConfigSelector {
 public:
-    // In memory and in the user's store.
+    // Looks in memory and in the user's store.
     ConfigSelectorChain();
     explicit ConfigSelectorChain(ConfigCache cache,
                                  PersistentCache persistent = PersistentCache::none(),
@@ -185,7 +185,7 @@ public:
     TuningPolicy policy() const;  // of this thread: policy_override, else the chain's
     void set_policy(TuningPolicy policy);
 
-    // For every call of the operation, whatever its arguments; none: no longer.
+    // Holds for every call of the operation, whatever its arguments; none: no longer.
     void set_cfg(const std::string& operation, std::optional<std::string> cfg);
 
     // A part answers, or leaves it to the next one.
@@ -197,7 +197,7 @@ public:
 
     // Looks into the store again for what was not there: other processes may have tuned since.
     void reload();
-    // Until everything that was put into the background is measured.
+    // Waits until everything that was put into the background is measured.
     void wait() const;
     // What could not be read, written or measured; the first hundred.
     std::vector<std::string> warnings() const;

@@ -38,7 +38,7 @@ concept Configuration =
 // what is no JSON.
 TWINKLE_API std::string stable_json(std::string_view json);
 
-// In that form. Throws Error(malformed) for numbers that are not finite.
+// Writes that form. Throws Error(malformed) for numbers that are not finite.
 TWINKLE_API std::string to_json(const CfgFields& fields);
 // Throws Error(malformed) for all but a table of plain values.
 TWINKLE_API CfgFields fields_from_json(std::string_view json);
@@ -141,7 +141,7 @@ Cfg from_json(std::string_view json) {
     return cfg_from_fields<Cfg>(fields_from_json(json));
 }
 
-// Of attention-like kernels.
+// Parameters of attention-like kernels.
 struct BlockParams {
     std::int64_t q_blocksize = 64;   // rows of queries a block
     std::int64_t kv_blocksize = 64;  // rows of keys and values a step

@@ -32,7 +32,7 @@ bool boolean_at(const base::Json& object, const char* key);
 
 std::string text_of(const base::Json& value);
 std::int64_t integer_of(const base::Json& value);
-// Also "Infinity", "-Infinity" and "NaN".
+// Accepts also "Infinity", "-Infinity" and "NaN".
 double number_of(const base::Json& value);
 bool boolean_of(const base::Json& value);
 const base::Json& list_of(const base::Json& value);

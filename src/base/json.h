@@ -25,7 +25,7 @@ Json read_json_file(const std::filesystem::path& path, std::string_view what,
 
 // Two-space indent, invalid UTF-8 replaced, ends with a newline.
 std::string dump_json(const Json& value);
-// On one line, without a newline; invalid UTF-8 is replaced.
+// Writes one line, without a newline; invalid UTF-8 is replaced.
 std::string json_line(const Json& value);
 
 }  // namespace twinkle::base

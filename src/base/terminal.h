@@ -27,7 +27,7 @@ std::string styled(std::string_view text, Style style, bool color);
 // Columns that UTF-8 text takes (one for each code point; escape codes are not expected here).
 std::size_t display_width(std::string_view text);
 
-// At most `width` columns: an ellipsis replaces the end, or the beginning.
+// Keeps at most `width` columns: an ellipsis replaces the end, or the beginning.
 std::string keep_head(std::string_view text, std::size_t width);
 std::string keep_tail(std::string_view text, std::size_t width);
 

@@ -47,11 +47,11 @@ public:
     std::uint16_t machine() const { return machine_; }
     std::uint16_t type() const { return type_; }
 
-    // Without those that reach beyond the file.
+    // Leaves out those that reach beyond the file.
     const std::vector<Section>& sections() const { return sections_; }
     // The loaded segments (PT_LOAD).
     const std::vector<Segment>& segments() const { return segments_; }
-    // In the order of the file, up to the end mark. The loader uses this, not the sections.
+    // Keeps the order of the file, up to the end mark. The loader uses this, not the sections.
     const std::vector<DynamicEntry>& dynamic() const { return dynamic_; }
     std::optional<std::uint64_t> dynamic_value(std::int64_t tag) const;
 

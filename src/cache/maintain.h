@@ -31,7 +31,7 @@ struct CachedRepository {
     std::uint64_t partial_size = 0;
 };
 
-// By repository. A missing cache is empty.
+// Lists by repository. A missing cache is empty.
 std::vector<CachedRepository> list(const Cache& cache);
 
 struct DamagedBlob {
@@ -89,7 +89,7 @@ struct Keep {
 // Everything except `keep`: other revisions, other variants, and unreferenced blobs. Files outside
 // of build/ stay with a revision that is kept.
 Removal plan_prune(const Cache& cache, const std::vector<Keep>& keep);
-// Only leftovers: partial files, blobs that no snapshot links to, temporary files.
+// Takes only leftovers: partial files, blobs that no snapshot links to, temporary files.
 Removal plan_clean(const Cache& cache);
 
 // Keeps blobs that a running process is writing. Returns the bytes that were freed.

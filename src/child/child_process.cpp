@@ -214,8 +214,7 @@ private:
 // Reads until the child has ended; kills it if it breaks a limit.
 class Listener {
 public:
-    Listener(const Limits& limits, const std::function<void(std::string_view)>& receive)
-        : limits_(limits), receive_(receive) {}
+    Listener(const Limits& limits, const Receive& receive) : limits_(limits), receive_(receive) {}
 
     // Why it was killed; empty: it ended.
     std::string listen(const Child& child, int descriptor);
@@ -230,7 +229,7 @@ private:
     std::string overdue() const;
 
     const Limits& limits_;
-    const std::function<void(std::string_view)>& receive_;
+    const Receive& receive_;
     const std::function<void(std::string_view)> take_ = [this](std::string_view line) {
         take(line);
     };
@@ -326,7 +325,7 @@ std::string Listener::listen(const Child& child, int descriptor) {
 }  // namespace
 
 Outcome run(const Limits& limits, const std::function<void(const Send&)>& work,
-            const std::function<void(std::string_view)>& receive) {
+            const Receive& receive) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) {
         cannot_start();

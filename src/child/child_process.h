@@ -32,12 +32,13 @@ struct Outcome {
     std::vector<std::string> unconfined;  // limits that the system could not impose
 };
 
-using Send = std::function<void(std::string_view line)>;
+using Send = std::function<void(std::string_view line)>;     // in the child
+using Receive = std::function<void(std::string_view line)>;  // in the parent
 
 // Forks. `work` runs in the child and may send lines, which `receive` gets here as they come; lines
 // are limited in length. The process must have no thread that `work` needs. Throws Error(failed) if
 // no child can be started.
 Outcome run(const Limits& limits, const std::function<void(const Send& send)>& work,
-            const std::function<void(std::string_view line)>& receive);
+            const Receive& receive);
 
 }  // namespace twinkle::child

@@ -15,8 +15,8 @@ void draw_whisker(Svg& svg, const TimeAxis& axis, const Times& times, double y);
 // A bar from zero to the median, and its whisker.
 void draw_time(Svg& svg, const TimeAxis& axis, const Times& times, double y, std::string_view look);
 
-// For a page. Of a site, or of the whole model: its times before and after, from zero; empty where
-// nothing was measured.
+// Draws for a page the times of a site, or of the whole model, before and after, from zero; empty
+// where nothing was measured.
 std::string time_bars(const base::Json& measured);
 // Its error, with a mark where its bound is; empty where nothing was compared.
 std::string error_bar(const base::Json& compared);

@@ -32,14 +32,15 @@ public:
     const Globals& globals() const { return globals_; }
     bool json() const { return globals_.json; }
 
-    // To stdout. Throws Error(failed) if it cannot be written; ends quietly if nobody reads it.
+    // Writes to stdout. Throws Error(failed) if it cannot be written; ends quietly if nobody reads
+    // it.
     void result(std::string_view text);
     void result(std::string_view command, base::Json document);  // adds schema, and warnings if any
     void result(const base::Table& table);                       // as wide as the terminal is
     bool result_color() const { return result_color_; }
     std::size_t result_columns() const { return base::terminal_columns(1); }
 
-    // To stderr.
+    // Write to stderr.
     void note(std::string_view text) { say(0, text); }    // unless --quiet
     void detail(std::string_view text) { say(1, text); }  // -v
     void trace(std::string_view text) { say(2, text); }   // -vv

@@ -10,9 +10,10 @@
 
 namespace twinkle::cli {
 
-// For a library or a build: {"ok", "why", "operators": [{"name", "schema", "keys", "mutates",
-// "declaration", "aliases", "found_statically"}], "problems", "output"}. The library's failures,
-// crashes included, are in the result; throws Error only if there is no runtime or no such file.
+// Returns for a library or a build {"ok", "why", "operators": [{"name", "schema", "keys",
+// "mutates", "declaration", "aliases", "found_statically"}], "problems", "output"}. The library's
+// failures, crashes included, are in the result; throws Error only if there is no runtime or no
+// such file.
 base::Json load_kernel_apart(const std::filesystem::path& kernel, Console& console);
 
 // If loading it has succeeded, the kernel's operators are those that it registered.

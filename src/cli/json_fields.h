@@ -24,7 +24,7 @@ const base::Json& list_of(const base::Json& object, const char* key);
 // The strings of an array, safe for a terminal: "a, b".
 std::string joined_texts(const base::Json& texts);
 
-// For our own reports: null for an empty text.
+// Returns null for an empty text, for our own reports.
 base::Json text_or_null(const std::string& text);
 
 }  // namespace twinkle::cli

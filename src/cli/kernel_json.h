@@ -6,7 +6,7 @@
 
 namespace twinkle::cli {
 
-// With `symbols`, those of its libraries, too.
+// With `symbols`, has those of its libraries, too.
 base::Json kernel_json(const operations::KernelView& view, bool symbols);
 
 }  // namespace twinkle::cli

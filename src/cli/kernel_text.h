@@ -6,7 +6,7 @@
 
 namespace twinkle::cli {
 
-// With `symbols`, those of its libraries, too.
+// With `symbols`, prints those of its libraries, too.
 void print_kernel(const operations::KernelView& view, bool symbols, Console& console);
 
 }  // namespace twinkle::cli

@@ -20,7 +20,8 @@ Option model_kernels_option();  // of a model that names its kernels
 Option graphs_option();
 Option freeze_option();
 
-// As what the model is written: marked for graphs, or frozen. Throws Error(malformed) for both.
+// Adds the form of the written model: marked for graphs, or frozen. Throws Error(malformed) for
+// both.
 void add_form(protocol::Request& request, const Arguments& arguments);
 
 }  // namespace twinkle::cli

@@ -6,8 +6,8 @@
 
 namespace twinkle::cli {
 
-// For resolving. What the worker refuses, and the absence of a LibTorch, is a reason, no error: the
-// build may be for another machine. `console` must outlive it.
+// Serves resolving. What the worker refuses, and the absence of a LibTorch, is a reason, no error:
+// the build may be for another machine. `console` must outlive it.
 project::AskOperators operators_by_loading(Console& console);
 
 }  // namespace twinkle::cli

@@ -29,7 +29,8 @@ std::string spread_text(const std::optional<Times>& times);
 std::string speedup_text(const base::Json& speedup);
 base::Style speedup_style(const base::Json& speedup);
 
-// Of a whole model: "1.31x the original", "perhaps 1.31x the original" of a busy machine.
+// Says of a whole model "1.31x the original", on a busy machine "perhaps 1.31x the original"; where
+// neither is surely faster, what speedup_text() says.
 std::string whole_speedup_text(const base::Json& whole);
 
 // Adds to `summary` "original_us", "kernelized_us" and "speedup" of these sites together, in the

@@ -56,7 +56,7 @@ Table::Cell binding_cell(const Json& binding) {
                         : Table::Cell(text, Style::green);
 }
 
-// By class or function.
+// Returns the cells by class or function.
 std::map<std::string, Table::Cell> kernel_cells(const Json& inspection) {
     std::map<std::string, Table::Cell> kernels;
     for (const auto& binding : list_of(inspection, "bindings")) {
@@ -98,7 +98,7 @@ std::string formula_section(const Json& inspection, std::size_t columns, bool co
     return section("formulas", table, columns, color);
 }
 
-// Those of a binding that come from there, "eps, dim".
+// Names those of a binding that come from there: "eps, dim".
 std::string attributes_from(const Json& binding, std::string_view from) {
     std::vector<std::string> names;
     for (const auto& attribute : list_of(binding, "attributes")) {

@@ -7,7 +7,7 @@
 
 namespace twinkle::cli {
 
-// With `details`, attributes and methods of every class, too.
+// With `details`, shows attributes and methods of every class, too.
 std::string model_report(const base::Json& inspection, std::size_t columns, bool color,
                          bool details);
 

@@ -21,7 +21,7 @@ std::vector<NextStep> next_steps(const std::vector<Option>& declared, const Argu
                                  const Globals& globals, const protocol::Request& request,
                                  const base::Json& report);
 
-// To stderr, where a person may read it.
+// Writes to stderr, where a person may read it.
 void say_next_steps(const std::vector<NextStep>& steps, Console& console);
 
 }  // namespace twinkle::cli

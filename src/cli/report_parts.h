@@ -22,7 +22,7 @@ inline const base::Json& sites_of(const base::Json& report) {
 // "1.2e-7": two digits and the shortest exponent. Nothing: "".
 std::string error_text(const std::optional<double>& value);
 
-// Of a site: "put back" for what the JSON calls reverted.
+// Says of a site "put back" for what the JSON calls reverted.
 std::string status_text(const std::string& status);
 base::Style status_style(const std::string& status);
 std::string short_name(const std::string& name);  // the last component of a dotted name

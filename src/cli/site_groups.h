@@ -17,7 +17,7 @@ struct SiteGroup {
     base::Json summary;
 };
 
-// In the order of their first sites. The report must outlive the groups.
+// Returns them in the order of their first sites. The report must outlive the groups.
 std::vector<SiteGroup> group_sites(const base::Json& report);
 
 // Sites that are alike in the form of one. At least one.

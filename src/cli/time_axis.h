@@ -13,9 +13,9 @@ public:
         std::string label;  // "2.5 ms"
     };
 
-    // From zero to at least `most` microseconds.
+    // Goes from zero to at least `most` microseconds.
     static TimeAxis linear(double most, double left, double right);
-    // From a round time at or below `least` to one at or above `most`; equal ratios have equal
+    // Goes from a round time at or below `least` to one at or above `most`; equal ratios have equal
     // distances.
     static TimeAxis logarithmic(double least, double most, double left, double right);
 

@@ -37,7 +37,7 @@ Record record_of(const Arguments& arguments, Console& console) {
     return record;
 }
 
-// Those of the model that is meant.
+// Returns those of the model that is meant.
 std::vector<RecordedRun> runs_of(const Record& record, const Arguments& arguments) {
     const std::string file = *arguments.text("from");
     const auto models = record.models();

@@ -20,7 +20,7 @@ using base::Json;
 using base::Style;
 using base::Table;
 
-// Who serves calls with so many rows; "" for the original.
+// Says who serves calls with so many rows; "" for the original.
 std::string taken_at(const Json& site, double rows) {
     const auto& parts = list_of(site, "by_size");
     for (const auto& part : parts) {

@@ -18,7 +18,7 @@ public:
     OwnEvent(const OwnEvent&) = delete;
     OwnEvent& operator=(const OwnEvent&) = delete;
 
-    // On a stream of the same device.
+    // Takes a stream of the same device.
     void record(cudaStream_t stream) noexcept { (void)cudaEventRecord(event_, stream); }
     // Makes later work on this stream wait; does nothing before the first record().
     void block(cudaStream_t stream) const {

@@ -35,7 +35,7 @@ public:
     virtual void planned(std::uint64_t /*files*/, std::uint64_t /*bytes*/) {}
     // `done` bytes are there already, from an earlier attempt.
     virtual void file_started(const DownloadFile& /*file*/, std::uint64_t /*done*/) {}
-    // After every packet; less than before if a file must be started over.
+    // Called after every packet; `done` is less than before if a file must be started over.
     virtual void file_progress(const DownloadFile& /*file*/, std::uint64_t /*done*/) {}
     // `from_cache`: another process has downloaded it meanwhile.
     virtual void file_done(const DownloadFile& /*file*/, bool /*from_cache*/) {}

@@ -99,15 +99,15 @@ using TransferId = std::uint64_t;
 
 struct Transfer {
     Request request;
-    // Before the first byte of an answer with status 2xx, once per attempt: after a retry the body
-    // starts at the range of that attempt's request. Stop: the body is not wanted.
+    // Called before the first byte of an answer with status 2xx, once per attempt: after a retry
+    // the body starts at the range of that attempt's request. Stop: the body is not wanted.
     std::function<Flow(const Head&)> on_head;
     std::function<Flow(std::string_view)> on_data;
-    // Once, at the end. May start further transfers.
+    // Called once, at the end. May start further transfers.
     std::function<void(const Outcome&)> on_done;
-    // Before a retry: may change the request, for instance its range to what is still missing.
-    // False: no retry. Without it, a transfer is retried only as long as on_data has received
-    // nothing.
+    // Called before a retry: may change the request, for instance its range to what is still
+    // missing. False: no retry. Without it, a transfer is retried only as long as on_data has
+    // received nothing.
     std::function<bool(Request&)> on_retry;
     bool urgent = false;  // before what waits already
 };

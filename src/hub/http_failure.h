@@ -14,7 +14,7 @@ struct CurlReport {
     std::string reason;
 };
 
-// For use after a transfer of `easy` has ended with `code`.
+// Is called after a transfer of `easy` has ended with `code`.
 CurlReport report_of(CURL* easy, CURLcode code, const Settings& settings, bool download);
 
 // Whether a retry can help.

@@ -13,7 +13,7 @@ public:
     explicit Secret(std::string_view value);
 
     bool empty() const { return buffer_ == nullptr; }
-    // Only for the request that it authorizes.
+    // Is only for the request that it authorizes.
     std::string_view reveal() const;
 
 private:

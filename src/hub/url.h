@@ -15,8 +15,8 @@ std::optional<std::string> origin_of(std::string_view url);
 // http nor https.
 std::optional<std::string> resolve_url(const std::string& base, const std::string& target);
 
-// For display: without user, password, query and fragment (signed URLs have their credentials in
-// the query), and safe for a terminal.
+// Returns the URL for display: without user, password, query and fragment (signed URLs have their
+// credentials in the query), and safe for a terminal.
 std::string redacted_url(std::string_view url);
 
 // Percent-encoding of everything but letters, digits and "-._~"; and of `keep`.

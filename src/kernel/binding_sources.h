@@ -13,7 +13,7 @@ namespace twinkle::kernel {
 // are one. Of several with one name the first counts.
 std::vector<MappedOperator> operators_in_source(std::string_view source);
 
-// Those of the C++ and CUDA files below a folder that register operators.
+// Reads the C++ and CUDA files below a folder that register operators.
 std::vector<MappedOperator> operators_of_bindings(const std::filesystem::path& folder);
 
 }  // namespace twinkle::kernel

@@ -70,8 +70,8 @@ inline constexpr std::string_view package_variant = "package";  // what stands f
 bool is_package_file(const MappedKernel& kernel);
 // The build that a mapping names, as it is now, of either kind. Throws as read_build does.
 Build read_mapped_build(const MappedKernel& kernel);
-// Of a package that is a kernel by itself: the namespace of its operator, which no other file has,
-// and the Python package that binds it.
+// Return for a package that is a kernel by itself the namespace of its operator, which no other
+// file has, and the Python package that binds it.
 std::string package_namespace(std::string_view sha256);
 PackageSources package_file_sources(const CompiledOperator& op, const std::string& op_namespace);
 

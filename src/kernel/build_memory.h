@@ -21,7 +21,7 @@ public:
     explicit BuildMemory(std::chrono::milliseconds settled = std::chrono::seconds(2))
         : settled_(settled) {}
 
-    // As read_build(), which is called where any file is another than it was, as far as the file
+    // Does as read_build(), and calls it where any file is another than it was, as far as the file
     // system tells.
     Build read(const std::filesystem::path& folder);
 

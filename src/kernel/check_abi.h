@@ -19,7 +19,7 @@ const SymbolLimits& manylinux_limits();
 
 struct AbiRules {
     std::optional<Variant> variant;
-    // Of the machine that a build is for, where it is for no other one: what is newer than
+    // Limits of the machine that a build is for, where it is for no other one: what is newer than
     // manylinux_2_28 and not newer than this is only noted.
     std::optional<SymbolLimits> machine;
 };
@@ -28,7 +28,7 @@ struct AbiRules {
 void check_abi(const BuildLibrary& library, const std::string& shown, const AbiRules& rules,
                Findings& findings);
 
-// Of torch, of what it brings along for GPUs, or of the C and C++ runtime.
+// Allows those of torch, of what it brings along for GPUs, and of the C and C++ runtime.
 bool is_allowed_library(std::string_view name);
 
 }  // namespace twinkle::kernel

@@ -70,7 +70,7 @@ public:
     // The names that imports in a function bind.
     Bindings imports_in(const PackageModule& module, const python::FunctionDef& function);
 
-    // Of the modules that were read: those that are no Python, and imports that lead nowhere.
+    // Lists of the modules read those that are no Python, and imports that lead nowhere.
     const std::vector<Problem>& problems() const { return problems_; }
 
 protected:

@@ -69,7 +69,7 @@ private:
         at_ += token.size();
         return true;
     }
-    // After spaces.
+    // Skips spaces first.
     bool take_next(std::string_view token) {
         spaces();
         return take(token);

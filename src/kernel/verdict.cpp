@@ -8,7 +8,7 @@
 namespace twinkle::kernel {
 namespace {
 
-// As src/runtime/python_stub has them.
+// src/runtime/python_stub has these.
 constexpr std::array<std::string_view, 1> stub{"PyModule_Create2"};
 constexpr std::size_t most_packages_named = 3;
 

@@ -23,7 +23,7 @@ std::string_view usability_name(Usability usability);  // "without-python", …
 
 struct Verdict {
     Usability usable = Usability::without_python;
-    // Of needs_python: why. Otherwise what may still stand against it for some types.
+    // Say why it is needs_python, otherwise what may still stand against it for some types.
     std::vector<Reason> reasons;
     std::string types;  // that it was compiled for: "(x: Tensor, eps: float)"; empty: it was not
 };

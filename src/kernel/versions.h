@@ -34,11 +34,11 @@ struct OfferedVariant {
     ReadArchs archs;
 };
 
-// For the target's own backend. Accepted before rejected, preferred first; equal input gives equal
-// order.
+// Ranks for the target's own backend. Accepted come before rejected, preferred first; equal input
+// gives equal order.
 std::vector<VariantChoice> rank_variants(std::span<const OfferedVariant> offered,
                                          const target::Target& target);
-// For one device: noarch builds are judged for it, builds of other backends are rejected.
+// Ranks for one device: noarch builds are judged for it, builds of other backends are rejected.
 std::vector<VariantChoice> rank_variants(std::span<const OfferedVariant> offered,
                                          const target::Target& target, std::string_view device);
 

@@ -26,7 +26,7 @@ public:
     // `before`: identity_of the file from before it was read; of one that has changed since nothing
     // is remembered.
     void remember(const HashJob& job, const std::string& before);
-    // Of a file as it is now; empty: there is none.
+    // Identifies a file as it is now; empty: there is none.
     static std::string identity_of(const std::filesystem::path& file);
     // False: it could not be written, and the next run reads the files again.
     bool save() const;

@@ -28,8 +28,8 @@ struct KernelInfo {
     std::uint64_t bytes = 0;                             // of all builds
 };
 
-// Of the Hub, or of the folder that LOCAL_KERNELS names instead. Throws Error(not_found) where
-// there is no build at all.
+// Describes the kernel of the Hub, or of the folder that LOCAL_KERNELS names instead. Throws
+// Error(not_found) where there is no build at all.
 KernelInfo kernel_info(Context& context, const project::KernelSpec& spec);
 KernelInfo local_kernel_info(const std::filesystem::path& folder);
 

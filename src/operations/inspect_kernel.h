@@ -33,8 +33,8 @@ struct KernelView {
 KernelView inspect_folder(const std::filesystem::path& path,
                           const std::optional<std::string>& variant, const target::Target& target);
 
-// From the cache where the build is there whole; else its metadata and sources are asked for, and
-// no library is fetched. Of a folder of LOCAL_KERNELS as of any other folder.
+// Reads the cache where the build is there whole; else its metadata and sources are asked for, and
+// no library is fetched. Treats a folder of LOCAL_KERNELS as any other folder.
 KernelView inspect_spec(Context& context, const project::KernelSpec& spec,
                         const std::optional<std::string>& variant, const target::Target& target);
 

@@ -37,8 +37,8 @@ struct KernelState {
     project::Pin pin() const;            // that means just this state: its version, else its ref
 };
 
-// In the order of the questions; asks the Hub for all of them at once. Throws Error(not_found) with
-// what there is instead, Error(unreachable).
+// Answers in the order of the questions; asks the Hub for all of them at once. Throws
+// Error(not_found) with what there is instead, Error(unreachable).
 std::vector<KernelState> find_states(Context& context, std::span<const KernelQuestion> questions);
 KernelState find_state(Context& context, const project::KernelSpec& spec);
 // What the cache alone says, online too. None: it does not know it.

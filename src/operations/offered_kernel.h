@@ -38,8 +38,8 @@ struct KernelHome {
 // Which metadata.json is read: that of every build, or, later, those that decide.
 enum class WithMetadata { all, none };
 
-// In the order of `homes`, all asked for at once. A repository without builds is not an error here.
-// Throws Error(malformed) for metadata.json that cannot be read, Error(not_found), …
+// Returns them in the order of `homes`, all asked for at once. A repository without builds is not
+// an error here. Throws Error(malformed) for metadata.json that cannot be read, Error(not_found), …
 std::vector<OfferedKernel> read_offers(Context& context, std::span<const KernelHome> homes,
                                        WithMetadata metadata = WithMetadata::all);
 

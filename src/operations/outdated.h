@@ -23,7 +23,7 @@ struct OutdatedKernel {
     bool moved() const { return locked_commit != current_commit; }
 };
 
-// Only what is out of date. Throws Error(not_found) where the project has no lock.
+// Returns only what is out of date. Throws Error(not_found) where the project has no lock.
 std::vector<OutdatedKernel> outdated(Context& context, const std::vector<std::string>& targets);
 
 }  // namespace twinkle::operations

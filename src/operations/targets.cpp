@@ -11,7 +11,7 @@
 namespace twinkle::operations {
 namespace {
 
-// For one device, as resolve will ask: a build for every backend serves each of them.
+// Ranks for one device, as resolve will ask: a build for every backend serves each of them.
 std::vector<kernel::VariantChoice> rank(const project::LockedKernel& kernel,
                                         const target::Target& target, const std::string& device) {
     std::vector<kernel::OfferedVariant> offered;

@@ -44,7 +44,7 @@ public:
     // Error(refused) for dependencies that lead back to themselves.
     const ChosenBuild* choose(const KernelSource& source, const std::string& device);
 
-    // For what is bound to it; with `strict`, a GPU without a build is an error.
+    // Chooses for what is bound to it; with `strict`, a GPU without a build is an error.
     const ChosenBuild* choose_bound(const KernelSource& source, const std::string& device,
                                     const std::string& where, bool strict);
     // A package that is a kernel by itself, as its only build. None: it is not for the target or
@@ -53,10 +53,10 @@ public:
     const ChosenBuild* choose_package(const RepositoryKeys& package,
                                       const std::vector<std::string>& devices,
                                       const std::string& where, Decision& decision);
-    // Of the target's CPU, where they are known: packages are compiled for some.
+    // Sets those of the target's CPU, where they are known: packages are compiled for some.
     void set_cpu_features(std::vector<std::string> features) { features_ = std::move(features); }
-    // For something that is looked for among the operators of a chosen build: asks once for those
-    // that its libraries do not show.
+    // Asks once for the operators of a chosen build that its libraries do not show: something is
+    // looked for among them.
     void learn_all_operators(const ChosenBuild& build);
     // The same for each of these devices; a build for all of them is taken once, for "any", where
     // the binding names no device. Rejects a device without a build, and throws where all are.

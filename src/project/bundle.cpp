@@ -129,7 +129,7 @@ private:
         kernel.path = place->second;
     }
 
-    // As in a repository, so that the folder of the kernel can be searched for builds.
+    // Chooses as in a repository, so that the folder of the kernel can be searched for builds.
     fs::path choose_place(const MappedKernel& kernel) {
         const fs::path name = as_folder_name(kernel.name);
         const bool alone = kernel.variant.empty() || kernel::is_package_file(kernel);
@@ -150,7 +150,7 @@ private:
     std::set<std::string> taken_;
 };
 
-// As a machine that gets the bundle would see it.
+// Checks it as a machine that gets the bundle would see it.
 void check_bundle(const fs::path& folder) {
     for (const MappedKernel& kernel : Mapping::load(folder / map_name).kernels) {
         const kernel::Build build = kernel::read_mapped_build(kernel);

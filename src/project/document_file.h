@@ -8,7 +8,7 @@
 
 namespace twinkle::project {
 
-// By its ending: .json is JSON, everything else TOML.
+// The ending decides: .json is JSON, everything else TOML.
 base::Node read_document_file(const std::filesystem::path& file, std::string_view what);
 
 }  // namespace twinkle::project

@@ -13,7 +13,7 @@ namespace {
 
 using kernel::LayerSource;
 
-// Without folders, so that the mapping does not depend on where it was made.
+// A binding for a range of capabilities fits no other device.
 bool has_capabilities(std::string_view device) {
     return device == "cuda" || device == "rocm";
 }

@@ -40,7 +40,7 @@ struct LockedVariant {
     std::vector<std::string> archs;  // of its metadata: builds are chosen without fetching it
     std::vector<LockedDependency> dependencies;  // sorted
     std::vector<LockedFile> files;               // sorted by path, all of them, without bytecode
-    // Of the older lock of Python's `kernels`, which has no files: "sha256-…" over paths and
+    // The older lock of Python's `kernels`, which has no files, has "sha256-…" over paths and
     // hashes.
     std::string concat_hash;
 
@@ -98,7 +98,7 @@ LockedDependency locked_dependency(const kernel::KernelDependency& dependency);
 LockedVariant lock_variant(std::string_view name, std::span<const cache::TreeFile> tree,
                            std::string_view metadata_json, std::string_view origin);
 
-// Of a kernel in a folder, hashing everything in it. `root` is the folder of the manifest.
+// Locks a kernel in a folder, hashing everything in it. `root` is the folder of the manifest.
 LockedKernel lock_local_kernel(const KernelRequest& request, const std::filesystem::path& root);
 
 // Strict: every error has file, line and column. Throws Error(malformed), for conflict markers too;

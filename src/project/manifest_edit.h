@@ -26,7 +26,7 @@ struct KernelEntry {
 std::string add_kernel(std::string_view text, ManifestFormat format, std::string_view origin,
                        const KernelEntry& entry);
 
-// With a pin: only that one of a list. Throws Error(not_found), with the nearest name.
+// With a pin, removes only that one of a list. Throws Error(not_found), with the nearest name.
 std::string remove_kernel(std::string_view text, ManifestFormat format, std::string_view origin,
                           const std::string& name, const std::optional<Pin>& pin = std::nullopt);
 

@@ -40,7 +40,7 @@ void read_formulas(const Node& value, TableReader& reader, const DocumentPlace& 
     }
 }
 
-// Of a document: each further table of a pattern has a copy of them.
+// Limits a document: each further table of a pattern has a copy of them.
 constexpr std::size_t most_formulas = 10'000;
 
 // `before`: the candidate in front of it, whose formulas it has if it names none.

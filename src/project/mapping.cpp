@@ -75,7 +75,7 @@ Json layer_json(const MappedLayer& layer) {
     return json;
 }
 
-// Only what is said: a candidate has one source of three.
+// Writes only what is said: a candidate has one source of three.
 Json function_candidate_json(const FunctionCandidate& candidate) {
     Json json = {{"device", candidate.device},
                  {"mode", candidate.mode},

@@ -16,7 +16,7 @@ std::optional<std::string> parse_layer_mode(std::string_view text);
 std::optional<std::string> parse_mode(std::string_view text);
 std::vector<std::string> mode_names();
 
-// Of a mode as these give it.
+// Take a mode as these give it.
 bool wants_training(std::string_view mode);
 bool wants_compile(std::string_view mode);
 

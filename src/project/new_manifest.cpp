@@ -98,7 +98,7 @@ std::string source_lines(const std::string& kernel, const std::string& function)
            (version ? "version = " + pin : "revision = " + base::toml_string(pin)) + "\n";
 }
 
-// As comments, too.
+// Proposes them as comments, too.
 std::string proposed_functions(const std::vector<FunctionFound>& functions) {
     std::vector<FunctionFound> proposed;
     std::copy_if(functions.begin(), functions.end(), std::back_inserter(proposed),
@@ -115,7 +115,7 @@ std::string proposed_functions(const std::vector<FunctionFound>& functions) {
     return text;
 }
 
-// As comments: a name does not say what a class computes.
+// Proposes them as comments: a name does not say what a class computes.
 std::string proposed(const std::vector<ClassFound>& classes) {
     std::map<std::string, std::vector<const ClassFound*>> by_layer;
     for (const ClassFound& found : classes) {

@@ -27,9 +27,9 @@ struct FunctionFound {
 // array.
 std::string function_tables(const std::vector<FunctionFound>& functions);
 
-// With a comment for everything that a manifest can say. `model`: what was looked at, for a
-// comment; empty: nothing. Classes of presets are bound by the preset; others are proposed in
-// comments, and so are functions.
+// Has a comment for everything that a manifest can say. `model`: what was looked at, for a comment;
+// empty: nothing. Classes of presets are bound by the preset; others are proposed in comments, and
+// so are functions.
 std::string new_manifest(const std::string& model, const std::vector<ClassFound>& classes,
                          const std::vector<FunctionFound>& functions);
 

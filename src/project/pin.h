@@ -25,7 +25,7 @@ struct Pin {
     std::string text() const;  // "1", "0.1.0", "main"; empty if nothing is given
 };
 
-// As programs give it: a version or a specifier, or a revision.
+// Takes what programs give: a version or a specifier, or a revision.
 Pin pin_of(const std::optional<std::variant<int, std::string>>& version,
            const std::string& revision);
 // The same for a repository. Throws Error(malformed) if both are given.

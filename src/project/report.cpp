@@ -33,7 +33,7 @@ Json candidates_json(const SiteReport& site) {
     return list;
 }
 
-// Only where something was measured or chosen by size: other reports stay as they are.
+// Adds only what was measured or chosen by size: other reports stay as they are.
 void add_tuning(const SiteReport& site, Json& object) {
     const auto name = [](const std::string& kernel) {
         return kernel.empty() ? Json() : Json(kernel);

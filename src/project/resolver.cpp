@@ -69,7 +69,7 @@ std::string fetch_command(const ResolveOptions& options) {
     return command;
 }
 
-// Only where the manifest says what it wants: whoever fetched the kernels was told already.
+// Checks only where the manifest says what it wants: whoever fetched the kernels was told already.
 void check_signatures(const Manifest& manifest, Resolution& resolution) {
     const SignatureRules rules({}, &manifest, kernel::SignaturePolicy::off);
     if (!rules.wanted()) {

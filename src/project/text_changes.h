@@ -23,13 +23,13 @@ public:
 
     // A line of its own at the beginning of a line, or behind a last line without an end.
     void insert_line(std::size_t at, const std::string& line, const std::string& indent = "");
-    // Behind the line in which the span ends, as far in as that begins.
+    // Inserts behind the line in which the span ends, as far in as that begins.
     void insert_line_behind(const TomlSpan& span, const std::string& line);
-    // Behind everything, after an empty line.
+    // Appends behind everything, after an empty line.
     void append_section(const std::string& header, const std::string& line);
-    // Of a list: with its comma.
+    // Erases an item of a list with its comma.
     void erase_item(const std::vector<TomlSpan>& items, std::size_t index);
-    // The lines that the span is in.
+    // Erases the lines that the span is in.
     void erase_lines(const TomlSpan& span);
 
     // None where changes overlap.

@@ -125,7 +125,7 @@ private:
         }
     }
 
-    // With an entry: notes what the value is made of.
+    // With an entry, notes what the value is made of.
     void value(TomlEntry* entry) {
         TomlSpan place{at_, at_};
         switch (peek()) {

@@ -52,7 +52,7 @@ struct Token {
     Span span;
 };
 
-// For messages: "'('", "end of file", "indentation", …
+// Names it in messages: "'('", "end of file", "indentation", …
 std::string_view token_name(Tok kind);
 
 // Tok::Name if `word` is no keyword.

@@ -13,8 +13,8 @@ struct CodeRange {
 
 std::span<const CodeRange> identifier_start_ranges();
 std::span<const CodeRange> identifier_continue_ranges();
-// Those that NFKC changes, or may join to the character before them. Python compares identifiers
-// after that normalization.
+// Returns those that NFKC changes, or may join to the character before them. Python compares
+// identifiers after that normalization.
 std::span<const CodeRange> normalization_unstable_ranges();
 
 }  // namespace twinkle::python

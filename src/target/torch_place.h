@@ -19,7 +19,7 @@ int fit(const Runtime& runtime, const LibTorch& torch);
 // The runtime as it is with that LibTorch: its backend and torch_lib.
 Runtime with_libtorch(Runtime runtime, const LibTorch& torch);
 
-// Those that there are, the first to be used first: TWINKLE_TORCH (an unpacked libtorch, or
+// Lists those that there are, the first to be used first: TWINKLE_TORCH (an unpacked libtorch, or
 // site-packages/torch) alone where it is set; else those of the Python environment that twinkle is
 // installed in, of the active one (VIRTUAL_ENV, CONDA_PREFIX), and of the system's usual places.
 std::vector<LibTorch> libtorches(const Machine& machine);

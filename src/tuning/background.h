@@ -21,7 +21,7 @@ public:
 
     // Whether it will be done. False: the same is waiting, or too much is.
     bool add(const std::string& name, const std::function<std::function<void()>()>& make);
-    // Until nothing waits and nothing is being done.
+    // Blocks until nothing waits and nothing is being done.
     void wait();
 
 private:

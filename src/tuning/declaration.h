@@ -40,7 +40,7 @@ namespace twinkle::tuning {
 // What is known of an invocation, in buckets: integers and texts.
 using Properties = std::map<std::string, base::Json>;
 
-// Those that a declaration may name.
+// Returns those that a declaration may name.
 const std::vector<std::string>&
 property_names();  // rows, columns, elements, dtype, alignment, device, cpu_threads
 
@@ -107,8 +107,8 @@ struct OperatorTuning {
     std::optional<Tunable> forward{};
     std::optional<Tunable> backward{};
 
-    // Of the first tensor of the invocation: rows are all dimensions but the last. `threads`: that
-    // its process computes with; 0: not known.
+    // Describes the first tensor of the invocation: rows are all dimensions but the last.
+    // `threads`: that its process computes with; 0: not known.
     Properties properties_of(const Invocation& invocation, int threads = 0) const;
 };
 
@@ -120,7 +120,7 @@ struct Declaration {
 
 inline constexpr const char* declaration_name = "tuning.toml";
 inline constexpr std::uint64_t largest_declaration = 1u << 20;
-// Of one direction, before constraints.
+// Limits one direction, before constraints.
 inline constexpr std::size_t most_configurations = 4096;
 
 // Throws Error(malformed) with the place.

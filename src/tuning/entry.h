@@ -82,7 +82,7 @@ struct Rejected {
 std::optional<Entry> read_entry_file(std::string_view text, std::string_view origin,
                                      Rejected& rejected);
 
-// Without schema and checksum, as an export has it.
+// Leaves out schema and checksum, as an export does.
 base::Json entry_json(const Entry& entry);
 Entry read_entry(const base::Node& node, const Environment& environment, std::string_view origin);
 Environment read_environment(const base::Node& node, std::string_view origin);

@@ -10,7 +10,7 @@
 
 namespace twinkle::tuning {
 
-// As entries, whose order decides between ties: the rule's first.
+// Returns entries, whose order decides between ties: the rule's first.
 std::vector<Entry> entries_of(const Environment& environment, const Invocation& invocation,
                               const std::string& build, const Measurement& measurement);
 // Measurement::best.

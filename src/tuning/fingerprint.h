@@ -36,8 +36,8 @@ struct ProcessFacts {
 Environment environment_of(std::string_view device, const target::Machine& machine,
                            const ProcessFacts& process);
 
-// Of a candidate: the hash of its build (MappedKernel::build_id(), or what an operation says of its
-// version) and of its configuration's content. 32 hex digits.
+// Hashes a candidate's build (MappedKernel::build_id(), or what an operation says of its version)
+// and its configuration's content. 32 hex digits.
 std::string candidate_id(std::string_view build, const base::Json& cfg);
 
 }  // namespace twinkle::tuning

@@ -38,7 +38,7 @@ bool take_tensor(std::string_view& text) {
     return true;
 }
 
-// Of --inputs, without ranges: nothing else may be in it, a path least of all.
+// Accepts those of --inputs, without ranges: nothing else may be in it, a path least of all.
 bool is_description(std::string_view text) {
     std::string ends;  // of the tuples and lists that are open, the innermost last
     while (true) {

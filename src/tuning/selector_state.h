@@ -16,7 +16,7 @@ struct ConfigSelectorChain::State {
     State(ConfigCache memory, PersistentCache store, TuningPolicy usual)
         : cache(std::move(memory)), persistent(std::move(store)), policy(usual) {}
 
-    // In which parts are asked, unless a program sets another.
+    // Parts are asked in it, unless a program sets another.
     static const std::vector<ChosenBy>& usual_order();
 
     std::optional<Choice> ask(ChosenBy by, const Question& question);

@@ -29,9 +29,9 @@ std::optional<Values> arguments_of(const torch::jit::Module& model, const runtim
     return values;
 }
 
-// In the child.
+// Runs in the child.
 void decide(const torch::jit::Module& made, const runtime::VerificationContext& given,
-            const std::function<void(std::string_view)>& send) {
+            const runtime::Send& send) {
     const torch::NoGradGuard no_grad;
     const runtime::VerificationContext context = runtime::in_place(given);
     const torch::jit::Module model = runtime::in_place(made, context);

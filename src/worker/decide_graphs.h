@@ -19,8 +19,8 @@ struct DecidedGraphs {
     std::string problem;      // why nothing was decided; servers will
 };
 
-// On the context's inputs, and in the sizes of it that are tuned, in a child process. The model is
-// not marked.
+// Decides on the context's inputs, and in the sizes of it that are tuned, in a child process. The
+// model is not marked.
 DecidedGraphs decide_graphs(const torch::jit::Module& model,
                             const runtime::VerificationContext& context);
 

@@ -2,7 +2,7 @@
 // What is known of candidates, by this run and those before it: how fast they are in which calls,
 // where they are wrong, and which have ended a child.
 
-#include "runtime/verify/verification.h"
+#include "runtime/verify/verdict.h"
 #include "worker/measurements.h"
 #include "worker/sized_site.h"
 

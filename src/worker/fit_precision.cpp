@@ -31,7 +31,7 @@ struct CoarserSite {
     std::map<std::string, std::string> wrong;    // by what was tried: why it is not right
 };
 
-// From one option of a site (or from exact) to its next.
+// A step from one option of a site (or from exact) to its next.
 struct Step {
     std::size_t site = 0;
     std::size_t option = 0;
@@ -103,7 +103,7 @@ public:
                          [](const Step& a, const Step& b) { return a.cost < b.cost; });
     }
 
-    // As many steps as fit; the model is made with them.
+    // Takes as many steps as fit; the model is made with them.
     void take_what_fits() {
         std::size_t fits = 0;
         std::size_t too_many = steps_.size() + 1;
@@ -186,7 +186,7 @@ private:
         }
     }
 
-    // Of the model that was made with what was tried.
+    // Asks the model that was made with what was tried.
     std::string reason_of(const CoarserSite& site, const runtime::Candidate& tried) {
         for (const runtime::Candidate& one : in_plan(site).candidates) {
             if (one.choice == tried.choice && !one.refused.empty()) {

@@ -5,7 +5,7 @@
 
 namespace twinkle::worker {
 
-// For a model whose exact sites are verified. Measures the error of every site in every precision
+// Takes a model whose exact sites are verified. Measures the error of every site in every precision
 // that is asked for, then takes the cheapest first (error against bytes) as long as the whole
 // model, run on all inputs, stays within the error. The same inputs give the same sites. Returns
 // what the report says of it; the context asks for the error from then on.

@@ -18,7 +18,7 @@ using runtime::VerificationContext;
 
 namespace {
 
-// Of the frozen model; not right: it cannot be frozen, or its values are others.
+// Judges the frozen model; not right: it cannot be frozen, or its values are others.
 Verdict judge_frozen(const torch::jit::Module& model, VerificationContext context) {
     Verdict verdict;
     if (context.gradients) {
@@ -34,7 +34,7 @@ Verdict judge_frozen(const torch::jit::Module& model, VerificationContext contex
     return verdict;
 }
 
-// By size, in the order of the sizes: the given inputs and those that are tuned.
+// Returns by size, in the order of the sizes, the given inputs and those that are tuned.
 std::vector<std::pair<std::string, runtime::Inputs>> measured_sizes(
     const VerificationContext& context) {
     std::vector<std::pair<std::string, runtime::Inputs>> all = {{"given", context.inputs}};

@@ -19,10 +19,10 @@ public:
     // Throws Error(malformed) for a text without labels, or with two of one site.
     GivenChoices(const std::string& text, bool strict);
 
-    // To a plan that was not applied yet, for a device (cpu, cuda, …). A site that no label names
-    // keeps its original, and so does one whose candidate is not there, with a warning. One that
-    // the options leave out is left out. Throws Error: malformed, if these are labels of another
-    // model; refused (strict), if a candidate is not there.
+    // Applies them to a plan that was not applied yet, for a device (cpu, cuda, …). A site that no
+    // label names keeps its original, and so does one whose candidate is not there, with a warning.
+    // One that the options leave out is left out. Throws Error: malformed, if these are labels of
+    // another model; refused (strict), if a candidate is not there.
     void apply(runtime::Plan& plan, const std::string& device);
     // Says in the report of the model that was made so what its calls get.
     void enter(Report& report, runtime::Plan& plan) const;

@@ -59,9 +59,20 @@ std::set<std::string> replaced_sites(const Report& report) {
     return names;
 }
 
+// What the model was found to be while it was verified and measured.
+struct Found {
+    Json verified = {{"shapes", Json::array()}, {"tolerance", 1.0}};
+    Json speed = Json::object();
+    Json precision = Json::object();
+    std::optional<Freezing> freezing;     // --freeze
+    std::optional<DecidedGraphs> graphs;  // the model is marked for them
+
+    bool frozen() const { return freezing && freezing->chosen; }
+};
+
 // Writes the model's file, if one is asked for.
 Json save(const Request& request, const Channel& channel, Kernelized& made, runtime::Plan& plan,
-          const std::optional<DecidedGraphs>& graphs, bool freeze) {
+          const Found& found) {
     if (!request.output || request.dry_run) {
         return {};
     }
@@ -73,10 +84,10 @@ Json save(const Request& request, const Channel& channel, Kernelized& made, runt
     if (request.profile_names) {
         runtime::add_ranges(made.model, replaced_sites(made.report));
     }
-    if (graphs) {
-        runtime::mark_for_graphs(made.model, runtime::marked_models(graphs->text));
+    if (found.graphs) {
+        runtime::mark_for_graphs(made.model, runtime::marked_models(found.graphs->text));
     }
-    freeze ? save_frozen(made, request) : runtime::save_model(made.model, *request.output);
+    found.frozen() ? save_frozen(made, request) : runtime::save_model(made.model, *request.output);
     return written(*request.output);
 }
 
@@ -131,6 +142,51 @@ void warn_of_graphs(Kernelized& made) {
     }
 }
 
+// Sites first, then the whole model, then what is only measured. Puts sites back that are wrong.
+void verify_and_measure(const Request& request, const Channel& channel, Kernelizing& kernelizing,
+                        Kernelized& made, double load_before, Found& found) {
+    auto context = kernelizing.verification(made.report);
+    add_more_inputs(request, context);
+    kernelizing.verify_conversion(made, context);
+    request.tune ? tune_sites(kernelizing, made, context, request, channel)
+                 : void(kernelizing.verify_sites(made, context));
+    if (!request.precisions.empty()) {
+        found.precision["precision"] = fit_precision(kernelizing, made, context, request, channel);
+    }
+    kernelizing.say_if_nothing_is_left(made.report);
+    kernelizing.verify_whole(made, context);
+    found.verified = verified_on(context);
+    if (found.graphs && request.tune && kernelizing.gpu()) {
+        channel.stage("tune", "runs as CUDA graphs");
+        found.graphs = decide_graphs(made.model, context);
+        if (!found.graphs->problem.empty()) {
+            made.report.warnings.push_back("servers will measure replays: " +
+                                           found.graphs->problem);
+        }
+    }
+    if (request.freeze) {
+        found.freezing = decide_freezing(kernelizing, made, context, request, channel);
+        context.frozen = found.frozen();
+    }
+    if (request.measure) {
+        found.speed = whole_speed(request, channel, kernelizing, made, context, load_before);
+    }
+}
+
+Json report_of(const Kernelized& made, const Found& found) {
+    Json json = with_findings(made.report, found.verified, found.speed);
+    json.update(found.precision);
+    json["graphs"] = found.graphs.has_value();
+    if (found.graphs && !found.graphs->shapes.empty()) {
+        json["graphs_by_shape"] = found.graphs->shapes;
+    }
+    if (found.freezing) {
+        json["frozen"] = found.freezing->json();
+    }
+    json["weights_dtype"] = weights_dtype(made.model);
+    return json;
+}
+
 }  // namespace
 
 base::Json kernelize_command(const Request& request, const Channel& channel) {
@@ -143,65 +199,24 @@ base::Json kernelize_command(const Request& request, const Channel& channel) {
     Kernelized made = kernelizing.kernelize(choices ? &*choices : nullptr);
     refuse_unchanged(request, made.report);
     refuse_to_freeze_marked(request, kernelizing);
-    const bool graphs = request.graphs || kernelizing.was_marked_for_graphs();
-    if (graphs) {
-        warn_of_graphs(made);
-    }
-    Json verified = {{"shapes", Json::array()}, {"tolerance", 1.0}};
-    Json speed = Json::object();
-    Json precision = Json::object();
-    std::optional<Freezing> freezing;
+    Found found;
     if (request.freeze) {
-        freezing.emplace();
+        found.freezing.emplace();
     }
-    std::optional<DecidedGraphs> marked;
-    if (graphs) {
-        marked.emplace();
+    if (request.graphs || kernelizing.was_marked_for_graphs()) {
+        warn_of_graphs(made);
+        found.graphs.emplace();
     }
     if (request.verify) {
-        auto context = kernelizing.verification(made.report);
-        add_more_inputs(request, context);
-        kernelizing.verify_conversion(made, context);
-        request.tune ? tune_sites(kernelizing, made, context, request, channel)
-                     : void(kernelizing.verify_sites(made, context));
-        if (!request.precisions.empty()) {
-            precision["precision"] = fit_precision(kernelizing, made, context, request, channel);
-        }
-        kernelizing.say_if_nothing_is_left(made.report);
-        kernelizing.verify_whole(made, context);
-        verified = verified_on(context);
-        if (graphs && request.tune && kernelizing.gpu()) {
-            channel.stage("tune", "runs as CUDA graphs");
-            marked = decide_graphs(made.model, context);
-            if (!marked->problem.empty()) {
-                made.report.warnings.push_back("servers will measure replays: " + marked->problem);
-            }
-        }
-        if (request.freeze) {
-            freezing = decide_freezing(kernelizing, made, context, request, channel);
-            context.frozen = freezing->chosen;
-        }
-        if (request.measure) {
-            speed = whole_speed(request, channel, kernelizing, made, context, load_before);
-        }
+        verify_and_measure(request, channel, kernelizing, made, load_before, found);
     }
     if (choices) {
         choices->enter(made.report, kernelizing.plan());
     }
     const auto unconfined = runtime::unconfined_so_far();
     made.report.warnings.insert(made.report.warnings.end(), unconfined.begin(), unconfined.end());
-    Json result = with_findings(made.report, verified, speed);
-    result.update(precision);
-    result["graphs"] = graphs;
-    if (marked && !marked->shapes.empty()) {
-        result["graphs_by_shape"] = marked->shapes;
-    }
-    if (freezing) {
-        result["frozen"] = freezing->json();
-    }
-    result["weights_dtype"] = weights_dtype(made.model);
-    const Json file =
-        save(request, channel, made, kernelizing.plan(), marked, freezing && freezing->chosen);
+    Json result = report_of(made, found);
+    const Json file = save(request, channel, made, kernelizing.plan(), found);
     write_report(request, result);
     if (!file.is_null()) {
         result["written"] = file;

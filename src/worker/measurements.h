@@ -17,7 +17,7 @@ namespace twinkle::worker {
 
 class Measurements {
 public:
-    // For this machine and what its children compute with.
+    // Serves this machine and what its children compute with.
     Measurements(tuning::Store store, const std::string& platform, int threads);
 
     int threads() const { return threads_; }

@@ -19,7 +19,7 @@ public:
     // plan is then as it was, but for what could not be made, and `made` still what it makes.
     OtherCandidates(Kernelizing& kernelizing, const Kernelized& made, SiteTuning& tuning);
 
-    // To what is judged and measured.
+    // Adds them to what is judged and measured.
     void add_to(runtime::VerificationContext& context) const;
     // Of all verdicts, notes those of these candidates; one that is not right is refused.
     void note(const std::map<std::string, runtime::Verdict>& verdicts, const Report& report,
@@ -34,7 +34,7 @@ private:
         runtime::SizeGroups sizes;
     };
 
-    // Those that the model has now. Whether there is any.
+    // Adds those that the model has now. Returns whether there is any.
     bool add(const Kernelized& made, SiteTuning& tuning, runtime::Plan& plan);
 
     std::map<std::string, Candidate> all_;  // by name

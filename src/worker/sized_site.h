@@ -40,7 +40,7 @@ public:
     };
     // Ascending. Where no input tells sizes apart there is one, for all calls.
     const std::vector<Size>& sizes() const { return sizes_; }
-    // In the order of the mapping; configured ones after all others.
+    // Follow the order of the mapping; configured ones come after all others.
     const std::vector<runtime::Choice>& candidates() const { return candidates_; }
     // Adds what may serve calls of some sizes alone: all where `allowed` says so, by size.
     void add(const runtime::Choice& choice, std::vector<bool> allowed);
@@ -54,7 +54,7 @@ public:
     // Sizes to be measured of which nothing is known for a candidate.
     std::set<std::size_t> missing(const Measurements& known, const runtime::Choice& choice) const;
     runtime::SizeGroups groups(std::set<std::size_t> timed) const;
-    // By size: what is known of the original and then of each candidate.
+    // Returns by size what is known of the original and then of each candidate.
     std::vector<tuning::MeasuredSize> measured(const Measurements& known,
                                                const runtime::Site& site) const;
     // Parts by rows as parts by elements, with their candidates.

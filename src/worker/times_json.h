@@ -2,7 +2,7 @@
 // What was measured, as reports say it; and whether the machine was quiet.
 
 #include "base/json.h"
-#include "runtime/verify/verification.h"
+#include "runtime/verify/verdict.h"
 
 #include <map>
 #include <string>

@@ -112,7 +112,7 @@ void note(const std::map<std::string, runtime::Verdict>& verdicts, const OtherCa
     kernelizing.drop_wrong(made, verdicts);
 }
 
-// On a CPU in two processes, half of the time in each; the first compares values.
+// Measures on a CPU in two processes, half of the time in each; the first compares values.
 std::map<std::string, runtime::Verdict> measured(Kernelizing& kernelizing, const Kernelized& made,
                                                  runtime::VerificationContext& context,
                                                  double seconds, double budget_ms) {

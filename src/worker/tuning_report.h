@@ -15,7 +15,8 @@ namespace twinkle::worker {
 // was not measured. Candidates are numbered as in MeasuredSize.
 std::string speed_text(const std::vector<tuning::MeasuredSize>& sizes, std::size_t candidate);
 
-// After the reason why a site is replaced: how fast what was chosen is.
+// Completes the reason why a site is replaced: how fast what was chosen is, or what serves which
+// sizes.
 std::string because_of(const std::vector<tuning::SizePart>& parts,
                        const std::vector<tuning::MeasuredSize>& sizes, const SizedSite& site);
 

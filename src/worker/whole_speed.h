@@ -9,9 +9,9 @@
 
 namespace twinkle::worker {
 
-// For "whole" of a report: "runs", "threads", "original_us", "kernelized_us" and "speedup", null
-// where nothing was measured, and "not_measured", why; "busy": other programs leave no core free.
-// What cannot be measured is Error where the request is strict, else a warning.
+// Returns "whole" of a report: "runs", "threads", "original_us", "kernelized_us" and "speedup",
+// null where nothing was measured, and "not_measured", why; "busy": other programs leave no core
+// free. What cannot be measured is Error where the request is strict, else a warning.
 base::Json whole_speed(const Request& request, const Channel& channel,
                        const Kernelizing& kernelizing, Kernelized& made,
                        runtime::VerificationContext context, double load_before);

@@ -71,7 +71,7 @@ std::vector<std::string> way_to_weight(const c10::ClassType& type, std::size_t d
     return {};
 }
 
-// At the start of a graph: the device of a weight, else of a tensor that is passed.
+// Inserts at the start of a graph the device of a weight, else of a tensor that is passed.
 jit::Value* device_in(jit::Graph& graph, const torch::Device& otherwise) {
     const jit::WithInsertPoint start(*graph.nodes().begin());
     jit::Value* tensor = nullptr;

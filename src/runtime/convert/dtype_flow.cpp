@@ -97,7 +97,7 @@ private:
         return DtypeFollower(model_, settings_, pins, rounded, names_, stacks_).follow();
     }
 
-    // With as many values rounded as it takes.
+    // Follows with as many values rounded as it takes.
     DtypeFlow settled(const Pins& pins) {
         std::set<const jit::Value*> rounded;
         for (;;) {

@@ -6,7 +6,7 @@
 
 namespace twinkle::runtime {
 
-// In place, before anything is replaced. Throws Error(malformed) for an unknown dtype,
+// Works in place, before anything is replaced. Throws Error(malformed) for an unknown dtype,
 // Error(refused) for a conversion that cannot be decided.
 void make_portable(torch::jit::Module& model, const KernelizeOptions& options, Report& report);
 

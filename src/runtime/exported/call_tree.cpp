@@ -53,7 +53,7 @@ private:
 
 using Place = std::vector<std::uint32_t>;  // calls inside of which a node is, outermost first
 
-// Without the model's own call.
+// Leaves out the model's own call.
 Place reachable(const Node& node, NumberedCalls& calls) {
     Place place;
     if (node.modules == nullptr) {

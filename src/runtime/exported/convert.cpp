@@ -260,7 +260,7 @@ jit::Module convert(const Archive& archive, const std::string& model) {
     } catch (const InvalidJson& invalid) {
         refuse_archive(archive.file(), invalid.what(), "copy it again, or export the model again");
     } catch (const Error& error) {
-        // Of a part of the model: the file belongs to it.
+        // It names a part of the model: the file belongs to it.
         ErrorDetails details = error.details();
         const std::string file = base::display_path(archive.file());
         if (details.where.find(file) == std::string::npos) {

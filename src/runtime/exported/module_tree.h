@@ -53,7 +53,7 @@ private:
     };
 
     Place& add(const std::string& path);
-    // Of a tensor or object, into the list of its module.
+    // Adds a tensor or object to the list of its module.
     void add_attribute(const std::string& path, std::vector<std::string> Place::* list);
     void add_object(const std::string& path);
     const Place& at(const std::string& path) const { return places_.at(path); }

@@ -108,7 +108,7 @@ void add_namespaces_of_classes(const c10::TypePtr& type, std::set<std::string>& 
     }
 }
 
-// Of those that it holds, and of those that it gets.
+// Looks at those that it holds, and at those that it gets.
 std::set<std::string> namespaces_of_objects(const torch::jit::Module& model) {
     std::set<std::string> namespaces;
     for (const auto& module : model.modules()) {

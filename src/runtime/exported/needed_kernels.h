@@ -25,10 +25,10 @@ struct Needs {
 Needs needs_of(const exported::Program& program);
 Needs needs_of_export(const std::filesystem::path& file, const std::string& model);
 
-// For every namespace of operators or classes that this process lacks: the first build that has it
-// in the folders that the user has chosen (not the Hub cache, where anything may be) and that runs
-// here, on this device. Throws Error(refused), about this file, where there are only builds that do
-// not; an operator that nobody has is left to the caller.
+// Finds for every namespace of operators or classes that this process lacks the first build that
+// has it in the folders that the user has chosen (not the Hub cache, where anything may be) and
+// that runs here, on this device. Throws Error(refused), about this file, where there are only
+// builds that do not; an operator that nobody has is left to the caller.
 std::vector<MappedKernel> kernels_with_operators(const std::filesystem::path& file,
                                                  const Needs& needs, const std::string& device,
                                                  const KernelFinder& finder);

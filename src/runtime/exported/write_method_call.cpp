@@ -15,7 +15,7 @@ using Kind = Argument::Kind;
 
 namespace {
 
-// Of a class that LibTorch computes with: its operators are pure.
+// LibTorch computes with such a class: its operators are pure.
 bool is_libtorchs(const c10::TypePtr& type) {
     const auto object = type->cast<c10::ClassType>();
     const std::string name = object && object->name() ? object->name()->qualifiedName() : "";

@@ -102,7 +102,7 @@ void Examination::add_bindings_by_name() {
     mapping_.layers.insert(mapping_.layers.end(), added.begin(), added.end());
 }
 
-// By name; if several kernels have a function, the first one's.
+// Returns them by name; if several kernels have a function, the first one's.
 std::map<std::string, std::vector<FunctionCandidate>> Examination::offered_functions() const {
     std::map<std::string, std::vector<FunctionCandidate>> offered;
     for (const MappedKernel& kernel : mapping_.kernels) {

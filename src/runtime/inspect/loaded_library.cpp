@@ -35,7 +35,6 @@ using base::Json;
 
 namespace {
 
-using Send = std::function<void(std::string_view)>;
 struct ByName {
     bool operator()(const c10::OperatorName& a, const c10::OperatorName& b) const {
         return std::tie(a.name, a.overload_name) < std::tie(b.name, b.overload_name);

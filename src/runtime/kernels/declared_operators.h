@@ -18,12 +18,12 @@ namespace twinkle::runtime {
 // declared, each with its reason: a schema that LibTorch cannot read.
 std::vector<std::string> declare_operators(const MappedKernel& kernel);
 
-// In the place of load_kernel(): checked sources, declared operators, no library opened. Throws
-// Error(refused) where the mapping has no operators of a kernel that has some. Thread-safe.
-// A process in which a kernel was declared cannot load it any more.
+// Stands in for load_kernel(): checked sources, declared operators, no library opened. Throws
+// Error(refused) where the mapping has no operators of a kernel that has some. Thread-safe. A
+// process in which a kernel was declared cannot load it any more.
 std::shared_ptr<const LoadedKernel> declare_kernel(const MappedKernel& kernel);
 
-// For this machine: the operators are those that the kernel's libraries have registered in a child
+// Declares for this machine the operators that the kernel's libraries have registered in a child
 // process. Its children open the libraries in the place of the declarations.
 std::shared_ptr<const LoadedKernel> declare_tried(const MappedKernel& kernel, VerifiedFiles files,
                                                   const std::vector<OperatorFacts>& operators);
@@ -36,7 +36,7 @@ std::shared_ptr<const LoadedKernel> kernel_with_operators(const std::string& op_
 
 // Whether this process has libraries that its children are to open.
 bool has_declared_libraries();
-// In a child: opens them, in the order of their declaration. Graphs that call declared operators
+// Opens them in a child, in the order of their declaration. Graphs that call declared operators
 // call those of the libraries from here on. Throws as load_kernel() does.
 void open_declared_libraries();
 

@@ -24,7 +24,7 @@ struct OperatorFacts {
 // "ns::add.out"
 std::string full_name(const c10::OperatorName& name);
 
-// Without namespace, as it can be parsed again.
+// Has no namespace, and can be parsed again.
 std::string declaration_of(const c10::FunctionSchema& schema);
 
 OperatorFacts facts_of(const c10::OperatorHandle& op);

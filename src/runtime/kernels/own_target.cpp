@@ -8,8 +8,8 @@ namespace twinkle::runtime {
 
 namespace {
 
-// That of the LibTorch in this process, asked of itself: its files may be out of reach here.
-// libtwinkle serves the CPU and the CUDA builds of its version.
+// Asks the LibTorch in this process itself: its files may be out of reach here. libtwinkle serves
+// the CPU and the CUDA builds of its version.
 target::Backend backend_here() {
     const auto built = target::parse_backend(TWINKLE_TORCH_BACKEND).value_or(target::Backend{});
     if (built.kind == target::BackendKind::rocm) {

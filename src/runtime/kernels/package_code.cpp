@@ -40,7 +40,7 @@ void* current_cuda_stream(c10::DeviceIndex index) {
 
 }  // namespace
 
-// As torch/csrc/inductor/aoti_runtime/interface.h declares them, with AtenTensorHandle for tensors.
+// Declared as in torch/csrc/inductor/aoti_runtime/interface.h, with AtenTensorHandle for tensors.
 struct PackageCode::Functions {
     int (*create)(void**, std::size_t, const char*, const char*) = nullptr;
     int (*input_count)(void*, std::size_t*) = nullptr;
@@ -56,7 +56,8 @@ struct PackageCode::Functions {
 struct PackageCode::Container {
     void* handle = nullptr;
     Functions::Run run = nullptr;
-    // With one model, whose calls must not overlap. run() would wait for the GPU between two calls.
+    // Set with one model, whose calls must not overlap. run() would wait for the GPU between two
+    // calls.
     std::unique_ptr<std::mutex> one_at_a_time;
 };
 

@@ -111,7 +111,7 @@ at::Tensor as_compiled(const at::Tensor& tensor) {
     return address % alignment == 0 ? plain : plain.clone();
 }
 
-// On one device, and where a call of it goes.
+// Sends calls on one device to the first package that fits.
 class PackagedOperator : public c10::OperatorKernel {
 public:
     explicit PackagedOperator(std::vector<OpenedPackage> packages)

@@ -19,7 +19,7 @@ struct OpenedPackage {
     std::shared_ptr<PackageCode> code;
 };
 
-// For the life of the process. The packages of an operator are tried in their order.
+// Registers for the life of the process. The packages of an operator are tried in their order.
 void register_packages(const std::string& op_namespace, std::vector<OpenedPackage> packages);
 
 }  // namespace twinkle::runtime

@@ -54,7 +54,7 @@ void remove_replay(jit::Graph& graph, jit::Node* call) {
             take_body(use.user);
         }
     }
-    // Whatever else somebody has made of the answer: there is no replay.
+    // There is no replay, whatever else somebody has made of the answer.
     const jit::WithInsertPoint here(call);
     call->output(0)->replaceAllUsesWith(graph.insertConstant(false));
     call->output(1)->replaceAllUsesWith(graph.insertConstant(c10::IValue()));

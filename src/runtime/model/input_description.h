@@ -18,8 +18,8 @@ constexpr int deepest_input = 8;  // tuples and lists in each other
 // The seed is fixed. Throws Error(malformed).
 std::vector<c10::IValue> described_inputs(const std::string& text);
 
-// In these words, without a range; none: it holds something else than tensors, or nothing, or is
-// nested more deeply than inputs may be.
+// Describes in these words, without a range; none: it holds something else than tensors, or
+// nothing, or is nested more deeply than inputs may be.
 std::optional<std::string> description_of(const c10::IValue& value);
 
 // "float32", "int64", …; LibTorch's own name for types that inputs cannot have.

@@ -22,7 +22,7 @@ c10::IValue cloned(const c10::IValue& value);
 std::vector<at::Tensor> tensors_of(const c10::IValue& value);
 std::vector<at::Tensor> tensors_of(const Values& values);
 
-// Only tensors, numbers, strings, None, devices, and lists, tuples and dicts of them.
+// Accepts only tensors, numbers, strings, None, devices, and lists, tuples and dicts of them.
 bool is_plain(const c10::IValue& value);
 
 }  // namespace twinkle::runtime

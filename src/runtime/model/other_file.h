@@ -9,14 +9,14 @@
 
 namespace twinkle::runtime {
 
-// For a file that does not begin like a zip archive: "it is a safetensors file: weights without
-// code".
+// Describes a file that does not begin like a zip archive: "it is a safetensors file: weights
+// without code".
 std::string describe_file(std::string_view first_bytes, std::uintmax_t size);
 
-// For a zip archive that PyTorch's reader refuses.
+// Describes a zip archive that PyTorch's reader refuses.
 std::string describe_zip(const std::filesystem::path& file);
 
-// For an archive of torch.save, by its data.pkl.
+// Describes an archive of torch.save, by its data.pkl.
 std::string describe_pickle(std::string_view data);
 
 }  // namespace twinkle::runtime

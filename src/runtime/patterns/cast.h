@@ -7,7 +7,7 @@
 
 namespace twinkle::runtime {
 
-// To a dtype that is known, or to that of another tensor.
+// A cast to a dtype that is known, or to that of another tensor.
 struct Cast {
     FlatInput value;
     c10::ScalarType known = c10::ScalarType::Undefined;

@@ -45,7 +45,7 @@ public:
     ValueId fresh(std::int32_t frame, torch::jit::Value* from);
     ValueId bind(std::int32_t frame, const torch::jit::Value* from, ValueId id);
     ValueId known(std::int32_t frame, torch::jit::Value* from);
-    // For a value that nothing has defined yet.
+    // Defines a value that nothing has defined yet.
     ValueId define(std::int32_t frame, torch::jit::Value* from) {
         return bind(frame, from, fresh(frame, from));
     }
@@ -60,7 +60,7 @@ public:
                   bool outputs = true);
     void take(FlatNode& node, ValueId id, torch::jit::Value* from);
     void add_user(ValueId id, const FlatNode& node);
-    // With its inputs known: what dtype its outputs have.
+    // Sets what dtype its outputs have; its inputs are known.
     void settle(FlatNode& node);
     void finish();
 

@@ -262,7 +262,7 @@ private:
         }
     }
 
-    // Not understood: it may do anything with its inputs.
+    // It is not understood: it may do anything with its inputs.
     void opaque(jit::Node* node, std::int32_t frame, std::int32_t block_id) {
         FlatNode& made = to_.add(node, frame, block_id, node->kind());
         const auto index = static_cast<std::int32_t>(to_.graph.nodes.size()) - 1;

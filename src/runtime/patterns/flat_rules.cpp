@@ -141,7 +141,7 @@ Normal size(const jit::Node* node, const View&) {
     return normal;
 }
 
-// With None for "from the start" and "to the end", or with numbers that say so.
+// Takes None for "from the start" and "to the end", or numbers that say so.
 Normal slice(const jit::Node* node, const View& view) {
     Normal normal = plain(node);
     if (node->inputs().size() != 5) {
@@ -302,7 +302,7 @@ Normal convolution(const jit::Node* node, const View& view) {
                input(node, 5), input(node, groups)});
 }
 
-// With the statistics that it is given: x, weight, bias, mean, variance, epsilon.
+// Takes the statistics that it is given: x, weight, bias, mean, variance, epsilon.
 Normal batch_norm(const jit::Node* node, const View& view) {
     constexpr std::size_t training = 5, eps = 7;
     if (node->inputs().size() <= eps || !is_false(view, input(node, training))) {

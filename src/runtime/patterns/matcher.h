@@ -35,7 +35,8 @@ struct MatchLimits {
     std::size_t steps = 2'000'000;
 };
 
-// In the order of their first results. One place is the first result that is found there.
+// Returns them in the order of their first results. One place is the first result that is found
+// there.
 tl::expected<std::vector<FormulaMatch>, std::string> find_formula(const FlatGraph& graph,
                                                                   const Formula& formula,
                                                                   const MatchLimits& limits = {});

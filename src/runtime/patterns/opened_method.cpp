@@ -104,7 +104,8 @@ const ValueMap& OpenedMethod::opened(std::int32_t frame, std::int32_t home) {
     return values;
 }
 
-// What is computed in the other branch would be kept for it.
+// Replaces each if whose flag is known by the branch that it takes: an if that stays would keep
+// what its other branch computes.
 void OpenedMethod::take_known_branches(const ValueMap& values, std::int32_t frame,
                                        std::int32_t home) {
     for (const auto& [inner, value] : values) {
@@ -120,7 +121,7 @@ void OpenedMethod::take_known_branches(const ValueMap& values, std::int32_t fram
     }
 }
 
-// Not what is known only of this call of the method.
+// Leaves out what is known only of this call of the method.
 std::optional<bool> OpenedMethod::known_flag(const jit::Value* value, std::int32_t frame,
                                              std::int32_t home) const {
     const ValueId id = flat_.value_in(frame, value);

@@ -107,7 +107,7 @@ private:
         return point;
     }
 
-    // Without casts that do nothing.
+    // Skips casts that do nothing.
     jit::Value* read(const FlatInput& use) {
         jit::Value* value = use.from;
         static const auto to = c10::Symbol::fromQualString("aten::to");

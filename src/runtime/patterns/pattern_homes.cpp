@@ -27,7 +27,7 @@ public:
         return in_method_above(match, home);
     }
 
-    // With the home at this frame, or above it: functions have no places.
+    // Puts the home at this frame, or above it: functions have no places.
     std::optional<PatternHome> in_method_above(const FormulaMatch& match, std::int32_t home) const {
         while (frame(home).object == nullptr) {
             home = frame(home).parent;

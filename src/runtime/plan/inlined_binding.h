@@ -10,8 +10,8 @@ namespace twinkle::runtime {
 // With more results a call is kept: InlinedPlace::given has a bit for each.
 inline constexpr std::size_t most_inlined_results = 60;
 
-// For one of the choices of an InlinedCallSite. Of the results it gives those that every choice of
-// the site gives, so that calls may go to any of them. The error says why there is no such call.
+// Binds one of the choices of an InlinedCallSite. Of the results it gives those that every choice
+// of the site gives, so that calls may go to any of them. The error says why there is no such call.
 tl::expected<CallBinding, KeepReason> binding_for(const Site& site, const Choice& choice);
 
 // The site's place, with what such a call gives.

@@ -1,6 +1,8 @@
 #include "runtime/plan/kernel_code.h"
 
 #include "runtime/graph/format.h"
+#include "runtime/model/marker.h"
+#include "runtime/model/program_function.h"
 #include "runtime/selection/modes.h"
 #include "runtime/source/single_file.h"
 #include "twinkle/error.h"
@@ -78,9 +80,47 @@ const MappedKernel* KernelCode::dependency_of(const MappedKernel& kernel,
     return found;
 }
 
-std::set<const MappedKernel*> KernelCode::dependencies_of(const MappedKernel& kernel) const {
-    const auto known = dependencies_.find(kernel.build_id());
-    return known != dependencies_.end() ? known->second : std::set<const MappedKernel*>{};
+void KernelCode::record(const MappedKernel& kernel, std::set<std::string>& recorded) const {
+    const std::string build_id = kernel.build_id();
+    if (!recorded.insert(build_id).second) {
+        return;
+    }
+    if (!kernel.op_namespace.empty()) {
+        mark_model(job_.model, {kernel.name, kernel.variant, kernel.op_namespace, build_id});
+    }
+    const auto known = dependencies_.find(build_id);
+    if (known == dependencies_.end()) {
+        return;
+    }
+    for (const MappedKernel* dependency : known->second) {
+        record(*dependency, recorded);
+    }
+}
+
+void KernelCode::record(const Plan& plan, Report& report) const {
+    std::set<std::string> recorded;
+    std::set<std::string> functions;
+    for (const Site& site : plan.sites) {
+        if (!site.is_replaced()) {
+            continue;
+        }
+        for (const Choice& choice : site.choices()) {
+            const FunctionCandidate* implementation = choice.implementation();
+            if (choice.kernel != nullptr) {
+                record(*choice.kernel, recorded);
+            } else if (implementation != nullptr && job_.natives.contains(implementation->op)) {
+                const auto* function = choice.as<FunctionChoice>();
+                functions.insert(function != nullptr ? function->binding->full_name()
+                                                     : choice.bound_name());
+            }
+        }
+    }
+    for (const std::string& function : functions) {
+        mark_program_function(job_.model, function);
+        report.warnings.push_back(function +
+                                  " is a C++ function of this program: saved, the model can be "
+                                  "loaded by this process alone");
+    }
 }
 
 }  // namespace twinkle::runtime

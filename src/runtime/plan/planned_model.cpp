@@ -6,7 +6,6 @@
 #include "runtime/plan/apply_plan.h"
 #include "runtime/plan/context_of_job.h"
 #include "runtime/plan/replan.h"
-#include "runtime/plan/used_kernels.h"
 #include "twinkle/error.h"
 
 namespace twinkle::runtime {
@@ -129,7 +128,7 @@ Report PlannedModel::apply() {
     if (job_.options.strict) {
         refuse_kept(applied);
     }
-    mark_used_kernels(job_, applied, code_, report);
+    code_.record(applied, report);
     if (report.count(SiteStatus::replaced) != 0) {
         discard_past_runs(job_.model);
     }

@@ -27,7 +27,7 @@ public:
     // What is changed of it (replan.h) before it is applied is applied; later it is for the next
     // copy.
     Plan& plan() { return plan_; }
-    // That the model is kernelized for: cpu, cuda, …
+    // The model is kernelized for it: cpu, cuda, …
     const std::string& device() const { return report_.device; }
 
     // Applies the plan to the model, once. The plan itself does not change.

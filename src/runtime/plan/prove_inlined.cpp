@@ -26,7 +26,7 @@ std::uint64_t bytes_of(const jit::Module& model) {
     return bytes;
 }
 
-// Without candidates where nothing can replace its function here; notes those that can.
+// Has no candidates where nothing can replace its function here; notes those that can.
 Question question_about(const Job& job, StandIns& stand_ins, InlinedGraph& graph,
                         const TracedRun& run, std::vector<const void*>& ids, Proofs& proofs) {
     const MappedFunction& function = job.mapping.functions[run.function];

@@ -24,9 +24,9 @@ public:
     Substitution& substitutes() { return substitution_; }
 
     Made of_call(const Site& site, const FunctionCall& call);
-    // For an InlinedCallSite, whose call is this region now.
+    // Serves an InlinedCallSite, whose call is this region now.
     Made of_region(const Site& site, const Region& region);
-    // For a place in this graph.
+    // Serves a place in this graph.
     Made of_place(const Site& site, const FlatGraph& graph, const PatternSite& place);
 
 private:

@@ -27,12 +27,12 @@ void KnownValues::set(const jit::Value* value, KnownValue known) {
 
 namespace {
 
-// Of one size: text may grow with every step.
+// These have one size: text may grow with every step.
 bool is_number(const c10::IValue& value) {
     return value.isInt() || value.isBool() || value.isDouble() || value.isNone();
 }
 
-// What kernels decide by. Other operators may depend on more than their arguments.
+// Kernels decide by these. Other operators may depend on more than their arguments.
 bool is_computed(c10::Symbol kind) {
     using namespace c10::aten;
     static const std::set<c10::Symbol> all{eq,      ne,     lt,     le,        gt,  ge,  __not__,

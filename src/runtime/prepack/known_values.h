@@ -28,7 +28,7 @@ class KnownValues {
 public:
     KnownValue of(const torch::jit::Value* value) const;
     void set(const torch::jit::Value* value, KnownValue known);
-    // Of a node that compares or adds up constant numbers.
+    // Evaluates a node that computes with constant numbers.
     void compute(const torch::jit::Node* node);
 
 private:

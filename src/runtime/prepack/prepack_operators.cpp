@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view weight_name = "weight";
 
-// With a number behind it, or with another word in front of it.
+// Allows a number behind it, and another word in front of it.
 bool names_weight(std::string_view name) {
     while (!name.empty() && name.back() >= '0' && name.back() <= '9') {
         name.remove_suffix(1);

@@ -24,7 +24,7 @@ struct PrepackOperator {
 
 using PrepackOperators = std::map<c10::Symbol, PrepackOperator>;  // by f: "ns::conv2d"
 
-// Of the kernels that this process has loaded.
+// Returns those of the kernels that this process has loaded.
 PrepackOperators prepack_operators();
 
 }  // namespace twinkle::runtime

@@ -197,7 +197,7 @@ private:
         return method == nullptr && type != nullptr ? type->findHook(name) : method;
     }
 
-    // Only the branch that runs, where that is known.
+    // Reads only the branch that runs, where that is known.
     void read_branches(const jit::Node* node, KnownValues& values) {
         const auto condition = values.of(node->input()).constant;
         const bool is_known = condition && condition->isBool();

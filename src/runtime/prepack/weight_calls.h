@@ -23,9 +23,9 @@ struct Prepacking {
     bool operator==(const Prepacking&) const = default;
 };
 
-// In the order of the calls. Follows all code that the methods reach, with the objects and
-// constants that it is called with. None, where some of that is not to be known before it runs: a
-// fork, an interface, an object that another one replaces, objects given to code in C++ or sorted
+// Returns them in the order of the calls. Follows all code that the methods reach, with the objects
+// and constants that it is called with. None, where some of that is not to be known before it runs:
+// a fork, an interface, an object that another one replaces, objects given to code in C++ or sorted
 // by their own order, or more code than any model has. `operators` must outlive what is returned.
 std::vector<std::pair<Slot, Prepacking>> weight_calls(const torch::jit::Module& model,
                                                       const PrepackOperators& operators);

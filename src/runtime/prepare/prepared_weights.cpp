@@ -183,7 +183,7 @@ PreparedWeights prepare_in_child(const std::vector<Instance>& instances,
         device ? SandboxLimits::for_bytes_on_gpu(room) : SandboxLimits::for_bytes(room);
     Receiver receiver(instances, memory);
     while (!receiver.done()) {
-        const auto work = [&](const std::function<void(std::string_view)>& send) {
+        const auto work = [&](const Send& send) {
             TensorSender sender(memory);
             for (std::size_t i = receiver.next; i < instances.size(); ++i) {
                 if (receiver.is_given_up(i)) {

@@ -23,15 +23,15 @@ struct PreparedWeights {
 // The instances whose class has a method `prepare` of a kernel, each once.
 std::vector<Instance> instances_to_prepare(const torch::jit::Module& model);
 
-// In this process, which has loaded the kernels.
+// Prepares in this process, which has loaded the kernels.
 PreparedWeights prepare_here(const std::vector<Instance>& instances);
 
-// In a confined child process, which loads the kernels; what it sends is checked, and its values
-// are copied. `device`: where the kernels compute, if that is another one.
+// Prepares in a confined child process, which loads the kernels; what it sends is checked, and its
+// values are copied. `device`: where the kernels compute, if that is another one.
 PreparedWeights prepare_in_child(const std::vector<Instance>& instances,
                                  const std::optional<at::Device>& device);
 
-// In the place of the instance's own tensors of these names, or beside them.
+// Puts them in the place of the instance's own tensors of these names, or beside them.
 void put_weights(const Instance& instance, const NamedTensors& weights);
 
 // Takes the methods off the classes again: the model keeps what they have made.

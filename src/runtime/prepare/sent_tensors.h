@@ -12,7 +12,7 @@
 
 namespace twinkle::runtime {
 
-// In the child.
+// Works in the child.
 class TensorSender {
 public:
     explicit TensorSender(const SharedMemory& memory) : memory_(memory) {}
@@ -25,7 +25,8 @@ private:
     std::size_t used_ = 0;
 };
 
-// In the parent, which trusts nothing: copies of the tensors, if they are what this class has.
+// Returns in the parent, which trusts nothing, copies of the tensors, if they are what this class
+// has.
 tl::expected<NamedTensors, std::string> received_tensors(const SharedMemory& memory,
                                                          const base::Json& sent,
                                                          const c10::ClassType& type);

@@ -315,7 +315,7 @@ std::vector<Answer> prove_calls_in_child(const std::vector<Question>& questions,
     std::map<std::size_t, Dead> dead;  // by question
     while (answers.size() < questions.size()) {
         Collector collector{questions};
-        const auto work = [&](const std::function<void(std::string_view)>& send) {
+        const auto work = [&](const Send& send) {
             std::optional<Prover> prover;
             try {
                 prover.emplace(questions, run);

@@ -207,7 +207,7 @@ std::vector<std::vector<const RegisteredFunction*>> by_function(
     return groups;
 }
 
-// In the order of registration; those for one kind of device first.
+// Keeps the order of registration; those for one kind of device come first.
 std::vector<std::vector<const RegisteredPattern*>> by_pattern(const Registrations& registrations) {
     std::vector<std::vector<const RegisteredPattern*>> groups;
     for (const RegisteredPattern& one : registrations.patterns) {

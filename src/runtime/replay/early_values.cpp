@@ -111,7 +111,7 @@ private:
                std::any_of(node->outputs().begin(), node->outputs().end(), written);
     }
 
-    // Of those that others read: a kernel computes it.
+    // Others read it, and a kernel computes it.
     bool is_wanted(const jit::Value* value) const {
         if (!early_.contains(value) || !is_tensor(value) || !is_read_later(value)) {
             return false;
@@ -120,7 +120,7 @@ private:
         return from->kind().is_aten() &&
                !aliases_.mayContainAlias(const_cast<jit::Value*>(value), graph_->outputs());
     }
-    // Also as an element of what others read.
+    // Counts elements of what others read, too.
     bool is_read_later(const jit::Value* value) const {
         return std::any_of(value->uses().begin(), value->uses().end(), [&](const jit::Use& use) {
             const jit::Node* user = use.user;

@@ -27,7 +27,7 @@ Holders holders_in(const jit::Graph& graph) {
     return holders;
 }
 
-// Of each packed group what lies below one another: values, scales.
+// Returns of each packed group what lies below one another: values, scales.
 std::vector<std::vector<at::Tensor>> columns_of(const std::shared_ptr<jit::Graph>& graph,
                                                 const c10::ivalue::Object& self,
                                                 c10::DeviceType type) {

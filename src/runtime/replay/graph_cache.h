@@ -49,7 +49,8 @@ public:
 
     std::size_t graphs() const { return graphs_; }
     std::size_t bytes() const { return bytes_; }
-    // Of the graphs that have code of their own, which is the same for all; null: none has.
+    // Returns that of the graphs that have code of their own, which is the same for all; null: none
+    // has.
     std::shared_ptr<const CaptureCode> capture_code() const;
     std::uint64_t evictions() const { return evictions_; }
 

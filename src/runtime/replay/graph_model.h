@@ -45,7 +45,7 @@ public:
                     const std::vector<c10::IValue>& early) const;
     std::vector<c10::IValue> run_early(const CaptureCode& code,
                                        const std::vector<c10::IValue>& arguments) const;
-    // With linear layers joined (join_linears.h), whose weights are copied now, and without what
+    // Joins linear layers (join_linears.h), whose weights are copied now, and leaves out what
     // depends on sizes alone (early_values.h). Null: there is neither, or the model's weights may
     // be written without notice, or LibTorch's fuser is wanted.
     std::shared_ptr<const CaptureCode> capture_code(c10::DeviceType type, bool dense_results) const;

@@ -20,7 +20,7 @@ namespace {
 // last are kept.
 constexpr std::size_t most_models = 8;
 
-// Those of which statistics are due when the process ends.
+// Holds those of which statistics are due when the process ends.
 class Living {
 public:
     void add(MarkedModels* one) {

@@ -30,7 +30,7 @@ std::uint32_t version_of(const at::Tensor& tensor) {
     return tensor.is_inference() ? 0 : static_cast<std::uint32_t>(tensor._version());
 }
 
-// Of values without tensors: numbers by value, all else by identity.
+// Compares values without tensors: numbers by value, all else by identity.
 bool is_same_value(const c10::IValue& now, const c10::IValue& was) {
     if (now.isInt() && was.isInt()) {
         return now.toInt() == was.toInt();

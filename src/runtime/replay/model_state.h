@@ -11,7 +11,7 @@ namespace twinkle::runtime {
 
 class ModelState {
 public:
-    // Of the attributes that this code, inlined, reads of it; of all, if that cannot be told.
+    // Notes the attributes that this code, inlined, reads of it; all, if that cannot be told.
     ModelState(const torch::jit::Module& model, const torch::jit::Graph& code);
 
     // Whether the model is still as it was. A few nanoseconds for each attribute. Not seen is what

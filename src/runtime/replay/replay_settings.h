@@ -21,10 +21,11 @@ struct ReplaySettings {
 
 // Throws Error(malformed) for a text that says none of the above.
 ReplaySettings parse_replay_settings(const std::string& graphs, const std::string& statistics);
-// Those of this process, read once; what is malformed is said on stderr, and switches replays off.
+// Returns those of this process, read once; what is malformed is said on stderr, and switches
+// replays off.
 const ReplaySettings& replay_settings();
 
-// For processes that measure or compare models themselves.
+// Serves processes that measure or compare models themselves.
 void leave_graphs_off();
 
 }  // namespace twinkle::runtime

@@ -52,7 +52,7 @@ struct Choice {
     const FunctionCandidate* implementation() const;
     std::string bound_name() const;  // "RMSNorm", "silu_and_mul", "add_rms_norm"
     const std::string& mode() const;
-    // Of a layer that is coarser than the model; empty: it is as exact as the original.
+    // Names that of a layer that is coarser than the model; empty: it is as exact as the original.
     const std::string& precision() const;
     // "twinkle-pack: RMSNorm", "my.py: silu", "a C++ function of this program"; "twinkle-pack:
     // Linear (way=2)".

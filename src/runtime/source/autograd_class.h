@@ -25,7 +25,7 @@ struct MethodSource {
 // Whether the class is one, by itself or through a base class of the package.
 bool is_autograd_function(KernelPackage& package, const ClassSource& type);
 
-// Also of a base class; without a definition where there is none.
+// Searches base classes, too; has no definition where there is none.
 MethodSource find_method(KernelPackage& package, const ClassSource& type, const std::string& name);
 
 std::vector<std::string> positional_parameters(const python::FunctionDef& def);

@@ -15,7 +15,7 @@ public:
     explicit Expressions(FunctionScope& scope) : file_(scope.file), scope_(scope) {}
 
     torch::jit::Expr lower(const python::Expr& expr);
-    // Where only its truth is wanted.
+    // Lowers it where only its truth is wanted.
     torch::jit::Expr test(const python::Expr& expr);
     std::optional<torch::jit::Expr> written_out(const python::Expr& comprehension,
                                                 std::size_t count);

@@ -202,7 +202,7 @@ std::string shortest(double value) {
     return digits.insert(static_cast<std::size_t>(exponent) + 1, ".");
 }
 
-// With the digits that are asked for, whatever the locale.
+// Writes the digits that are asked for, whatever the locale.
 std::string with_digits(double magnitude, const Specification& spec) {
     std::array<char, 600> text{};
     const auto end =

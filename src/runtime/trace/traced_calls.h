@@ -52,7 +52,7 @@ class TracedCalls {
 public:
     explicit TracedCalls(std::vector<TracedFunction> functions);
 
-    // In the order of the graph's outermost block: a trace has no other blocks.
+    // Returns them in the order of the graph's outermost block: a trace has no other blocks.
     std::vector<TracedRun> in(torch::jit::Graph& graph);
     // The functions that occur anywhere in a model.
     std::set<std::size_t> in(const torch::jit::Module& model);

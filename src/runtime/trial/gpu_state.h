@@ -7,7 +7,7 @@
 
 namespace twinkle::runtime {
 
-// Until what was ordered on the device's current stream is done.
+// Waits until what was ordered on the device's current stream is done.
 void wait_for(const at::Device& device);
 // Whether the device still works in this process: after a kernel's fault none of its calls does.
 bool still_works(const std::optional<at::Device>& device);

@@ -31,7 +31,7 @@ constexpr std::size_t most_operators = 10000;
                          "which fit"});
 }
 
-// In the child.
+// Runs in the child.
 void load_and_tell(const MappedKernel& kernel, SealedCode& code, const child::Send& send) {
     try {
         open_op_libraries(kernel, std::move(code));

@@ -11,7 +11,7 @@
 
 namespace twinkle::runtime {
 
-// In the place of load_kernel(): the files are checked, a child loads the libraries and says which
+// Stands in for load_kernel(): the files are checked, a child loads the libraries and says which
 // operators they register, and these are declared. Every later child of this process has the
 // libraries (run_in_sandbox). Throws what load_kernel() throws, and Error(refused) for libraries
 // that crash, hang, or say what cannot be.

@@ -86,10 +86,9 @@ SandboxLimits SandboxLimits::for_loading() {
     return limits;
 }
 
-SandboxOutcome run_in_sandbox(
-    const SandboxLimits& limits,
-    const std::function<void(const std::function<void(std::string_view)>&)>& work,
-    const std::function<void(std::string_view)>& receive) {
+SandboxOutcome run_in_sandbox(const SandboxLimits& limits,
+                              const std::function<void(const Send& send)>& work,
+                              const child::Receive& receive) {
     bool opened = !limits.opens_kernels || !has_declared_libraries();
     const bool opens = !opened;
     SandboxLimits own_limits = limits;

@@ -77,7 +77,7 @@ public:
             tensor.copy_(before_[i]);
         }
     }
-    // Whatever was written, whether it should have been or not.
+    // Restores whatever was written, whether it should have been or not.
     void restore_all() const {
         for (std::size_t i = 0; i < tensors_.size(); ++i) {
             if (!tensors_[i].equal(before_[i])) {
@@ -199,7 +199,7 @@ void append(Samples& all, const std::vector<std::size_t>& places, const Samples&
     }
 }
 
-// Even its best run is slower than the worst of the fastest.
+// Drops each candidate whose best run is surely slower than the worst of the fastest.
 void leave_out_losers(std::vector<std::size_t>& left, const Samples& samples) {
     const auto median = [&](std::size_t i) { return runtime::spread_of(samples[i]).median; };
     const std::size_t fastest =

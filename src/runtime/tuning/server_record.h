@@ -10,7 +10,7 @@
 
 namespace twinkle::runtime {
 
-// Until end_record(). Throws Error: failed (it cannot be written), refused (another file is
+// Records until end_record(). Throws Error: failed (it cannot be written), refused (another file is
 // recorded to).
 void begin_record(const std::filesystem::path& file);
 void end_record();
@@ -20,7 +20,7 @@ void note_in_record(const Invocation& invocation);
 
 // Begins the record that TWINKLE_RECORD names, once in a process. What fails is said on stderr.
 void record_as_environment_says();
-// For processes that measure or compare models themselves.
+// Serves processes that measure or compare models themselves.
 void leave_records_off();
 
 }  // namespace twinkle::runtime

@@ -26,7 +26,6 @@ namespace jit = torch::jit;
 namespace {
 
 using base::Json;
-using Send = std::function<void(std::string_view)>;
 
 // The same for the same code, wherever in whichever model it stands.
 std::string text_of(jit::Function& method) {

@@ -45,7 +45,7 @@ std::vector<at::Tensor> weights_of(const torch::jit::Module& module, const Calls
 // better placed, or evict the other from the cache.
 void share_parameters(const torch::jit::Module& from, const torch::jit::Module& to);
 
-// As above, but for parameters that match only in name, dtype, sizes and strides: for timing a
+// Does the same for parameters that match only in name, dtype, sizes and strides: for timing a
 // candidate of another layer. The results of `to` are wrong afterwards.
 void lend_parameters(const torch::jit::Module& from, const torch::jit::Module& to);
 

@@ -75,7 +75,7 @@ public:
     }
 
 private:
-    // Of classes that are no modules.
+    // Rewrites methods of classes that are no modules.
     void method_of_class(const jit::Node* node) {
         const auto type = node->input(0)->type()->cast<c10::ClassType>();
         jit::Function* method =

@@ -2,7 +2,7 @@
 // Judges a site, or a whole model, against what it replaces: on every call, in every size.
 
 #include "runtime/verify/sized_calls.h"
-#include "runtime/verify/verification.h"
+#include "runtime/verify/verdict.h"
 
 #include <torch/script.h>
 

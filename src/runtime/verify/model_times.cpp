@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "runtime/prepack/prepacked_weights.h"
+#include "runtime/verify/child_judge.h"
 #include "runtime/verify/contestant.h"
 #include "runtime/verify/kept_state.h"
 #include "runtime/verify/originals.h"
@@ -22,7 +23,6 @@ namespace twinkle::runtime {
 namespace {
 
 using base::Json;
-using Send = std::function<void(std::string_view)>;
 using Contestant = ModelTimes::Contestant;
 
 constexpr const char* original_name = "original";

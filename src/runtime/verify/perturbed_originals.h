@@ -32,8 +32,8 @@ struct Yardstick {
     torch::jit::Module model;  // its buffers are afterwards what they were before
 };
 
-// As `compare`, but a result just over its bound may use the wider bounds of bounds_nearby, in case
-// the original rounded luckily. Returns the plain bounds, as luck differs by size.
+// Does as `compare`, but a result just over its bound may use the wider bounds of bounds_nearby, in
+// case the original rounded luckily. Returns the plain bounds, as luck differs by size.
 Comparison compare_beyond_luck(const c10::IValue& result, const Yardstick& original,
                                const c10::IValue& reference, Norm norm, Tolerance tolerance);
 

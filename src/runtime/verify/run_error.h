@@ -12,7 +12,8 @@ std::string run_error(const std::string& text);
 // values that could be wrong.
 std::string cannot_be_run(const std::string& text);
 bool says_cannot_be_run(const std::string& problem);
-// Of what was to be measured as a graph: its values are right, and memory may have been short.
+// Says it of what was to be measured as a graph: its values are right, and memory may have been
+// short.
 std::string cannot_be_captured(const std::string& text);
 bool says_cannot_be_captured(const std::string& problem);
 

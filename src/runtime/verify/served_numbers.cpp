@@ -12,7 +12,7 @@ namespace jit = torch::jit;
 
 namespace {
 
-// Those of LibTorch's CanonicalizeOps.
+// Accepts those of LibTorch's CanonicalizeOps.
 bool takes_a_number(const jit::Use& use) {
     const jit::Node& node = *use.user;
     return use.offset == 1 &&

@@ -1,8 +1,8 @@
 #include "runtime/verify/side_by_side.h"
 
 #include "base/json.h"
+#include "runtime/verify/child_judge.h"
 #include "runtime/verify/run_error.h"
-#include "runtime/verify/verification.h"
 
 #include <exception>
 #include <set>
@@ -11,8 +11,7 @@ namespace twinkle::runtime {
 
 using base::Json;
 
-SideBySide::SideBySide(const VerificationContext& context, const ModelWeights& weights,
-                       std::function<void(std::string_view line)> send)
+SideBySide::SideBySide(const VerificationContext& context, const ModelWeights& weights, Send send)
     : context_(context), weights_(weights), send_(std::move(send)) {}
 
 void SideBySide::add(const std::string& site, const torch::jit::Module& original,

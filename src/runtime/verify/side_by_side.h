@@ -10,7 +10,6 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,14 +17,13 @@ namespace twinkle::runtime {
 
 class SideBySide {
 public:
-    SideBySide(const VerificationContext& context, const ModelWeights& weights,
-               std::function<void(std::string_view line)> send);
+    SideBySide(const VerificationContext& context, const ModelWeights& weights, Send send);
 
     // What is to be measured of a site: groups of its calls, the most important first.
     void add(const std::string& site, const torch::jit::Module& original,
              const torch::jit::Module& kernelized,
              const std::vector<std::pair<std::size_t, Calls>>& groups);
-    // In the order in which they were added, as long as there is time.
+    // Measures in the order in which they were added, as long as there is time.
     void measure(const std::function<bool()>& may_time);
 
 private:
@@ -43,7 +41,7 @@ private:
 
     const VerificationContext& context_;
     const ModelWeights& weights_;
-    std::function<void(std::string_view line)> send_;
+    Send send_;
     std::vector<Entry> entries_;
 };
 

@@ -143,7 +143,7 @@ Pairs sizes_beside(const Sizes& given) {
 // Sizes, and whether candidates are measured in them.
 using Tuned = std::map<std::int64_t, bool>;
 
-// In one dimension, which has `own` in the given inputs.
+// Chooses in one dimension, which has `own` in the given inputs.
 Tuned sizes_to_tune(std::int64_t own, const std::vector<std::int64_t>& wanted) {
     constexpr std::int64_t least_with_neighbour = 4;
     std::set<std::int64_t> measured(wanted.begin(), wanted.end());
@@ -169,7 +169,7 @@ Sizes recognized_sizes(const Inputs& given) {
     return packed ? Sizes{packed->count(), packed->longest()} : sizes_of(given);
 }
 
-// Those that make sense, each once; the variants of one size have one number.
+// Keeps those that make sense, each once; the variants of one size have one number.
 class VariantList {
 public:
     explicit VariantList(const Inputs& given, std::size_t first_number = 0)

@@ -1,6 +1,7 @@
 #include "runtime/verify/sized_calls.h"
 
 #include "base/json.h"
+#include "base/text.h"
 #include "runtime/trial/gpu_state.h"
 #include "runtime/verify/run_error.h"
 
@@ -51,8 +52,7 @@ std::optional<SizedRecording> record_variant(CallRecorder& recorder,
 }
 
 // False: the original has broken the GPU.
-bool record_sizes(CallRecorder& recorder, const VerificationContext& context,
-                  const std::function<void(std::string_view)>& send,
+bool record_sizes(CallRecorder& recorder, const VerificationContext& context, const Send& send,
                   std::vector<SizedRecording>& recordings) {
     // Each runs once: preparing TorchScript's optimizer for further runs takes longer.
     const torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
@@ -89,9 +89,9 @@ std::string at_size(const std::string& size) {
     return size.empty() ? "" : "at " + size + ": ";
 }
 
-std::optional<std::vector<SizedRecording>> record_calls(
-    CallRecorder& recorder, const VerificationContext& context,
-    const std::function<void(std::string_view)>& send) {
+std::optional<std::vector<SizedRecording>> record_calls(CallRecorder& recorder,
+                                                        const VerificationContext& context,
+                                                        const Send& send) {
     const AttentionWithoutPlans as_recorded;
     std::vector<SizedRecording> recordings;
     try {

@@ -40,9 +40,9 @@ std::string at_size(const std::string& size);
 // before it runs, and finally {"sizes"} with the accepted ones; once one is accepted, others of its
 // number are skipped. Nothing: the rest is not for this process (the original has failed, or has
 // broken the GPU).
-std::optional<std::vector<SizedRecording>> record_calls(
-    CallRecorder& recorder, const VerificationContext& context,
-    const std::function<void(std::string_view)>& send);
+std::optional<std::vector<SizedRecording>> record_calls(CallRecorder& recorder,
+                                                        const VerificationContext& context,
+                                                        const Send& send);
 
 // What record_calls() has sent.
 struct SizesTried {

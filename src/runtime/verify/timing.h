@@ -28,7 +28,7 @@ struct Sampling {
     // follow each other as they would in a server.
     std::function<void()> wait{};
 
-    // Of a whole model, in passing: more runs tell no more of a small one.
+    // Samples a whole model in passing: more runs tell no more of a small one.
     static Sampling brief(std::size_t least_runs) {
         return {.least_runs = least_runs, .most_runs = 200, .budget_ms = 1500};
     }

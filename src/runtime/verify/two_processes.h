@@ -2,7 +2,7 @@
 // What two processes have measured of the same sites, as one: where in memory a process's models
 // come to lie, and on which cores its threads wake, decides about a tenth, as long as it lives.
 
-#include "runtime/verify/verification.h"
+#include "runtime/verify/verdict.h"
 
 #include <map>
 #include <string>
