@@ -285,7 +285,7 @@ Command kernelize_command() {
                       "false, or a list of " +
                       base::join(project::fallback_names, ", "),
               .kind = ValueKind::choice,
-              .choices = fallback_choices()},
+              .choices = project::fallback_words()},
              {.names = "--strict",
               .value = "",
               .help = "Write nothing, and fail, where a site would keep its original (exit status "

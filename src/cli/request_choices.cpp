@@ -35,12 +35,6 @@ std::string checked_mode(const std::string& text) {
     return *mode;
 }
 
-std::vector<std::string> fallback_choices() {
-    std::vector<std::string> choices(project::fallback_sets.begin(), project::fallback_sets.end());
-    choices.insert(choices.end(), project::fallback_names.begin(), project::fallback_names.end());
-    return choices;
-}
-
 std::vector<std::string> checked_fallbacks(const std::string& text) {
     if (std::ranges::count(project::fallback_sets, text) != 0) {
         return {text};
@@ -48,7 +42,7 @@ std::vector<std::string> checked_fallbacks(const std::string& text) {
     auto words = base::split(text, ',');
     for (const auto& word : words) {
         if (std::ranges::count(project::fallback_names, word) == 0) {
-            cannot_be("--fallback", word, fallback_choices());
+            cannot_be("--fallback", word, project::fallback_words());
         }
     }
     return words;

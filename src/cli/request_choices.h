@@ -17,7 +17,6 @@ std::string checked_mode(const std::string& text);
 
 // "true", "all", "false", or names separated by commas, checked.
 std::vector<std::string> checked_fallbacks(const std::string& text);
-std::vector<std::string> fallback_choices();
 
 // A model's device: cpu, cuda, cuda:1, … Throws Error(malformed).
 std::string checked_device(const std::string& text);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 namespace twinkle::project {
 
@@ -12,5 +13,12 @@ inline const std::array<std::string, 6> fallback_names = {
     "no-compatible-mode", "cannot-compile", "cannot-load"};
 // Instead of a list of these: all but cannot-load, all, none.
 inline const std::array<std::string, 3> fallback_sets = {"true", "all", "false"};
+
+// All that may be given: sets first.
+inline std::vector<std::string> fallback_words() {
+    std::vector<std::string> words(fallback_sets.begin(), fallback_sets.end());
+    words.insert(words.end(), fallback_names.begin(), fallback_names.end());
+    return words;
+}
 
 }  // namespace twinkle::project

@@ -46,9 +46,7 @@ FallbackSet parse_fallbacks(const std::vector<std::string>& words) {
         } else if (named != names.end()) {
             set.insert(value(static_cast<std::size_t>(named - names.begin())));
         } else if (word != "false") {
-            std::vector<std::string> known(project::fallback_sets.begin(),
-                                           project::fallback_sets.end());
-            known.insert(known.end(), names.begin(), names.end());
+            const auto known = project::fallback_words();
             const auto near = base::nearest(word, known);
             throw Error(ErrorCode::malformed, {.what = "unknown fallback " + base::printable(word),
                                                .where = "",
