@@ -132,6 +132,17 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
     return text;
 }
 
+bool is_utf8(std::string_view text) {
+    while (!text.empty()) {
+        const std::size_t length = utf8_length(text);
+        if (length == 0) {
+            return false;
+        }
+        text.remove_prefix(length);
+    }
+    return true;
+}
+
 std::string printable(std::string_view text) {
     static constexpr char digits[] = "0123456789ABCDEF";
     std::string result;

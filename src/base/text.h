@@ -18,6 +18,8 @@ std::optional<std::string> nearest(std::string_view name, std::span<const std::s
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
+bool is_utf8(std::string_view text);
+
 // Makes text from outside safe for a terminal: control characters and escapes become \xNN.
 std::string printable(std::string_view text);
 

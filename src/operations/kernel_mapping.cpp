@@ -73,8 +73,7 @@ Bindings known_bindings(const std::optional<fs::path>& project, const Warn& warn
     const auto presets = target::installation(target::this_machine()).presets;
     Bindings known{project::all_preset_layers(presets), {}};
     try {
-        if (const auto found =
-                project::find_project(project, fs::current_path())) {
+        if (const auto found = project::find_project(project, fs::current_path())) {
             auto own = project::load_manifest(found->manifest, presets);
             known.layers.insert(known.layers.begin(), own.layers.begin(), own.layers.end());
             known.functions = std::move(own.functions);
@@ -82,7 +81,7 @@ Bindings known_bindings(const std::optional<fs::path>& project, const Warn& warn
     } catch (const Error& error) {
         const auto& [what, where, why, hint] = error.details();
         warn("the manifest's bindings are not checked: " + what +
-                     (where.empty() ? "" : " (" + where + ")") + (why.empty() ? "" : ": " + why));
+             (where.empty() ? "" : " (" + where + ")") + (why.empty() ? "" : ": " + why));
     }
     return known;
 }

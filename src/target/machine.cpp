@@ -1,6 +1,7 @@
 #include "target/machine.h"
 
 #include <gnu/libc-version.h>
+#include <pwd.h>
 #include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -30,11 +31,24 @@ int usable_cores() {
 
 std::atomic<bool> aside = false;
 
+// The home folder that the system has for this user.
+std::optional<std::string> home_of_user() {
+    std::string buffer(16 << 10, '\0');
+    passwd entry{};
+    passwd* found = nullptr;
+    const int error = ::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found);
+    return error == 0 && found != nullptr ? std::optional<std::string>(found->pw_dir)
+                                          : std::nullopt;
+}
+
 class ThisMachine : public Machine {
 public:
     std::optional<std::string> environment(const std::string& name) const override {
         const char* value = std::getenv(name.c_str());
-        return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+        if (value == nullptr) {
+            return name == "HOME" ? home_of_user() : std::nullopt;
+        }
+        return value;
     }
     fs::path executable() const override {
         std::error_code error;

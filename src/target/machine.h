@@ -34,6 +34,7 @@ struct CpuFacts {
 class Machine {
 public:
     virtual ~Machine() = default;
+    // HOME, where it is unset, as services have it: the folder that the system has for the user.
     virtual std::optional<std::string> environment(const std::string& name) const = 0;
     virtual std::filesystem::path executable() const = 0;
     virtual std::string os() const = 0;    // linux

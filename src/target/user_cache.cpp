@@ -5,10 +5,11 @@ namespace fs = std::filesystem;
 namespace twinkle::target {
 
 fs::path user_cache(const Machine& machine) {
-    const auto cache = machine.environment("XDG_CACHE_HOME").value_or("");
-    const fs::path folder = cache.empty()
-                                ? fs::path(machine.environment("HOME").value_or("/")) / ".cache"
-                                : fs::path(cache);
+    // A relative one counts as unset: the rule of the XDG base directory specification.
+    const fs::path cache = machine.environment("XDG_CACHE_HOME").value_or("");
+    const fs::path folder = cache.is_absolute()
+                                ? cache
+                                : fs::path(machine.environment("HOME").value_or("/")) / ".cache";
     return folder / "twinkle";
 }
 

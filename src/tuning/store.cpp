@@ -176,6 +176,9 @@ Store::Cleared Store::clear() const {
     Cleared cleared;
     const auto remove = [&](const base::Folder::Entry& file) {
         const bool entry = is_entry_name(file.path);
+        if (S_ISDIR(file.kind)) {
+            return;
+        }
         if (!entry && !is_left_over(file.path) && file.path.filename() != lease_name) {
             return;
         }

@@ -20,6 +20,10 @@ std::string to_json(const CfgFields& fields) {
         if (const double* number = std::get_if<double>(&value); number && !std::isfinite(*number)) {
             detail::wrong_field(name, "a number must be finite");
         }
+        const auto* text = std::get_if<std::string>(&value);
+        if (!base::is_utf8(name) || (text != nullptr && !base::is_utf8(*text))) {
+            detail::wrong_field(name, "a text must be UTF-8");
+        }
         std::visit([&, &field = name](const auto& plain) { table[field] = plain; }, value);
     }
     return base::json_line(table);

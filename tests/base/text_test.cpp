@@ -33,6 +33,14 @@ TEST_CASE("split and join are inverse") {
     }
 }
 
+TEST_CASE("what is UTF-8") {
+    CHECK(is_utf8(""));
+    CHECK(is_utf8("é 漢 \xf0\x9f\x98\x80"));
+    for (const char* text : {"\xff", "a\xc2", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80"}) {
+        CHECK_FALSE(is_utf8(text));
+    }
+}
+
 TEST_CASE("printable keeps text and shows what would steer a terminal") {
     CHECK(printable("é 漢 ok") == "é 漢 ok");
     CHECK(printable("a\x1b[31m\n") == "a\\x1B[31m\\x0A");

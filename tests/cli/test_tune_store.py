@@ -3,13 +3,15 @@
 import hashlib
 import itertools
 import json
+import os
+import pwd
 import random
 import shutil
 import subprocess
 import threading
 
 import pytest
-from conftest import ROOT
+from conftest import PROGRAM, ROOT, environment
 
 CPU = {"device": "cpu", "model": "AMD EPYC", "threads": 4, "arch": "x86_64", "features": ["avx2"]}
 GPU = {"device": "cuda", "cuda": "13.0", "driver": "13.0", "arch": "x86_64",
@@ -161,6 +163,14 @@ def test_an_export_to_standard_output(tune):
     for arguments in (("export", "-"), ("merge", "one.json", "-o", "-")):
         done = tune(*arguments, "--json")
         assert done.code == 2 and "both want standard output" in done.error["what"]
+
+
+def test_without_home_the_system_s_folder_of_the_user_counts(tune):
+    """As for services: HOME is not set."""
+    del tune.twinkle.env["XDG_CACHE_HOME"]
+    done = subprocess.run([PROGRAM, "tune", "show", "--json"], capture_output=True, text=True,
+                          env={key: value for key, value in environment().items() if key not in ("HOME", "XDG_CACHE_HOME")})
+    assert json.loads(done.stdout)["dir"] == pwd.getpwuid(os.geteuid()).pw_dir + "/.cache/twinkle/tuning"
 
 
 def test_the_output_is_checked_before_anything_is_read(tune):

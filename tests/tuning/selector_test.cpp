@@ -107,6 +107,9 @@ TEST_CASE("what is not a configuration is malformed") {
         CHECK(error->code() == ErrorCode::malformed);
     }
     CHECK(error_of([] { to_json(Cfg{.factor = std::numeric_limits<double>::infinity()}); }));
+    // Replaced bytes would make two configurations one.
+    CHECK(error_of([] { to_json(Cfg{.kind = "\xff"}); }));
+    CHECK(error_of([] { to_json(CfgFields{{"\xc0\xaf", true}}); }));
 }
 
 TEST_CASE("the cache of configurations") {

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -154,27 +155,56 @@ tuning::RecordedRun described(const c10::ivalue::Object& model, Arguments argume
     return run;
 }
 
-std::unique_ptr<at::ObserverContext> see_call(const at::RecordFunction& function) {
-    const Arguments arguments = function.inputs();
-    if (arguments.empty() || !arguments.front().isObject()) {
-        return nullptr;
-    }
+// The calls that a thread knows, by hash_of().
+std::unordered_set<std::uint64_t>& seen_calls() {
     thread_local std::uint64_t generation = 0;
-    thread_local KernelizedClasses classes;
     thread_local std::unordered_set<std::uint64_t> seen;
     const std::uint64_t now = server_record().generation.load(std::memory_order_acquire);
     if (generation != now || seen.size() >= most_seen) {
         generation = now;
         seen.clear();
     }
+    return seen;
+}
+
+// A call of a new kind. It is described before it runs, which may change its inputs, and noted when
+// it has ended without an exception.
+struct NewCall : at::ObserverContext {
+    std::uint64_t hash = 0;
+    std::string line;
+    int exceptions = std::uncaught_exceptions();
+};
+
+std::unique_ptr<at::ObserverContext> see_call(const at::RecordFunction& function) {
+    const Arguments arguments = function.inputs();
+    if (arguments.empty() || !arguments.front().isObject()) {
+        return nullptr;
+    }
+    thread_local KernelizedClasses classes;
     const c10::ivalue::Object& model = arguments.front().toObjectRef();
     if (!classes.contains(model, function.name())) {
         return nullptr;
     }
-    if (seen.insert(hash_of(model.type().get(), arguments.slice(1))).second) {
-        note(record_line(described(model, arguments.slice(1))));
+    const std::uint64_t hash = hash_of(model.type().get(), arguments.slice(1));
+    if (!seen_calls().insert(hash).second) {
+        return nullptr;
     }
-    return nullptr;
+    auto call = std::make_unique<NewCall>();
+    call->hash = hash;
+    call->line = record_line(described(model, arguments.slice(1)));
+    return call;
+}
+
+void see_end(const at::RecordFunction&, at::ObserverContext* context) {
+    const auto* call = static_cast<const NewCall*>(context);
+    if (call == nullptr) {
+        return;
+    }
+    if (std::uncaught_exceptions() > call->exceptions) {
+        seen_calls().erase(call->hash);  // another one of its kind may succeed
+        return;
+    }
+    note(call->line);
 }
 
 std::atomic<bool> left_off = false;
@@ -196,8 +226,9 @@ void begin_record(const std::filesystem::path& file) {
     ++record.generation;
     if (record.callback == at::INVALID_CALLBACK_HANDLE) {
         record.callback =
-            at::addGlobalCallback(at::RecordFunctionCallback(see_call).needsInputs(true).scopes(
-                {at::RecordScope::TORCHSCRIPT_FUNCTION}));
+            at::addGlobalCallback(at::RecordFunctionCallback(see_call, see_end)
+                                      .needsInputs(true)
+                                      .scopes({at::RecordScope::TORCHSCRIPT_FUNCTION}));
     }
 }
 

@@ -10,8 +10,7 @@ SiteReference::SiteReference(const VerificationContext& context,
                              const std::vector<std::string>& sites,
                              const torch::jit::Module& kernelized,
                              const torch::jit::Module& original)
-    : compares_(context.compares),
-      model_(compares_ ? open_reference(context, sites) : original) {
+    : compares_(context.compares), model_(compares_ ? open_reference(context, sites) : original) {
     if (compares_) {
         rewrite(inlined_sites(kernelized, model_, sites));
     }
