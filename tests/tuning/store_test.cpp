@@ -194,7 +194,7 @@ TEST_CASE("clear takes what a store has written, and nothing else") {
     CHECK(files_below(folder / "store").empty());
     REQUIRE(store.put(an_entry(1000)).empty());
     overwrite(invocation / "notes.txt", "somebody's");
-    fs::create_directory(invocation / (std::string(16, '0') + ".json"));
+    fs::create_directory(invocation / (std::string(32, '0') + ".json"));
     const auto again = store.clear();
     CHECK(again.entries == 1);
     CHECK(again.problem.empty());
