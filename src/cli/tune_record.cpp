@@ -156,6 +156,7 @@ void add_recorded_runs(protocol::Request& request, const Arguments& arguments, C
     const bool given = request.inputs.has_value();
     if (!given) {
         request.inputs = inputs.front();
+        request.inputs_recorded = true;
     }
     request.more_inputs.insert(request.more_inputs.end(), inputs.begin() + (given ? 0 : 1),
                                inputs.end());

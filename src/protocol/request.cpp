@@ -29,6 +29,7 @@ void visit_fields(Of& request, const Visit& visit) {
     visit("inputs", request.inputs);
     visit("more_inputs", request.more_inputs);
     visit("recorded_model", request.recorded_model);
+    visit("inputs_recorded", request.inputs_recorded);
     visit("graph", request.graph);
     visit("kernel", request.kernel);
     visit("build", request.build);

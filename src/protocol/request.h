@@ -26,6 +26,7 @@ struct Request {
     std::optional<std::string> inputs;     // a file, or what to make
     std::vector<std::string> more_inputs;  // kernelize: further samples
     std::string recorded_model;  // the class whose recorded calls are among these; empty: none are
+    bool inputs_recorded = false;                 // the first inputs are such a call, too
     std::optional<std::string> graph;             // inspect: of this class, whole
     std::optional<std::filesystem::path> kernel;  // inspect-kernel, compile-kernel
     base::Json build;  // compile-kernel: {"op_namespace", "variant", "operators"}

@@ -9,6 +9,15 @@
 
 namespace twinkle::worker {
 
+namespace {
+
+void warn_of_lost(const Channel& channel, const runtime::Inputs& inputs) {
+    channel.warning("a call is not measured: the original model does not take " +
+                    runtime::shapes_text(inputs));
+}
+
+}  // namespace
+
 std::size_t next_number(const std::vector<runtime::SizeVariant>& sizes) {
     return sizes.empty() ? 0 : sizes.back().number + 1;
 }
@@ -25,6 +34,18 @@ void add_more_inputs(const protocol::Request& request, runtime::VerificationCont
     }
 }
 
+bool use_next_recorded(const Channel& channel, runtime::VerificationContext& context) {
+    const auto next = std::find_if(context.sizes.begin(), context.sizes.end(),
+                                   [](const auto& size) { return size.own != nullptr; });
+    if (next == context.sizes.end()) {
+        return false;
+    }
+    warn_of_lost(channel, context.inputs);
+    context.inputs = *next->own;
+    context.sizes.erase(next);
+    return true;
+}
+
 void refuse_lost_inputs(const protocol::Request& request, const Channel& channel,
                         const std::vector<runtime::SizeVariant>& given,
                         const std::vector<runtime::SizeVariant>& accepted) {
@@ -34,8 +55,7 @@ void refuse_lost_inputs(const protocol::Request& request, const Channel& channel
                               return other.number == one.number;
                           });
         if (lost && !request.recorded_model.empty()) {
-            channel.warning("a call is not measured: the original model does not take " +
-                            runtime::shapes_text(*one.own));
+            warn_of_lost(channel, *one.own);
         } else if (lost) {
             throw Error(ErrorCode::malformed,
                         {.what = "the original model cannot be run on one of the further --inputs",

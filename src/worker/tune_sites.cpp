@@ -165,6 +165,20 @@ bool measure(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationCo
     return true;
 }
 
+runtime::Survey survey(const Kernelized& made, const std::vector<std::string>& sites,
+                       runtime::VerificationContext& context, const Request& request,
+                       const Channel& channel) {
+    while (true) {
+        try {
+            return runtime::survey_sites(context, made.model, sites);
+        } catch (const Error&) {
+            if (!request.inputs_recorded || !use_next_recorded(channel, context)) {
+                throw;
+            }
+        }
+    }
+}
+
 }  // namespace
 
 void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationContext& context,
@@ -182,9 +196,9 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
     while (true) {
         if (const auto unknown = tuning.unknown(made.report); !unknown.empty()) {
             channel.stage("survey", std::to_string(unknown.size()) + " sites");
-            const auto survey = runtime::survey_sites(context, made.model, unknown);
-            kernelizing.keep_sizes(context, survey.sizes);
-            tuning.add(unknown, survey, kernelizing.plan());
+            const auto found = survey(made, unknown, context, request, channel);
+            kernelizing.keep_sizes(context, found.sizes);
+            tuning.add(unknown, found, kernelizing.plan());
         }
         if (tuning.configure(made.model, made.report, kernelizing.plan())) {
             continue;

@@ -146,6 +146,19 @@ def test_calls_of_another_model_and_calls_that_failed_are_named(project):
     assert sum("does not take float32[16,65]" in one for one in warnings) == 1, warnings
 
 
+def test_the_first_recorded_call_may_have_failed(project):
+    project.bind(["small", "large"])
+    (project.folder / "calls.jsonl").write_text("".join(
+        json.dumps({"record": 1, "model": "Model", "inputs": f"float32[{shape}]"}) + "\n" for shape in ("16,65", "9,9", "8,64", "4,64")))
+    done = project("tune", "model.pt", "--from", "calls.jsonl", "--budget", NO_TIME, "--json")
+    assert done.code == 0, done.err
+    lost = [one for one in done.json["warnings"] + done.err.splitlines() if "does not take" in one]
+    assert [shape in " ".join(lost) for shape in ("[16,65]", "[9,9]", "[8,64]", "[4,64]")] == [True, True, False, False]
+    (project.folder / "calls.jsonl").write_text(json.dumps({"record": 1, "model": "Model", "inputs": "float32[16,65]"}) + "\n")
+    done = project("tune", "model.pt", "--from", "calls.jsonl", "--budget", NO_TIME, "--json")
+    assert done.code == 2 and "cannot be run on these inputs" in done.error["what"], done.err
+
+
 def test_twinkle_itself_records_nothing(project):
     project.env["TWINKLE_RECORD"] = project.folder / "calls.jsonl"
     project.kernelized(["small"])

@@ -52,6 +52,7 @@ Request all_set() {
     request.invocations = {"key"};
     request.more_inputs = {"other.pt"};
     request.recorded_model = "__torch__.Model";
+    request.inputs_recorded = true;
     request.strict = true;
     request.dry_run = true;
     request.strip_debug = true;
