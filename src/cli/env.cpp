@@ -118,8 +118,7 @@ Command env_command() {
         .description =
             "The runtimes (one for each LibTorch that twinkle was built for), the CPU, the GPUs "
             "and their driver, the Hub and the cache, and where twinkle's parts are. The output of "
-            "--json can be given "
-            "to --target on another machine.",
+            "--json can be given to --target on another machine.",
         .arguments = {},
         .options = {},
         .examples = {{"Facts for a bug report", "twinkle env"},

@@ -219,29 +219,27 @@ Command kernelize_command() {
         .description =
             "Replaces layers, functions and formulas of a TorchScript model by kernels, as the "
             "mapping says, and writes the result as a new model; the original is not touched. "
-            "Prints every kind of site: the kernel that took it, or why it was kept.\n\nA function "
-            "whose "
-            "calls a trace has inlined needs --inputs: a run on them finds out what it was called "
-            "with, and proves what stands for it.\n\nWith --inputs the result is verified: every "
-            "replaced site runs on the inputs that it really sees, and on those that it sees with "
-            "other batches and lengths, next to a double-precision run of the original; a site "
-            "whose error is larger than it may be is put back. Then the whole model is compared "
-            "in the same way. Without inputs nothing is compared, and the report says so.\n\nA "
-            "site may "
-            "have several candidates: tables of the manifest with one name. The first one serves "
-            "it, "
-            "or the next where that is not right. With --tune each is measured beside the original "
-            "in several sizes of the inputs. Where the fastest differs by size, each call of the "
-            "written model chooses by the size of its own inputs. What was measured is remembered "
-            "(twinkle tune show).\n\nWith --precision layers may compute with fewer bits: their "
-            "weights are prepared once, the file is smaller. The error of each is measured, and "
-            "the "
-            "cheapest are taken as long as the whole model's error on all inputs stays below "
-            "--max-error. Nothing is written that exceeds it.\n\nThe report has a line for sites "
-            "that are alike, and with -v "
-            "one for each, with its reason, what was measured, and why other candidates were not "
-            "taken. A verified model is also measured: the original and the kernelized one in "
-            "turns, for a second or two. Times of single sites are those of twinkle bench.",
+            "Prints every kind of site: the kernel that took it, or why it was kept.\n\n"
+            "A function whose calls a trace has inlined needs --inputs: a run on them finds out "
+            "what it was called with, and proves what stands for it.\n\n"
+            "With --inputs the result is verified: every replaced site runs on the inputs that it "
+            "really sees, and on those that it sees with other batches and lengths, next to a "
+            "double-precision run of the original; a site whose error is larger than it may be is "
+            "put back. Then the whole model is compared in the same way. Without inputs nothing is "
+            "compared, and the report says so.\n\n"
+            "A site may have several candidates: tables of the manifest with one name. The first "
+            "one serves it, or the next where that is not right. With --tune each is measured "
+            "beside the original in several sizes of the inputs. Where the fastest differs by "
+            "size, each call of the written model chooses by the size of its own inputs. What was "
+            "measured is remembered (twinkle tune show).\n\n"
+            "With --precision layers may compute with fewer bits: their weights are prepared once, "
+            "the file is smaller. The error of each is measured, and the cheapest are taken as "
+            "long as the whole model's error on all inputs stays below --max-error. Nothing is "
+            "written that exceeds it.\n\n"
+            "The report has a line for sites that are alike, and with -v one for each, with its "
+            "reason, what was measured, and why other candidates were not taken. A verified model "
+            "is also measured: the original and the kernelized one in turns, for a second or two. "
+            "Times of single sites are those of twinkle bench.",
         .arguments = {{.name = "MODEL",
                        .help = "A model that torch.jit.save or torch.export.save wrote"}},
         .options =
@@ -289,8 +287,7 @@ Command kernelize_command() {
              {.names = "--strict",
               .value = "",
               .help = "Write nothing, and fail, where a site would keep its original (exit status "
-                      "6) or "
-                      "its values differ (4)"},
+                      "6) or its values differ (4)"},
              model_name_option(),
              allow_io_option(),
              {.names = "--strip-debug",

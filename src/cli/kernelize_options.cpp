@@ -11,8 +11,7 @@ Option map_option() {
     return {.names = "--map",
             .value = "FILE",
             .help =
-                "The mapping that twinkle resolve wrote (default: resolve now; without a "
-                "manifest, "
+                "The mapping that twinkle resolve wrote (default: resolve now; without a manifest, "
                 "the bundled kernels)",
             .kind = ValueKind::file};
 }

@@ -58,12 +58,11 @@ Command lock_command() {
         .summary = "Pin the kernels of a project: commits, and the hash of every file",
         .description =
             "Finds out which commit every kernel of the manifest means, also those that only "
-            "[layers], [functions] or [patterns] name and those that kernels depend on, and "
-            "writes them to twinkle.lock with size and hash of every file of every build. What is "
-            "locked "
+            "[layers], [functions] or [patterns] name and those that kernels depend on, and writes "
+            "them to twinkle.lock with size and hash of every file of every build. What is locked "
             "already stays as it is, and costs no request.\n\n"
-            "kernels.lock, the lock of the Python tool kernels, is written too where there is "
-            "one, or where pyproject.toml has [tool.kernels.dependencies].\n\n"
+            "kernels.lock, the lock of the Python tool kernels, is written too where there is one, "
+            "or where pyproject.toml has [tool.kernels.dependencies].\n\n"
             "--check changes nothing and asks nobody: exit status 7 says that the lock does not "
             "fit the manifest.",
         .arguments = {{.name = "NAME",

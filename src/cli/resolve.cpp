@@ -95,15 +95,13 @@ Command resolve_command() {
         .summary = "Decide which kernels one machine uses, and write the mapping file",
         .description =
             "Reads the manifest (twinkle.toml or pyproject.toml) and writes a mapping: for every "
-            "layer "
-            "the kernels that may replace it on the target, with the hashes of their files and the "
-            "reason for every choice. Without a manifest, the bundled kernels are used. With a "
-            "lock, kernels are the commits that it names, and a build of which any byte differs "
-            "from it is refused (exit status 4). Nothing is fetched: what is missing is exit "
-            "status "
-            "3, with the command that gets it. No kernel is loaded but one: a library that does "
-            "not show every operator that its package calls is asked for them in a confined "
-            "child process, where there is a LibTorch.",
+            "layer the kernels that may replace it on the target, with the hashes of their files "
+            "and the reason for every choice. Without a manifest, the bundled kernels are used. "
+            "With a lock, kernels are the commits that it names, and a build of which any byte "
+            "differs from it is refused (exit status 4). Nothing is fetched: what is missing is "
+            "exit status 3, with the command that gets it. No kernel is loaded but one: a library "
+            "that does not show every operator that its package calls is asked for them in a "
+            "confined child process, where there is a LibTorch.",
         .arguments = {},
         .options =
             {{.names = "-o,--output",
@@ -114,8 +112,8 @@ Command resolve_command() {
              {.names = "--target",
               .value = "TARGET",
               .help = "The machine to decide for: here (default), a name from [targets] in the "
-                      "manifest, a "
-                      "file from twinkle env --json, or torch=2.13,backend=cu130,arch=9.0,…",
+                      "manifest, a file from twinkle env --json, or "
+                      "torch=2.13,backend=cu130,arch=9.0,…",
               .kind = ValueKind::file},
              {.names = "--bundle",
               .value = "DIR",

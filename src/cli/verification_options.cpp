@@ -172,11 +172,10 @@ Option verify_option() {
 }
 
 Option no_verify_option() {
-    return {.names = "--no-verify",
-            .value = "",
-            .help =
-                "Compare nothing: inputs then only show how to replace what a trace has "
-                "inlined"};
+    return {
+        .names = "--no-verify",
+        .value = "",
+        .help = "Compare nothing: inputs then only show how to replace what a trace has inlined"};
 }
 
 Option tolerance_option() {

@@ -162,9 +162,9 @@ Command verify_command() {
         .description =
             "Reads every byte of every build and holds it against the hashes of the lock and the "
             "digest in its metadata, on all cores, and checks who signed that metadata (Sigstore). "
-            "Without arguments everything that the project "
-            "has locked and that is on this machine is verified. Nothing is downloaded and "
-            "nothing is loaded. Exit status 4 when something differs.",
+            "Without arguments everything that the project has locked and that is on this machine "
+            "is verified. Nothing is downloaded and nothing is loaded. Exit status 4 when "
+            "something differs.",
         .arguments = {{.name = "PATH|SPEC",
                        .help = "A folder with a kernel, or a kernel in the cache; left out: what "
                                "the project has locked",

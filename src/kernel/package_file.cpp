@@ -39,8 +39,7 @@ std::string layer_text(const CompiledOperator& op) {
            "from ._ops import ops\n\n\n"
            "class " +
            op.name +
-           "(nn.Module):\n"
-           "    has_backward: bool = False\n"
+           "(nn.Module):\n    has_backward: bool = False\n"
            "    can_torch_compile: bool = True\n" +
            attributes + "\n    def forward(self" + parameters + ") -> " +
            (op.results == 1 ? results : "tuple[" + results + "]") + ":\n        return ops." +

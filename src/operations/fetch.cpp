@@ -61,8 +61,8 @@ Plan plan_project(Context& context, const Project& project, const FetchOptions& 
     if (!earlier) {
         plan.locked = false;
         context.listener().warn(
-            "nothing is locked: the newest state of every branch is fetched "
-            "(twinkle lock pins it)");
+            "nothing is locked: the newest state of every branch is fetched (twinkle lock pins "
+            "it)");
     } else if (!misfit.empty()) {
         context.listener().warn(misfit);
     }

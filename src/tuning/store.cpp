@@ -90,8 +90,7 @@ std::optional<Entry> Store::read(const fs::path& file, Rejected& rejected) const
     if (entry && (folder_of(entry->environment.id(), entry->invocation) != folder ||
                   entry->candidate.id() + extension != file.filename())) {
         rejected = {Miss::wrong_key,
-                    "it is of another device, invocation or candidate than its "
-                    "name says"};
+                    "it is of another device, invocation or candidate than its name says"};
         return std::nullopt;
     }
     return entry;

@@ -263,8 +263,7 @@ private:
         for (const Option& option : site.options) {
             if (option.choice == choice) {
                 return fmt::format(
-                    "its error, {:.2g}, does not fit into what the model may have, "
-                    "{:.2g}",
+                    "its error, {:.2g}, does not fit into what the model may have, {:.2g}",
                     option.error, request_.max_error);
             }
         }

@@ -51,8 +51,7 @@ public:
             throw InvalidJson(
                 "the token " + base::printable(value.text) +
                     " is used as a tensor, or inside of cond, while_loop, map or scan",
-                "save the program as torch.export.export gives it, without "
-                "run_decompositions()");
+                "save the program as torch.export.export gives it, without run_decompositions()");
         }
         for (const Argument& item : value.items) {
             forbid(item);

@@ -108,9 +108,8 @@ private:
         }
         if (pickled) {
             throw InvalidWeight(
-                "its data is a pickle, which nothing here unpickles; tensor "
-                "subclasses and objects are saved so: replace them by plain "
-                "tensors before the export");
+                "its data is a pickle, which nothing here unpickles; tensor subclasses and objects "
+                "are saved so: replace them by plain tensors before the export");
         }
         require_record_name(name);
         const TensorMeta meta = read_tensor_meta(object_at(payload, "tensor_meta"));

@@ -3,7 +3,7 @@
 
 #include "runtime/graph/keep_reason.h"
 #include "runtime/plan/job.h"
-#include "runtime/proof/call_prover.h"
+#include "runtime/proof/prove_calls.h"
 #include "runtime/trace/inlined_code.h"
 
 #include <map>
