@@ -26,7 +26,8 @@ class TWINKLE_API recording {
 public:
     recording();
     // Also appends them to a file, and the calls of every kernelized model that this program has
-    // loaded: at most 10,000 lines, each once. Several processes may share a file. Throws Error:
+    // loaded: at most 10,000 lines, each once, when it has returned without an exception while this
+    // lives. Several processes may share a file. Throws Error:
     // failed (it cannot be written), refused (another file is recorded to).
     explicit recording(const std::filesystem::path& file);
     ~recording();

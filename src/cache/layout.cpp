@@ -63,7 +63,7 @@ fs::path expanded(const target::Machine& machine, const std::string& text) {
     std::string result;
     std::size_t at = 0;
     if (text.front() == '~' && (text.size() == 1 || text[1] == '/')) {
-        result = machine.environment("HOME").value_or("~");
+        result = machine.home().string();
         at = 1;
     }
     const auto is_name = [](char c) {
@@ -105,8 +105,7 @@ fs::path cache_folder(const target::Machine& machine) {
         return expanded(machine, *home) / "hub";
     }
     const auto cache = non_empty(machine, "XDG_CACHE_HOME");
-    const fs::path folder = cache ? expanded(machine, *cache)
-                                  : fs::path(non_empty(machine, "HOME").value_or("/")) / ".cache";
+    const fs::path folder = cache ? expanded(machine, *cache) : machine.home() / ".cache";
     return folder / "huggingface" / "hub";
 }
 

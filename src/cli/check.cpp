@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/quantity.h"
 #include "base/text.h"
 #include "cli/check_model.h"
 #include "cli/check_package.h"
@@ -197,12 +198,11 @@ int run_check(const Arguments& arguments, Console& console) {
         throw Error(ErrorCode::verification,
                     {.what = "the kernel breaks rules",
                      .where = path,
-                     .why = std::to_string(count(report, Severity::error)) + " violations, " +
-                            std::to_string(count(report, Severity::warning)) + " warnings",
+                     .why = base::counted(count(report, Severity::error), "violation") + ", " +
+                            base::counted(count(report, Severity::warning), "warning"),
                      .hint = "each is listed with what to do"});
     }
-    console.note("no violations, " + std::to_string(count(report, Severity::warning)) +
-                 " warnings");
+    console.note("no violations, " + base::counted(count(report, Severity::warning), "warning"));
     return 0;
 }
 

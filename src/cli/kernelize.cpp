@@ -87,7 +87,7 @@ std::optional<fs::path> add_files(protocol::Request& request, const Arguments& a
         require(!request.tune && request.precisions.empty(),
                 "--choices says what is chosen, and --tune and --precision find it out",
                 "leave out one of them");
-        sources.push_back(existing_file(*choices, "choices"));
+        sources.push_back(existing_file(*choices, "file of choices"));
         request.choices = base::read_file(sources.back(), "choices", largest_choices);
     }
     for (const std::string& inputs : arguments.list("inputs")) {

@@ -38,8 +38,11 @@ std::string hint_for_missing(const fs::path& path, const std::string& role) {
     }
     return role == "model"     ? "name a file that torch.jit.save wrote"
            : role == "mapping" ? "twinkle resolve writes one"
-                               : "name a file that torch.save wrote, or describe the inputs: "
-                                 "\"int64[1,128]:0..32000\"";
+           : role == "record"  ? "a server with TWINKLE_RECORD=FILE writes one"
+           : role == "file of choices"
+               ? "twinkle inspect MODEL --choices FILE writes one"
+               : "name a file that torch.save wrote, or describe the inputs: "
+                 "\"int64[1,128]:0..32000\"";
 }
 
 }  // namespace

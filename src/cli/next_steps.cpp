@@ -78,7 +78,7 @@ void add_device(const Outcome& outcome, std::vector<NextStep>& steps) {
 
 void add_tune(const Outcome& outcome, std::vector<NextStep>& steps) {
     if (outcome.request.verify && !outcome.request.tune && outcome.request.precisions.empty() &&
-        outcome.replaced()) {
+        !outcome.given("choices") && outcome.replaced()) {
         steps.push_back({"keep only what is surely faster, site by site",
                          outcome.again({"no-measure"}).word("--tune").text()});
     }
@@ -96,8 +96,13 @@ void add_dtype(const Outcome& outcome, std::vector<NextStep>& steps) {
     const bool gpu = shown_text(outcome.report, "device").starts_with("cuda");
     if (!outcome.given("dtype") && shown_text(outcome.report, "weights_dtype") == "float32" &&
         outcome.request.verify && (gpu || is_fast_in_bfloat16())) {
+        // Another file: the one just written is the exact model.
+        const auto output = fs::path(outcome.model()).stem().string() + ".bfloat16.pt";
         steps.push_back({"in half precision: half the memory, often faster",
-                         outcome.again({"dtype"}).option("--dtype", "bfloat16").text()});
+                         outcome.again({"dtype", "output", "report"})
+                             .option("--dtype", "bfloat16")
+                             .option("-o", output)
+                             .text()});
     }
 }
 

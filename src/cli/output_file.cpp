@@ -83,6 +83,9 @@ fs::path output_file(const std::string& path, OutputKind kind,
                                            : "the result of the command is written there",
                "name a file");
     }
+    if (path.empty()) {
+        refuse("the output has no name", {}, {}, "name a file");
+    }
     check_output(path, kind, sources);
     const auto result = base::absolute_path(path);
     if (fs::is_directory(result)) {

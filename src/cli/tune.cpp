@@ -242,10 +242,11 @@ Command tune_command() {
             "Programs that tune (twinkle/operation.h) keep what they measure in the user's cache, "
             "a file for each measurement, in a folder for each device. The commands need no "
             "LibTorch.\n\n"
-            "show: what was measured, and what is chosen. export: all of it as one sorted JSON "
-            "file, to review and to carry to other machines. import: joins such a file with what "
-            "is there. merge: joins files, with the same result in whatever order; of two "
-            "measurements of the same the better one stays. clear: forgets everything.\n\n"
+            "show: what was measured, the configuration of an operation that is chosen, and the "
+            "fastest candidate of a site. export: all of it as one sorted JSON file, to review and "
+            "to carry to other machines. import: joins such a file with what is there. merge: "
+            "joins files, with the same result in whatever order; of two measurements of the same "
+            "the better one stays. clear: forgets everything.\n\n"
             "Measurements of other devices and other builds of a kernel are kept beside each other "
             "and do not count for each other.",
         .arguments = {{.name = "ACTION",

@@ -14,23 +14,45 @@ using base::Json;
 using tuning::Entries;
 using tuning::Entry;
 
-// Returns the chosen entries, one per device, invocation and build. A site's candidates come from
-// different builds and are compared with its original.
-std::set<Entry::Identity> chosen_of(const Entries& entries) {
-    std::map<std::string, std::vector<const Entry*>> groups;
-    for (const auto& [identity, entry] : entries) {
-        const bool of_site = entry.invocation.extras.contains("original");
-        groups[std::get<0>(identity) + std::get<1>(identity) +
-               (of_site ? "" : entry.candidate.build)]
-            .push_back(&entry);
-    }
-    std::set<Entry::Identity> chosen;
-    for (const auto& [name, group] : groups) {
-        if (const auto taken = tuning::choose(group); taken >= 0) {
-            chosen.insert(group[static_cast<std::size_t>(taken)]->identity());
+using Group = std::vector<const Entry*>;
+
+bool is_of_site(const Entry& entry) {
+    return entry.invocation.extras.contains("original");
+}
+
+// Null: none was measured, or all are banned.
+const Entry* fastest_of(const Group& group) {
+    const Entry* fastest = nullptr;
+    for (const Entry* entry : group) {
+        const bool measured = entry->problem.empty() && entry->times.runs > 0;
+        if (measured && (fastest == nullptr || entry->times.median < fastest->times.median)) {
+            fastest = entry;
         }
     }
-    return chosen;
+    return fastest;
+}
+
+// One entry per device, invocation and build: of an operation the configuration that is chosen. Of
+// a site the fastest candidate, among all builds: which one serves a model depends on the order of
+// its candidates, too.
+std::set<Entry::Identity> best_of(const Entries& entries) {
+    std::map<std::string, Group> groups;
+    for (const auto& [identity, entry] : entries) {
+        groups[std::get<0>(identity) + std::get<1>(identity) +
+               (is_of_site(entry) ? "" : entry.candidate.build)]
+            .push_back(&entry);
+    }
+    std::set<Entry::Identity> best;
+    for (const auto& [name, group] : groups) {
+        if (is_of_site(*group.front())) {
+            if (const Entry* fastest = fastest_of(group)) {
+                best.insert(fastest->identity());
+            }
+        } else if (const auto taken = tuning::choose(group); taken >= 0) {
+            best.insert(group[static_cast<std::size_t>(taken)]->identity());
+        }
+    }
+    return best;
 }
 
 // "float32[128,256] float32[256] float"
@@ -112,9 +134,9 @@ base::Table measurements_table(const Entries& entries) {
                  {"runs", Table::Align::right},
                  {"is"},
                  {"device", Table::Align::left, Table::Fit::wrap}});
-    const auto chosen = chosen_of(entries);
+    const auto best = best_of(entries);
     for (const auto& [identity, entry] : entries) {
-        const bool taken = chosen.contains(identity);
+        const bool taken = best.contains(identity);
         const bool banned = !entry.problem.empty();
         table.add({{entry.invocation.operation},
                    {inputs_text(entry.invocation)},
@@ -124,7 +146,7 @@ base::Table measurements_table(const Entries& entries) {
                                                                    : cfg_text(entry.candidate.cfg)},
                    {median_text(entry.times)},
                    {std::to_string(entry.times.runs)},
-                   {taken    ? "chosen"
+                   {taken    ? (is_of_site(entry) ? "fastest" : "chosen")
                     : banned ? entry.problem
                              : "",
                     taken    ? Style::green
@@ -136,13 +158,14 @@ base::Table measurements_table(const Entries& entries) {
 }
 
 Json measurements_json(const std::filesystem::path& root, const Entries& entries) {
-    const auto chosen = chosen_of(entries);
+    const auto best = best_of(entries);
     Json list = Json::array();
     for (const auto& [identity, entry] : entries) {
         Json json = tuning::entry_json(entry);
         json["environment"] = entry.environment.facts();
         json["problem"] = entry.problem.empty() ? Json() : Json(entry.problem);
-        json["chosen"] = chosen.contains(identity);
+        json["chosen"] = !is_of_site(entry) && best.contains(identity);
+        json["fastest"] = is_of_site(entry) && best.contains(identity);
         list.push_back(std::move(json));
     }
     return {{"dir", root.string()}, {"measurements", list}};

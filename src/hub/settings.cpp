@@ -52,8 +52,7 @@ public:
     // Expands a leading ~ to the home folder, as huggingface_hub does.
     fs::path path(const std::string& text) const {
         if (text == "~" || text.starts_with("~/")) {
-            return fs::path(get("HOME").value_or("/")) /
-                   text.substr(std::min<std::size_t>(2, text.size()));
+            return machine_.home() / text.substr(std::min<std::size_t>(2, text.size()));
         }
         return text;
     }

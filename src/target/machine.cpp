@@ -31,24 +31,25 @@ int usable_cores() {
 
 std::atomic<bool> aside = false;
 
-// The home folder that the system has for this user.
-std::optional<std::string> home_of_user() {
+// The home folder that the system has for this user; empty: none.
+fs::path home_of_user() {
     std::string buffer(16 << 10, '\0');
     passwd entry{};
     passwd* found = nullptr;
-    const int error = ::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found);
-    return error == 0 && found != nullptr ? std::optional<std::string>(found->pw_dir)
-                                          : std::nullopt;
+    ::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found);
+    return found != nullptr ? found->pw_dir : "";
 }
 
 class ThisMachine : public Machine {
 public:
     std::optional<std::string> environment(const std::string& name) const override {
         const char* value = std::getenv(name.c_str());
-        if (value == nullptr) {
-            return name == "HOME" ? home_of_user() : std::nullopt;
-        }
-        return value;
+        return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+    }
+    fs::path home() const override {
+        const fs::path told = Machine::home();
+        const fs::path known = told == "/" ? home_of_user() : told;
+        return known.is_absolute() ? known : told;
     }
     fs::path executable() const override {
         std::error_code error;
@@ -94,6 +95,11 @@ private:
 };
 
 }  // namespace
+
+fs::path Machine::home() const {
+    const fs::path home = environment("HOME").value_or("");
+    return home.is_absolute() ? home : fs::path("/");
+}
 
 bool is_true(std::string_view value) {
     std::string upper(value);

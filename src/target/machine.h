@@ -34,8 +34,10 @@ struct CpuFacts {
 class Machine {
 public:
     virtual ~Machine() = default;
-    // HOME, where it is unset, as services have it: the folder that the system has for the user.
     virtual std::optional<std::string> environment(const std::string& name) const = 0;
+    // HOME; where it is no absolute path, as services have it, the folder that the system has for
+    // the user; "/" without one.
+    virtual std::filesystem::path home() const;
     virtual std::filesystem::path executable() const = 0;
     virtual std::string os() const = 0;    // linux
     virtual std::string arch() const = 0;  // x86_64, aarch64

@@ -66,9 +66,7 @@ std::vector<fs::path> usual_places(const Machine& machine) {
     for (const char* prefix : {"/opt/libtorch", "/usr/local/libtorch"}) {
         places.push_back(fs::path(prefix) / "lib");
     }
-    if (const auto home = machine.environment("HOME"); home && !home->empty()) {
-        add_python_packages(places, fs::path(*home) / ".local");
-    }
+    add_python_packages(places, machine.home() / ".local");
     add_python_packages(places, "/usr/local");
     add_python_packages(places, "/usr");
     places.push_back(fs::path("/usr/lib") / (machine.arch() + "-linux-gnu"));

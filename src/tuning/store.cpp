@@ -175,7 +175,7 @@ Store::Cleared Store::clear() const {
     Cleared cleared;
     const auto remove = [&](const base::Folder::Entry& file) {
         const bool entry = is_entry_name(file.path);
-        if (S_ISDIR(file.kind)) {
+        if (!S_ISREG(file.kind)) {
             return;
         }
         if (!entry && !is_left_over(file.path) && file.path.filename() != lease_name) {

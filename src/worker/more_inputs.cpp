@@ -11,9 +11,10 @@ namespace twinkle::worker {
 
 namespace {
 
-void warn_of_lost(const Channel& channel, const runtime::Inputs& inputs) {
+void warn_of_lost(const Channel& channel, const runtime::Inputs& inputs,
+                  const std::string& why = "") {
     channel.warning("a call is not measured: the original model does not take " +
-                    runtime::shapes_text(inputs));
+                    runtime::shapes_text(inputs) + (why.empty() ? "" : ": " + why));
 }
 
 }  // namespace
@@ -34,13 +35,14 @@ void add_more_inputs(const protocol::Request& request, runtime::VerificationCont
     }
 }
 
-bool use_next_recorded(const Channel& channel, runtime::VerificationContext& context) {
+bool use_next_recorded(const Channel& channel, const std::string& why,
+                       runtime::VerificationContext& context) {
     const auto next = std::find_if(context.sizes.begin(), context.sizes.end(),
                                    [](const auto& size) { return size.own != nullptr; });
     if (next == context.sizes.end()) {
         return false;
     }
-    warn_of_lost(channel, context.inputs);
+    warn_of_lost(channel, context.inputs, why);
     context.inputs = *next->own;
     context.sizes.erase(next);
     return true;

@@ -19,7 +19,8 @@ void refuse_lost_inputs(const protocol::Request& request, const Channel& channel
 
 // A recorded call may have failed on the server: of the first inputs, which the original does not
 // take, it warns, and the next call of the record takes their place. False: there is none.
-bool use_next_recorded(const Channel& channel, runtime::VerificationContext& context);
+bool use_next_recorded(const Channel& channel, const std::string& why,
+                       runtime::VerificationContext& context);
 
 // The number for the next size that is made by itself.
 std::size_t next_number(const std::vector<runtime::SizeVariant>& sizes);

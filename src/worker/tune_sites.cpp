@@ -171,8 +171,9 @@ runtime::Survey survey(const Kernelized& made, const std::vector<std::string>& s
     while (true) {
         try {
             return runtime::survey_sites(context, made.model, sites);
-        } catch (const Error&) {
-            if (!request.inputs_recorded || !use_next_recorded(channel, context)) {
+        } catch (const Error& error) {
+            if (!request.inputs_recorded || error.code() != ErrorCode::malformed ||
+                !use_next_recorded(channel, error.details().why, context)) {
                 throw;
             }
         }
@@ -192,6 +193,7 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
     const auto patience = std::chrono::steady_clock::now() +
                           std::chrono::milliseconds(static_cast<std::int64_t>(1000 * left));
     context.steps = context.gradients;
+    bool busy = is_busy(load_of_others());  // before this process computes
     bool waited = false;
     while (true) {
         if (const auto unknown = tuning.unknown(made.report); !unknown.empty()) {
@@ -209,6 +211,11 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
             continue;
         }
         if (measure(kernelizing, made, context, tuning, channel, left)) {
+            if (std::exchange(busy, false)) {
+                channel.warning(
+                    "other programs keep this machine busy: what was measured now is remembered, "
+                    "and may be luck; `twinkle tune clear` forgets it");
+            }
             continue;
         }
         if (tuning.try_alike()) {

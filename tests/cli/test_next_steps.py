@@ -60,6 +60,15 @@ def test_only_what_makes_sense(proposed):
     assert not any("--inputs" in step or "bench" in step or "--device" in step for step in target)
 
 
+def test_no_step_undoes_this_call(proposed, twinkle):
+    """Another precision is another file, and --choices says what --tune would find out."""
+    steps = proposed("--inputs", "inputs.pt", "-o", "fast.pt", "--report", "r.json", "--no-measure", device="cuda:0", weights_dtype="float32")
+    half = next(step for step in steps if "--dtype bfloat16" in step)
+    assert "-o model.bfloat16.pt" in half and "fast.pt" not in half and "r.json" not in half
+    (twinkle.folder / "choices.json").write_text("{}")
+    assert not any("--tune" in step for step in proposed("--inputs", "inputs.pt", "--choices", "choices.json"))
+
+
 def test_nothing_for_machines(proposed):
     assert proposed("--inputs", "inputs.pt", "-q") == [] and proposed("--inputs", "inputs.pt", "--json") == []
 

@@ -31,6 +31,19 @@ TEST_CASE("weights are known by their storage") {
     CHECK_FALSE(weights.has(weight.clone()));
     CHECK_FALSE(weights.has(module.attr("mean").toTensor()));  // may be written to
     CHECK_FALSE(weights.has(at::Tensor()));
+    // Freezing makes constants of them.
+    torch::jit::Module eval = with_weight(weight);
+    eval.eval();
+    const torch::jit::Module frozen = torch::jit::freeze(eval);
+    at::Tensor constant;
+    for (const torch::jit::Node* node : frozen.get_method("forward").graph()->nodes()) {
+        if (node->kind() == c10::prim::Constant &&
+            node->output()->type()->isSubtypeOf(*c10::TensorType::get())) {
+            constant = node->t(c10::attr::value);
+        }
+    }
+    REQUIRE(constant.defined());
+    CHECK(ModelWeights(frozen).has(constant));
     CHECK_FALSE(ModelWeights().has(weight));
     const ModelWeights empty(with_weight(torch::empty({0, 3})));
     CHECK_FALSE(empty.has(torch::empty({0})));

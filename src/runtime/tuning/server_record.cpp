@@ -49,9 +49,14 @@ void say(const std::string& what) {
     }
 }
 
-void note(const std::string& line) {
+// `generation`: of the recording that has seen the call begin; none: the current one. A later one
+// has another file.
+void note(const std::string& line, std::optional<std::uint64_t> generation = std::nullopt) {
     ServerRecord& record = server_record();
     const std::scoped_lock lock(record.mutex);
+    if (generation && *generation != record.generation) {
+        return;
+    }
     if (!record.file || record.lines.size() >= most_lines || !record.lines.insert(line).second) {
         return;
     }
@@ -168,8 +173,9 @@ std::unordered_set<std::uint64_t>& seen_calls() {
 }
 
 // A call of a new kind. It is described before it runs, which may change its inputs, and noted when
-// it has ended without an exception.
+// it has returned without an exception. An asynchronous one returns before it is done.
 struct NewCall : at::ObserverContext {
+    std::uint64_t generation = 0;
     std::uint64_t hash = 0;
     std::string line;
     int exceptions = std::uncaught_exceptions();
@@ -185,11 +191,13 @@ std::unique_ptr<at::ObserverContext> see_call(const at::RecordFunction& function
     if (!classes.contains(model, function.name())) {
         return nullptr;
     }
+    const std::uint64_t generation = server_record().generation.load(std::memory_order_acquire);
     const std::uint64_t hash = hash_of(model.type().get(), arguments.slice(1));
     if (!seen_calls().insert(hash).second) {
         return nullptr;
     }
     auto call = std::make_unique<NewCall>();
+    call->generation = generation;
     call->hash = hash;
     call->line = record_line(described(model, arguments.slice(1)));
     return call;
@@ -204,7 +212,7 @@ void see_end(const at::RecordFunction&, at::ObserverContext* context) {
         seen_calls().erase(call->hash);  // another one of its kind may succeed
         return;
     }
-    note(call->line);
+    note(call->line, call->generation);
 }
 
 std::atomic<bool> left_off = false;

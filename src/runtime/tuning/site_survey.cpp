@@ -60,10 +60,14 @@ std::string content_of(const jit::Module& module) {
     return base::sha256_hex(text);
 }
 
-// Floating-point numbers choose no kernel.
-AbstractInput abstract_value(const c10::IValue& value) {
+// Floating-point numbers choose no kernel. A weight counts exactly: it tells layers apart.
+AbstractInput abstract_value(const c10::IValue& value, const ModelWeights& weights) {
     if (value.isTensor()) {
-        return abstract_input(value.toTensor());
+        AbstractInput input = abstract_input(value.toTensor());
+        if (weights.has(value.toTensor())) {
+            input.sizes = value.toTensor().sizes().vec();
+        }
+        return input;
     }
     return {.dtype = value.isNone()     ? "none"
                      : value.isBool()   ? "bool"
@@ -74,11 +78,11 @@ AbstractInput abstract_value(const c10::IValue& value) {
             .value = is_setting(value) && !value.isDouble() ? c10::str(value) : ""};
 }
 
-Json call_json(const Inputs& inputs) {
+Json call_json(const Inputs& inputs, const ModelWeights& weights) {
     Invocation invocation{.operation = "call"};
     Json extents = Json::array();
     for (const c10::IValue& value : inputs.positional) {
-        invocation.inputs.push_back(abstract_value(value));
+        invocation.inputs.push_back(abstract_value(value, weights));
         const bool tensor = value.isTensor() && value.toTensor().defined();
         const auto sizes = tensor ? value.toTensor().sizes().vec() : std::vector<std::int64_t>();
         extents.push_back({tensor ? value.toTensor().numel() : -1,
@@ -118,7 +122,7 @@ void survey(const VerificationContext& given, const jit::Module& made,
         Json calls = Json::array();
         for (const SizedCalls& sized : calls_of(site, *recordings)) {
             for (const auto& [method, inputs] : sized.calls) {
-                Json call = call_json(inputs);
+                Json call = call_json(inputs, recorder.weights());
                 call.update({{"size", sized.size}, {"tuned", sized.tuned}});
                 calls.push_back(std::move(call));
             }

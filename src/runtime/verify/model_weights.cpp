@@ -1,5 +1,10 @@
 #include "runtime/verify/model_weights.h"
 
+#include "runtime/convert/dtype_rewriting.h"
+#include "runtime/graph/graph_walk.h"
+
+#include <torch/csrc/jit/ir/constants.h>
+
 namespace twinkle::runtime {
 
 namespace {
@@ -13,10 +18,20 @@ bool has_memory(const at::Tensor& tensor) {
 
 ModelWeights::ModelWeights(const torch::jit::Module& model) {
     for (const at::Tensor& parameter : model.parameters()) {
-        if (has_memory(parameter) && storages_.insert(parameter.storage().data()).second &&
-            parameter.is_cpu()) {
-            bytes_ += static_cast<std::int64_t>(parameter.storage().nbytes());
-        }
+        add(parameter);
+    }
+    for (const auto& graph : graphs_of(model)) {
+        for_each_node_and_forked(graph->block(), [&](const torch::jit::Node* node) {
+            if (is_weight_constant(node)) {
+                add(node->t(c10::attr::value));
+            }
+        });
+    }
+}
+
+void ModelWeights::add(const at::Tensor& weight) {
+    if (has_memory(weight) && storages_.insert(weight.storage().data()).second && weight.is_cpu()) {
+        bytes_ += static_cast<std::int64_t>(weight.storage().nbytes());
     }
 }
 

@@ -10,7 +10,7 @@
 
 namespace twinkle::runtime {
 
-// The parameters of a model, by their storage.
+// The parameters of a model, and the constants that freezing has made of them, by their storage.
 class ModelWeights {
 public:
     ModelWeights() = default;
@@ -22,6 +22,8 @@ public:
     bool exceed_caches() const { return bytes_ >= exceeding; }
 
 private:
+    void add(const at::Tensor& weight);
+
     static constexpr std::int64_t exceeding = std::int64_t{64} << 20;
 
     std::unordered_set<const void*> storages_;
