@@ -134,9 +134,9 @@ std::string environment() {
            entry("TWINKLE_LIBEXEC", "the folder of the runtimes, if it is not beside bin") +
            entry("TWINKLE_LIBCUDA", "the file of the CUDA driver's library") +
            entry("TWINKLE_RECORD",
-                 "in programs: a file that notes the calls that their kernelized models and "
-                 "executors "
-                 "get, in shapes and dtypes, for tune --from") +
+                 "in C++ programs that load models by twinkle::load or the preload library: a file "
+                 "that notes the calls that their kernelized models and executors get, in shapes "
+                 "and dtypes, for tune --from") +
            entry("TWINKLE_GRAPHS",
                  "in programs that run a model of kernelize --graphs: off, or limits on what is "
                  "replayed, such as max_graphs=32,max_bytes=2000000000; join=1 computes linear "

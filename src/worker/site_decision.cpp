@@ -11,6 +11,12 @@ namespace twinkle::worker {
 using runtime::Choice;
 using runtime::Site;
 
+namespace {
+
+constexpr const char* no_time = "not measured: the time was up";
+
+}  // namespace
+
 SiteDecision::SiteDecision(const Site& site, const SizedSite& sized, const Findings& found)
     : sized_(sized),
       found_(found),
@@ -20,7 +26,16 @@ SiteDecision::SiteDecision(const Site& site, const SizedSite& sized, const Findi
 std::string SiteDecision::why_not(std::size_t candidate) const {
     const std::string problem = found_.problem_of(sized_, sized_.candidates()[candidate - 1]);
     const std::string speed = problem.empty() ? speed_text(sizes_, candidate) : problem;
-    return speed.empty() ? "not measured: the time was up" : speed;
+    return speed.empty() ? no_time : speed;
+}
+
+bool SiteDecision::is_unmeasured() const {
+    for (std::size_t i = 1; i <= sized_.candidates().size(); ++i) {
+        if (why_not(i) != no_time) {
+            return false;
+        }
+    }
+    return true;
 }
 
 std::vector<std::string> SiteDecision::refuse_others(Site& site) const {
@@ -48,7 +63,11 @@ bool SiteDecision::apply(runtime::Plan& plan, Site& site) const {
         runtime::choose_by_size(plan, site, sized_.choice_of(parts_));
         return true;
     }
-    if (parts_.front().candidate == 0) {
+    if (parts_.front().candidate == 0 && is_unmeasured()) {
+        runtime::keep_original(plan, site,
+                               "no kernel was measured here: the time was up, a larger --budget "
+                               "has more");
+    } else if (parts_.front().candidate == 0) {
         runtime::keep_original(plan, site,
                                "no kernel is faster here: " + base::join(reasons, ", "));
     } else {

@@ -26,6 +26,8 @@ public:
 
 private:
     std::string why_not(std::size_t candidate) const;
+    // Whether nothing is known of any candidate: the time was up before.
+    bool is_unmeasured() const;
     // Refuses the candidates that serve the site and are not chosen. Returns the reasons.
     std::vector<std::string> refuse_others(runtime::Site& site) const;
 

@@ -186,6 +186,16 @@ TEST_CASE("a site keeps its original where nothing is faster, and says what was 
     CHECK(made.site().report.because.starts_with("no kernel is faster here: my.py: slow is 0.50"));
 }
 
+TEST_CASE("a site of which nothing was measured says so, not that nothing is faster") {
+    const test::TempFolder folder;
+    MadeUpSite made({"late", "later"});
+    const SizedSite sized = made.sized();
+    const Findings found(measurements_in(folder));
+    CHECK(SiteDecision(made.site(), sized, found).apply(made.plan, made.site()));
+    CHECK(!made.site().choice);
+    CHECK(made.site().report.because.starts_with("no kernel was measured here: the time was up"));
+}
+
 TEST_CASE("a site without calls is asked for once") {
     const test::TempFolder folder;
     MadeUpSite made;
