@@ -67,6 +67,9 @@ struct TWINKLE_API SiteReport {
     std::string precision{};
     // Of the whole model: the share of rows of its results whose largest value is in place.
     std::optional<double> agreement{};
+    // Kept because a condition of its binding, or an option, says so: no failure, even where the
+    // call is strict.
+    bool as_asked = false;
 };
 
 // Constants in a model's code that tie it to where it was made: a trace holds the device and the

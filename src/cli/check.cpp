@@ -101,6 +101,10 @@ private:
     std::map<std::string, std::pair<std::size_t, std::size_t>> places_;  // by class or function
 };
 
+bool is_violation(const LayerFit& fit) {
+    return !fit.by_name && !fit.as_asked && !fit.model_class.empty();
+}
+
 // Adds layers and functions that do not fit their binding as violations of their own.
 Json add_model_fits(const std::string& kernel, const std::string& model, bool allow_io,
                     operations::CheckReport& report, Console& console) {
@@ -131,8 +135,7 @@ Json add_model_fits(const std::string& kernel, const std::string& model, bool al
                                  fit.model_class + ": " + fit.because;
         report.findings.push_back(
             {fit.is_function ? "function/model" : "layer/model",
-             fit.by_name || fit.model_class.empty() ? Severity::note : Severity::error, text,
-             fit.where.substr(0, colon),
+             is_violation(fit) ? Severity::error : Severity::note, text, fit.where.substr(0, colon),
              colon == std::string::npos ? 0 : std::atoi(fit.where.c_str() + colon + 1)});
     }
     console.note(all.text());

@@ -27,6 +27,7 @@ void add_fits(const LayerFit& of, const Json& one, std::vector<LayerFit>& fits) 
     }
     for (const auto& reason : kept) {
         fit.because = text_of(reason, "because");
+        fit.as_asked = reason.value("as_asked", false);
         fit.where = text_of(reason, "where");
         fit.example = text_of(reason, "example");
         fits.push_back(fit);

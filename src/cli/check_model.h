@@ -23,6 +23,7 @@ struct LayerFit {
     std::size_t sites = 0;
     std::size_t fits = 0;
     std::string because;            // why the others do not; empty: all fit
+    bool as_asked = false;          // … as a condition of the binding says, which is no failure
     std::string where;              // "layers.py:12", in the kernel's package
     std::string example;            // one of the sites that do not
     std::vector<std::string> lost;  // attributes that the layer reads and the model has lost

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "base/quantity.h"
@@ -12,6 +11,7 @@
 #include "cli/json_fields.h"
 #include "cli/measured_text.h"
 #include "cli/report_parts.h"
+#include "cli/site_groups.h"
 
 namespace twinkle::cli {
 namespace {
@@ -32,9 +32,23 @@ std::string taken_at(const Json& site, double rows) {
     return shown_text(site, "status") == "replaced" ? shown_text(site, "kernel") : std::string();
 }
 
-void add_rows(const Json& site, std::size_t sites, Table& table) {
-    const auto name = short_name(shown_text(site, "of"));
-    const auto label = sites == 1 ? name : fmt::format("{} ({} sites)", name, sites);
+// Sites whose rows are the same.
+using Sites = std::vector<const Json*>;
+
+// "Linear (2 sites)"; where others have the name, too, "Linear *.mlp.down_proj (2 sites)".
+std::string label_of(const Sites& sites, bool is_alone) {
+    std::string label = short_name(shown_text(*sites.front(), "of"));
+    if (!is_alone) {
+        std::vector<std::string> names;
+        for (const Json* site : sites) {
+            names.push_back(shown_text(*site, "site"));
+        }
+        label += " " + common_glob(names);
+    }
+    return sites.size() == 1 ? label : fmt::format("{} ({} sites)", label, sites.size());
+}
+
+void add_rows(const std::string& label, const Json& site, Table& table) {
     for (const auto& one : list_of(site, "measured")) {
         const auto rows = number_of(one, "rows").value_or(0);
         const auto us = number_of(one, "us");
@@ -64,7 +78,7 @@ std::string told(const Json& report) {
 }  // namespace
 
 std::string tuning_text(const Json& report, std::size_t columns, bool color) {
-    std::vector<std::pair<const Json*, std::size_t>> groups;
+    std::vector<Sites> groups;
     const auto same = [](const Json& one, const Json& other) {
         return std::ranges::all_of(std::vector{"of", "status", "kernel"},
                                    [&](const char* key) {
@@ -78,8 +92,8 @@ std::string tuning_text(const Json& report, std::size_t columns, bool color) {
             continue;
         }
         const auto known = std::ranges::find_if(
-            groups, [&](const auto& group) { return same(*group.first, site); });
-        known == groups.end() ? void(groups.emplace_back(&site, 1)) : void(++known->second);
+            groups, [&](const Sites& group) { return same(*group.front(), site); });
+        known == groups.end() ? void(groups.push_back({&site})) : known->push_back(&site);
     }
     if (groups.empty()) {
         return "";
@@ -90,8 +104,12 @@ std::string tuning_text(const Json& report, std::size_t columns, bool color) {
                  {"time", Table::Align::right},
                  {"from"},
                  {"is", Table::Align::left, Table::Fit::wrap}});
-    for (const auto& [site, count] : groups) {
-        add_rows(*site, count, table);
+    for (const Sites& group : groups) {
+        const auto is_alike = [&](const Sites& other) {
+            return shown_text(*other.front(), "of") == shown_text(*group.front(), "of");
+        };
+        const bool is_alone = std::ranges::count_if(groups, is_alike) == 1;
+        add_rows(label_of(group, is_alone), *group.front(), table);
     }
     return table.render(columns, color) + told(report);
 }

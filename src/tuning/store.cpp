@@ -52,8 +52,8 @@ std::vector<base::Folder::Entry> sorted_entries(const base::Folder& folder, cons
 
 }  // namespace
 
-Store::Store(fs::path root, Clock clock)
-    : folder_(root), versioned_(std::move(root) / "v1"), clock_(std::move(clock)) {}
+Store::Store(const fs::path& root, Clock clock)
+    : folder_(root), versioned_(root / "v1"), clock_(std::move(clock)) {}
 
 fs::path Store::usual_place(const target::Machine& machine) {
     return target::user_cache(machine) / "tuning";

@@ -21,7 +21,7 @@ namespace twinkle::tuning {
 
 class Store {
 public:
-    explicit Store(std::filesystem::path root, Clock clock = system_clock());
+    explicit Store(const std::filesystem::path& root, Clock clock = system_clock());
 
     // $XDG_CACHE_HOME/twinkle/tuning, else below ~/.cache.
     static std::filesystem::path usual_place(const target::Machine& machine);

@@ -193,7 +193,6 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
     const auto patience = std::chrono::steady_clock::now() +
                           std::chrono::milliseconds(static_cast<std::int64_t>(1000 * left));
     context.steps = context.gradients;
-    bool busy = is_busy(load_of_others());  // before this process computes
     bool waited = false;
     while (true) {
         if (const auto unknown = tuning.unknown(made.report); !unknown.empty()) {
@@ -211,11 +210,6 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
             continue;
         }
         if (measure(kernelizing, made, context, tuning, channel, left)) {
-            if (std::exchange(busy, false)) {
-                channel.warning(
-                    "other programs keep this machine busy: what was measured now is remembered, "
-                    "and may be luck; `twinkle tune clear` forgets it");
-            }
             continue;
         }
         if (tuning.try_alike()) {

@@ -7,7 +7,7 @@ import subprocess
 import zipfile
 
 import pytest
-from kernels_for_tests import (EXAMPLES, MLP, NORM, OPERATORS, PATIENCE, RMS_NORM, calling, compiled_kernel, libraries, made_models,
+from kernels_for_tests import (EXAMPLES, MLP, NORM, OPERATORS, PATIENCE, PREFIX, RMS_NORM, calling, compiled_kernel, libraries, made_models,
                                metadata, models, needs_runtime, outcome, python_kernel, sha256)
 
 pytestmark = needs_runtime
@@ -345,6 +345,18 @@ def test_layers_against_the_classes_that_they_are_bound_to(twinkle, small):
     assert "fits 2 of 2 places in the model" in twinkle("check", package, "--model", small).err
     package = python_kernel(twinkle.folder, RMS_NORM.replace("RMSNorm", "Unused"))
     assert "no class or call of the model" in twinkle("check", package, "--model", small).err
+
+
+def test_a_class_that_a_binding_leaves_out_is_no_violation(twinkle):
+    """The presets bind ReLU where it is not in place: the other one is meant to stay."""
+    torch = pytest.importorskip("torch")
+    layers = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8), torch.nn.ReLU(inplace=True))
+    torch.jit.script(layers.eval()).save(twinkle.folder / "model.pt")
+    done = twinkle("check", PREFIX / "lib/twinkle/kernels/twinkle-pack", "--model", "model.pt", "--json")
+    assert done.code == 0, done.err
+    relu = next(one for one in done.json["model"] if one.get("layer") == "ReLU" and one["class"])
+    assert (relu["sites"], relu["fits"], relu["because"]) == (2, 1, "its inplace is not false")
+    assert {one["severity"] for one in done.json["findings"] if one["rule"] == "layer/model"} == {"note"}
 
 
 def test_a_layer_that_does_not_fit_its_class(twinkle, small):

@@ -133,3 +133,13 @@ def test_names_that_are_hostile(shown):
     names = ["", ".", "..", "a..b", "\x1b[31m", "x" * 5000, "ü.ä", "ü.ö", "*", "a.0.b", "a.1.b"]
     out = shown([site(name, of="\x1b[31m." + "y" * 3000) for name in names], columns=100).out
     assert "\x1b" not in out and max(map(len, out.splitlines())) <= 100
+
+
+def test_times_say_whose_they_are(shown):
+    """Rows of one name are told apart by where their sites are; one alone needs no place."""
+    def timed(name, us, **more):
+        return site(name, **more) | {"by_size": [], "measured": [
+            {"rows": 8, "kernel": "", "us": us, "problem": "", "from_store": False}]}
+    sites = [timed("layers.0.up", 5.0), timed("layers.1.up", 5.0), timed("layers.0.down", 7.0), timed("head", 3.0, of=MLP)]
+    rows = [line for line in shown(sites, "--tune").out.splitlines() if " this run" in line]
+    assert [line.split("  ")[0] for line in rows] == ["LlamaRMSNorm layers.*.up (2 sites)", "LlamaRMSNorm layers.0.down", "LlamaMLP"]

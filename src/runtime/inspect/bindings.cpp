@@ -199,7 +199,7 @@ Json Examination::entry(const std::string& class_name,
     const kernel::LayerSource* source = nullptr;
     std::string kernel, variant;
     std::size_t fits = 0;
-    std::map<std::string, std::vector<std::string>> kept;  // reason → sites
+    std::map<std::string, std::vector<const SiteReport*>> kept;  // by reason
     for (const SiteReport* site : sites) {
         if (!site->kernel.empty()) {
             kernel = site->kernel;
@@ -210,7 +210,7 @@ Json Examination::entry(const std::string& class_name,
         if (site->status == SiteStatus::replaced) {
             ++fits;
         } else {
-            kept[site->because].push_back(site->site);
+            kept[site->because].push_back(site);
         }
     }
     Json reasons = Json::array();
@@ -222,7 +222,8 @@ Json Examination::entry(const std::string& class_name,
         reasons.push_back({{"because", base::printable(because)},
                            {"where", base::printable(place)},
                            {"sites", where.size()},
-                           {"example", base::printable(where.front())}});
+                           {"as_asked", where.front()->as_asked},
+                           {"example", base::printable(where.front()->site)}});
     }
     Json needed = Json::array();
     const auto example = std::find_if(

@@ -83,6 +83,7 @@ void keep(const Job& job, Site& site, const KeepReason& reason) {
     refuse(site, reason.because);
     site.report.status = SiteStatus::kept;
     site.report.because = reason.because;
+    site.report.as_asked = !reason.fallback;
 }
 
 void choose_from(const Job& job, Site& site, Candidates candidates) {
