@@ -47,9 +47,9 @@ public:
         return value == nullptr ? std::nullopt : std::optional<std::string>(value);
     }
     fs::path home() const override {
-        const fs::path told = Machine::home();
-        const fs::path known = told == "/" ? home_of_user() : told;
-        return known.is_absolute() ? known : told;
+        const fs::path told = environment("HOME").value_or("");
+        const fs::path known = told.is_absolute() ? told : home_of_user();
+        return known.is_absolute() ? known : fs::path("/");
     }
     fs::path executable() const override {
         std::error_code error;

@@ -165,12 +165,14 @@ def test_an_export_to_standard_output(tune):
         assert done.code == 2 and "both want standard output" in done.error["what"]
 
 
-def test_without_home_the_system_s_folder_of_the_user_counts(tune):
-    """As for services: HOME is not set."""
-    del tune.twinkle.env["XDG_CACHE_HOME"]
+@pytest.mark.parametrize("home", [None, "", "relative", "/", "/somewhere"])
+def test_without_home_the_system_s_folder_of_the_user_counts(home):
+    """As for services, where HOME is not set; one that is a path is taken as it is."""
+    env = {key: value for key, value in environment().items() if key not in ("HOME", "XDG_CACHE_HOME")}
     done = subprocess.run([PROGRAM, "tune", "show", "--json"], capture_output=True, text=True,
-                          env={key: value for key, value in environment().items() if key not in ("HOME", "XDG_CACHE_HOME")})
-    assert json.loads(done.stdout)["dir"] == pwd.getpwuid(os.geteuid()).pw_dir + "/.cache/twinkle/tuning"
+                          env=env | ({} if home is None else {"HOME": home}))
+    folder = home if home and home.startswith("/") else pwd.getpwuid(os.geteuid()).pw_dir
+    assert json.loads(done.stdout)["dir"] == folder.rstrip("/") + "/.cache/twinkle/tuning"
 
 
 def test_the_output_is_checked_before_anything_is_read(tune):
