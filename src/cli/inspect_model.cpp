@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/quantity.h"
 #include "base/text.h"
+#include "cli/choices_file.h"
 #include "cli/document.h"
 #include "cli/json_fields.h"
 #include "cli/model_report.h"
@@ -13,7 +14,6 @@
 #include "project/manifest.h"
 #include "project/resolver.h"
 #include "target/runtime.h"
-#include "tuning/labels_schema.h"
 
 namespace twinkle::cli {
 namespace {
@@ -94,25 +94,12 @@ void print_graph(Json& graph, Console& console) {
     console.result(text);
 }
 
-// The model's labels, as a file for kernelize --choices.
-void write_choices(const std::filesystem::path& file, const Json& result, Console& console) {
-    const auto& labels = list_of(result, "labels");
-    if (labels.empty()) {
-        const auto because = shown_text(result, "because");
-        throw Error(ErrorCode::not_found,
-                    {.what = "the model says of no site what serves it",
-                     .where = text_of(result, "file"),
-                     .why = because.empty() ? "it has no labels" : because,
-                     .hint = "labels are in models that twinkle kernelize or tune wrote; freezing "
-                             "drops them unless preserved_attrs=[\"twinkle_labels\"] keeps them"});
-    }
-    base::write_file_atomically(
-        file, base::dump_json({{"schema", tuning::labels_schema}, {"sites", labels}}));
+void say_written(const std::filesystem::path& file, std::size_t sites, Console& console) {
     if (console.json()) {
-        console.result("inspect", {{"file", file.string()}, {"sites", labels.size()}});
+        console.result("inspect", {{"file", file.string()}, {"sites", sites}});
     } else {
         console.note("wrote " + base::display_path(file) + ": what serves " +
-                     base::counted(labels.size(), "site"));
+                     base::counted(sites, "site"));
     }
 }
 
@@ -149,7 +136,7 @@ void inspect_model(const ModelInspection& inspection, Console& console) {
     }
     auto result = inspection_of(inspection, console);
     if (choices) {
-        write_choices(*choices, result, console);
+        say_written(*choices, write_choices(*choices, result), console);
     } else if (console.json()) {
         console.result("inspect", std::move(result));
     } else if (text_of(result, "kind") == "compiled") {

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/candidates_text.h"
+#include "cli/choices_file.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/json_fields.h"
@@ -31,8 +32,6 @@ void require(bool holds, const std::string& what, const std::string& hint) {
         throw Error(ErrorCode::malformed, {.what = what, .where = {}, .why = {}, .hint = hint});
     }
 }
-
-constexpr std::uint64_t largest_choices = 64u << 20;
 
 // model.pt → model.kernelized.pt, in the current folder.
 std::string default_output(const std::string& model) {
@@ -88,7 +87,7 @@ std::optional<fs::path> add_files(protocol::Request& request, const Arguments& a
                 "--choices says what is chosen, and --tune and --precision find it out",
                 "leave out one of them");
         sources.push_back(existing_file(*choices, "file of choices"));
-        request.choices = base::read_file(sources.back(), "choices", largest_choices);
+        request.choices = read_choices(sources.back());
     }
     for (const std::string& inputs : arguments.list("inputs")) {
         if (!request.inputs) {

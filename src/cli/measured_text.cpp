@@ -26,13 +26,17 @@ void add(Times& sum, const Times& one) {
     sum.upper += one.upper;
 }
 
+bool is_near_one(double ratio) {
+    return std::abs(ratio - 1) < least_difference;
+}
+
 // The rule of single sites: quartiles that overlap, or medians that are nearly equal, are no
 // difference.
 const char* difference_between(const Times& original, const Times& kernelized, double ratio) {
-    return std::abs(ratio - 1) < least_difference ? "none"
-           : kernelized.upper < original.lower    ? "faster"
-           : kernelized.lower > original.upper    ? "slower"
-                                                  : "none";
+    return is_near_one(ratio)                  ? "none"
+           : kernelized.upper < original.lower ? "faster"
+           : kernelized.lower > original.upper ? "slower"
+                                               : "none";
 }
 
 }  // namespace
@@ -85,6 +89,9 @@ base::Style speedup_style(const Json& speedup) {
 std::string whole_speedup_text(const Json& whole) {
     const auto& speedup = object_of(whole, "speedup");
     const auto difference = text_of(speedup, "difference");
+    if (difference == "none" && !is_near_one(number_of(speedup, "median").value_or(1))) {
+        return "no sure difference";
+    }
     if (difference != "faster" && difference != "slower") {
         return speedup_text(speedup);
     }

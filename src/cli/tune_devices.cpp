@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "base/process.h"
+#include "base/quantity.h"
 #include "base/text.h"
 #include "cli/console.h"
 #include "cli/tune_record.h"
@@ -18,6 +19,17 @@ std::size_t gpus_here() {
     const auto& machine = target::this_machine();
     const auto driver = machine.may_have_cuda() ? machine.cuda_driver() : std::nullopt;
     return driver ? driver->gpus.size() : 0;
+}
+
+// "this machine has 2 GPUs: 0, 1"
+std::string gpus_text(std::size_t count) {
+    std::vector<std::string> numbers;
+    for (std::size_t gpu = 0; gpu < count; ++gpu) {
+        numbers.push_back(std::to_string(gpu));
+    }
+    return count == 0 ? "this machine has no GPU"
+                      : "this machine has " + base::counted(count, "GPU") + ": " +
+                            base::join(numbers, ", ");
 }
 
 // The same run, for one GPU and its share. Writing the model is for the run that knows all.
@@ -67,11 +79,12 @@ std::vector<std::uint64_t> chosen_gpus(const Arguments& arguments) {
     for (const std::string& word : base::split(*text, ',')) {
         const auto gpu = base::parse_number<std::uint64_t>(word);
         if (!gpu || *gpu >= count || std::ranges::find(gpus, *gpu) != gpus.end()) {
-            throw Error(ErrorCode::malformed, {.what = "--devices cannot be '" + *text + "'",
-                                               .where = "",
-                                               .why = "this machine has " + std::to_string(count) +
-                                                      " GPUs, numbered from 0",
-                                               .hint = "all, or some of their numbers: 0,2"});
+            throw Error(ErrorCode::malformed,
+                        {.what = "--devices cannot be '" + *text + "'",
+                         .where = "",
+                         .why = gpus_text(count),
+                         .hint = count == 0 ? "leave out --devices"
+                                            : "--devices all, or some of their numbers"});
         }
         gpus.push_back(*gpu);
     }

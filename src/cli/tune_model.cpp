@@ -13,6 +13,7 @@
 #include "cli/tuning_text.h"
 #include "cli/verification_options.h"
 #include "cli/written_file.h"
+#include "target/machine_load.h"
 
 namespace twinkle::cli {
 
@@ -58,6 +59,15 @@ void add_share(protocol::Request& request, const Arguments& arguments) {
     }
 }
 
+// Not in the report, which is to be the same in two runs.
+void say_if_busy(double load, Console& console) {
+    if (target::is_busy(load)) {
+        console.note(
+            "other programs keep this machine busy: what was measured may be luck, and is "
+            "remembered");
+    }
+}
+
 }  // namespace
 
 int run_tune_model(const Arguments& arguments, Console& console) {
@@ -94,7 +104,9 @@ int run_tune_model(const Arguments& arguments, Console& console) {
     const auto worker = find_worker(console);
     add_mapping(request, arguments, console);
 
+    const double load_before = target::load_of_others();
     auto report = run_worker(worker, request, console);
+    say_if_busy(load_before, console);
     require_written(report, request);
     if (console.json()) {
         console.result("tune", std::move(report));

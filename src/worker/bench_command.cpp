@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "runtime/verify/model_times.h"
 #include "target/machine.h"
+#include "target/machine_load.h"
 #include "worker/commands.h"
 #include "worker/kernelizing.h"
 #include "worker/times_json.h"
@@ -103,7 +104,7 @@ ModelTimes measure(const Request& request, const Channel& channel, const Kerneli
 }  // namespace
 
 Json bench_command(const Request& request, const Channel& channel) {
-    const double load_before = load_of_others();
+    const double load_before = target::load_of_others();
     Kernelizing kernelizing(request, channel);
     require_device(request, kernelizing);
     Kernelized made = kernelizing.kernelize();
@@ -121,7 +122,7 @@ Json bench_command(const Request& request, const Channel& channel) {
     kernelizing.verify_whole(made, context);
     const ModelTimes times = measure(request, channel, made, context, for_model);
 
-    if (is_busy(load_before)) {
+    if (target::is_busy(load_before)) {
         made.report.warnings.emplace_back(
             "other programs keep this machine busy: differences may be luck, or hidden");
     }

@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "runtime/graph/format.h"
 #include "runtime/plan/replan.h"
-#include "tuning/labels_schema.h"
 #include "twinkle/device.h"
 #include "twinkle/error.h"
 #include "worker/measurements.h"
@@ -74,17 +73,6 @@ bool is_sound(const Label& label) {
     return any && (label.serves.size() == 1 || label.input.value_or(-1) >= 0);
 }
 
-void require_schema(const std::string& text) {
-    const base::Json json = base::parse_json(text, "choices", {.bytes = 64u << 20, .depth = 32});
-    if (!json.is_object() || json.value("schema", base::Json()) != tuning::labels_schema) {
-        throw Error(ErrorCode::malformed,
-                    {.what = "",
-                     .where = "",
-                     .why = std::string("their schema is not ") + tuning::labels_schema,
-                     .hint = ""});
-    }
-}
-
 void offer(Site& site, const Choice& choice) {
     runtime::Candidate* same = site.candidate(choice);
     same != nullptr ? same->refused.clear() : void(site.candidates.push_back({choice, ""}));
@@ -95,7 +83,6 @@ void offer(Site& site, const Choice& choice) {
 GivenChoices::GivenChoices(const std::string& text, bool strict) : strict_(strict) {
     std::vector<Label> labels;
     try {
-        require_schema(text);
         labels = find_labels(text);
     } catch (const Error& error) {
         throw malformed("the choices cannot be read", error.details().why);
@@ -165,7 +152,18 @@ void GivenChoices::refuse(const std::string& site, const std::string& why) {
                                          .why = why,
                                          .hint = "leave out --strict to keep its original"});
     }
-    warnings_.push_back(fmt::format("{} is not as it was chosen: {}", named(site), why));
+    refused_[why].push_back(named(site));
+}
+
+std::vector<std::string> GivenChoices::warnings() const {
+    std::vector<std::string> all;
+    for (const auto& [why, sites] : refused_) {
+        all.push_back(sites.size() == 1
+                          ? fmt::format("{} is not as it was chosen: {}", sites.front(), why)
+                          : fmt::format("{} sites are not as they were chosen: {} ({}, …, {})",
+                                        sites.size(), why, sites.front(), sites.back()));
+    }
+    return all;
 }
 
 void GivenChoices::choose(runtime::Plan& plan, Site& site, const Label& label) {
@@ -252,7 +250,8 @@ void GivenChoices::enter(Report& report, runtime::Plan& plan) const {
             entry.by_size.push_back({served.from, served.up_to, served.kernel});
         }
     }
-    report.warnings.insert(report.warnings.end(), warnings_.begin(), warnings_.end());
+    const auto warned = warnings();
+    report.warnings.insert(report.warnings.end(), warned.begin(), warned.end());
 }
 
 }  // namespace twinkle::worker

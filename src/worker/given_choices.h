@@ -37,12 +37,14 @@ private:
     // Why no candidate of the site is what the label names.
     std::string absent(const runtime::Site& site, const Label::Served& served);
     void refuse(const std::string& site, const std::string& why);
+    // One for all sites with the same reason.
+    std::vector<std::string> warnings() const;
 
     bool strict_;
     tuning::Properties known_;             // of all calls
     std::map<std::string, Label> labels_;  // by site
     Declarations declarations_;
-    std::vector<std::string> warnings_;
+    std::map<std::string, std::vector<std::string>> refused_;  // by the reason: sites
 };
 
 }  // namespace twinkle::worker

@@ -8,6 +8,7 @@
 #include "runtime/replay/graph_obstacles.h"
 #include "runtime/replay/marked_model.h"
 #include "runtime/trial/sandbox.h"
+#include "target/machine_load.h"
 #include "worker/commands.h"
 #include "worker/decide_graphs.h"
 #include "worker/fit_precision.h"
@@ -190,7 +191,7 @@ Json report_of(const Kernelized& made, const Found& found) {
 }  // namespace
 
 base::Json kernelize_command(const Request& request, const Channel& channel) {
-    const double load_before = load_of_others();
+    const double load_before = target::load_of_others();
     Kernelizing kernelizing(request, channel);
     std::optional<GivenChoices> choices;
     if (request.choices) {

@@ -1,9 +1,5 @@
 #include "worker/times_json.h"
 
-#include "target/machine.h"
-
-#include <cstdlib>
-
 namespace twinkle::worker {
 
 using base::Json;
@@ -42,15 +38,6 @@ void add_times(Json& site, const std::map<std::string, Verdict>& verdicts) {
                  {"original_us", times_json(samples[0])},
                  {"kernelized_us", times_json(samples[1])},
                  {"speedup", speedup_json(samples[1], samples[0])}});
-}
-
-double load_of_others() {
-    double mean = 0;
-    return ::getloadavg(&mean, 1) == 1 ? mean : 0;
-}
-
-bool is_busy(double load) {
-    return load > target::this_machine().cpu().cores;
 }
 
 }  // namespace twinkle::worker

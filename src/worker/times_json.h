@@ -1,5 +1,5 @@
 #pragma once
-// What was measured, as reports say it; and whether the machine was quiet.
+// What was measured, as reports say it.
 
 #include "base/json.h"
 #include "runtime/verify/verdict.h"
@@ -17,11 +17,5 @@ base::Json speedup_json(const std::vector<double>& contestant, const std::vector
 
 // Adds to a site of a report how many calls of it were measured, and their times.
 void add_times(base::Json& site, const std::map<std::string, runtime::Verdict>& verdicts);
-
-// The load of other programs, if asked before we start work: runnable processes, as a mean of the
-// last minute.
-double load_of_others();
-// Whether they leave no core free.
-bool is_busy(double load);
 
 }  // namespace twinkle::worker

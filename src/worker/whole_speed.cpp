@@ -3,6 +3,7 @@
 #include "runtime/graph/format.h"
 #include "runtime/verify/model_times.h"
 #include "target/machine.h"
+#include "target/machine_load.h"
 #include "worker/times_json.h"
 
 namespace twinkle::worker {
@@ -55,7 +56,7 @@ Json whole_speed(const Request& request, const Channel& channel, const Kernelizi
     try {
         const auto times = runtime::measure_models(
             context, made.model, runtime::Contest::as_they_are, [](const std::string&) {});
-        return measured(times, is_busy(load_before));
+        return measured(times, target::is_busy(load_before));
     } catch (const Error& error) {
         if (request.strict) {
             throw;

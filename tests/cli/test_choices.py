@@ -149,12 +149,12 @@ def test_another_build_is_another_candidate(project):
     (project.folder / "small/layers.py").write_text(LAYER.format(**PACKAGES["best"]))
     report = chosen_again(project, *INPUTS)
     assert all(site["status"] == "kept" and "small: Layer of the build" in site["because"] for site in report["sites"])
-    assert any("first is not as it was chosen: small: Layer" in warning for warning in report["warnings"])
+    assert any("2 sites are not as they were chosen: small: Layer" in warning for warning in report["warnings"])
     assert "is no candidate of it here" in chosen_again(project, "--strict", code=6).err
 
 
 @pytest.mark.parametrize("damage, words", [
-    (lambda text: "no JSON", "cannot be read"), (lambda text: "[" * 100_000, "cannot be read"), (lambda text: "{}", "schema"),
+    (lambda text: "no JSON", "it is not JSON"), (lambda text: "[" * 100_000, "it is not JSON"), (lambda text: "[]", "schema"),
     (lambda text: text.replace("labels/1", "labels/99"), "schema"), (lambda text: '{"schema": "twinkle.labels/1"}', "have no labels"),
     (lambda text: text.replace('"first"', '"third"').replace('"second"', '"fourth"'), "of another model"),
     (lambda text: text.replace("Doubling", "Tripling"), "of another model"),
@@ -199,3 +199,23 @@ def test_usage(project):
     assert done.code == 2 and "--graph" in done.err and not (project.folder / "none.json").exists()
     done = project("inspect", ".", "--choices", "none.json")
     assert done.code == 2 and "only a kernelized model" in done.err
+
+
+def test_one_reason_of_several_sites_is_told_once(project):
+    project.kernelized(["small", "large"])
+    written = choices_of(project)
+    for label in written["sites"]:
+        for served in label["serves"]:
+            served["build"] = "0" * 64
+    (project.folder / "choices.json").write_text(json.dumps(written))
+    report = chosen_again(project)
+    told = [warning for warning in report["warnings"] if "chosen" in warning]
+    assert len(told) == 1 and "2 sites are not as they were chosen" in told[0] and "(first, …, second)" in told[0], told
+
+
+@pytest.mark.parametrize("text, why", [("no JSON", "it is not JSON"), ('{"schema": "twinkle.labels/99"}', "schema")])
+def test_a_file_of_no_choices_is_named_before_the_model_is_read(project, text, why):
+    (project.folder / "choices.json").write_text(text)
+    (project.folder / "none.pt").write_text("no model")
+    done = project("kernelize", "none.pt", "--choices", "choices.json")
+    assert done.code == 2 and why in done.err and "choices.json" in done.err and "none.pt" not in done.err, done.err

@@ -115,6 +115,7 @@ SPEED = {"runs": 57, "threads": 2, "original_us": spread(317000.0), "kernelized_
 @pytest.mark.parametrize("change, words", [
     ({}, "speed: 1.31x the original: 242 ms a run, before 317 ms (medians of 57 runs in turns, 2 threads)"),
     ({"speedup": {**spread(1.0), "difference": "none"}}, "speed: no difference: 242 ms a run, before 317 ms"),
+    ({"speedup": {**spread(1.31), "difference": "none"}}, "speed: no sure difference: 242 ms a run, before 317 ms"),
     ({"speedup": {**spread(0.5), "difference": "slower"}}, "speed: 0.50x the original: "),
     ({"busy": True}, "speed: perhaps 1.31x the original: 242 ms a run, before 317 ms (medians of 57 runs in turns, 2 threads); "
      "other programs keep this machine busy"),
