@@ -2,6 +2,7 @@
 
 #include "runtime/plan/replan.h"
 #include "runtime/replay/captured_work.h"
+#include "runtime/trial/patience.h"
 #include "runtime/tuning/site_survey.h"
 #include "runtime/verify/two_processes.h"
 #include "twinkle/device.h"
@@ -165,12 +166,19 @@ bool measure(Kernelizing& kernelizing, Kernelized& made, runtime::VerificationCo
     return true;
 }
 
+// Of candidates that hang each costs a silence: what the original took says how long that must be.
 runtime::Survey survey(const Kernelized& made, const std::vector<std::string>& sites,
                        runtime::VerificationContext& context, const Request& request,
                        const Channel& channel) {
+    using Clock = std::chrono::steady_clock;
     while (true) {
         try {
-            return runtime::survey_sites(context, made.model, sites);
+            const auto begin = Clock::now();
+            auto found = runtime::survey_sites(context, made.model, sites);
+            runtime::shorten_silence(
+                context.limits,
+                std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin));
+            return found;
         } catch (const Error& error) {
             if (!request.inputs_recorded || error.code() != ErrorCode::malformed ||
                 !use_next_recorded(channel, error.details().why, context)) {
@@ -193,6 +201,7 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
     const auto patience = std::chrono::steady_clock::now() +
                           std::chrono::milliseconds(static_cast<std::int64_t>(1000 * left));
     context.steps = context.gradients;
+    const auto usual_silence = context.limits.silence;
     bool waited = false;
     while (true) {
         if (const auto unknown = tuning.unknown(made.report); !unknown.empty()) {
@@ -227,6 +236,7 @@ void tune_sites(Kernelizing& kernelizing, Kernelized& made, runtime::Verificatio
     context.sampling.reset();
     context.capture = {};
     context.steps = false;
+    context.limits.silence = usual_silence;
     kernelizing.verify_sites(made, context);
     tuning.enter(made.report, kernelizing.plan());
 }

@@ -2,16 +2,15 @@
 
 #include "runtime/kernels/declared_operators.h"
 #include "runtime/kernels/op_library.h"
+#include "runtime/trial/patience.h"
 #include "twinkle/error.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <mutex>
 #include <new>
-#include <optional>
 #include <set>
 
 namespace twinkle::runtime {
@@ -24,12 +23,6 @@ int threads_of_children = 0;  // as many as there are
 
 // The child's line once its kernels are loaded.
 constexpr std::string_view opened_line = "\x07";
-
-std::optional<seconds> silence_of_environment() {
-    const char* text = std::getenv("TWINKLE_SANDBOX_SECONDS");
-    const long value = text != nullptr ? std::strtol(text, nullptr, 10) : 0;
-    return value > 0 && value < 86400 ? std::optional(seconds(value)) : std::nullopt;
-}
 
 struct Unconfined {
     std::mutex mutex;
