@@ -5,23 +5,11 @@
 
 #include "base/terminal.h"
 #include "base/text.h"
-#include "cli/json_fields.h"
-#include "protocol/error_json.h"
 
 namespace twinkle::cli {
 namespace {
 
-constexpr std::size_t longest_event = 64u << 20;  // the report of a model with 100 000 sites
 constexpr std::size_t longest_speech = 4096;
-constexpr std::size_t longest_text = 4096;  // for a name or a sentence that is shown
-
-std::string short_text(const base::Json& object, const char* key) {
-    const auto found = object.find(key);
-    if (found == object.end() || !found->is_string()) {
-        return {};
-    }
-    return found->get_ref<const std::string&>().substr(0, longest_text);
-}
 
 std::string stage_words(const std::string& stage) {
     static const std::map<std::string, std::string> words = {
@@ -46,14 +34,6 @@ std::string stage_words(const std::string& stage) {
     return found != words.end() ? found->second : base::printable(stage);
 }
 
-Error error_of_worker(const base::Json& error) {
-    constexpr ErrorCode believed[] = {ErrorCode::failed,      ErrorCode::malformed,
-                                      ErrorCode::not_found,   ErrorCode::verification,
-                                      ErrorCode::unreachable, ErrorCode::refused,
-                                      ErrorCode::out_of_date, ErrorCode::interrupted};
-    return protocol::error_of(error, believed, ErrorCode::failed);
-}
-
 // Passes every complete line in `buffer` + `bytes` to `take`; the rest stays in `buffer`.
 template <typename Take>
 void lines(std::string& buffer, std::string_view bytes, Take&& take) {
@@ -71,7 +51,7 @@ void lines(std::string& buffer, std::string_view bytes, Take&& take) {
 void WorkerConversation::receive(base::Channel channel, std::string_view bytes) {
     if (channel == base::Channel::side) {
         lines(events_, bytes, [&](std::string_view line) { event_line(line); });
-        if (events_.size() > longest_event) {
+        if (events_.size() > protocol::longest_event) {
             not_the_protocol("a line of more than 64 MiB");
         }
         return;
@@ -89,45 +69,39 @@ void WorkerConversation::event_line(std::string_view line) {
     if (finished()) {
         not_the_protocol("more after its result");
     }
-    base::Json message;
-    try {
-        message = base::parse_json(line, "worker", {.bytes = longest_event, .depth = 32});
-    } catch (const Error& error) {
-        not_the_protocol(error.details().why.empty() ? error.details().what : error.details().why);
-    }
-    if (!message.is_object()) {
-        not_the_protocol("a value that is not an object");
-    }
-    event(message);
+    std::visit([&](const auto& one) { take(one); }, event_of(line));
 }
 
-void WorkerConversation::event(const base::Json& message) {
-    const auto kind = short_text(message, "event");
-    if (kind == "stage") {
-        stage_ = short_text(message, "stage");
-        what_ = base::printable(short_text(message, "what"));
-        const auto line = stage_words(stage_) + (what_.empty() ? "" : " " + what_);
-        console_.detail(line);
-        console_.progress().show(line);
-    } else if (kind == "progress") {
-        console_.progress().show(short_text(message, "what"), count_in(message, "done"),
-                                 count_in(message, "total"));
-    } else if (kind == "log") {
-        const auto level = short_text(message, "level");
-        const auto text = short_text(message, "text");
-        level == "warning" ? console_.warn(text)
-        : level == "info"  ? console_.note(text)
-        : level == "trace" ? console_.trace(text)
-                           : console_.detail(text);
-    } else if (const auto result = message.find("result");
-               result != message.end() && result->is_object()) {
-        result_ = *result;
-    } else if (const auto error = message.find("error");
-               error != message.end() && error->is_object()) {
-        error_ = error_of_worker(*error);
-    } else {
-        not_the_protocol("a message that is no event, result or error");
+protocol::Event WorkerConversation::event_of(std::string_view line) const {
+    try {
+        return protocol::parse_event(line);
+    } catch (const Error& error) {
+        not_the_protocol(error.details().why);
     }
+}
+
+void WorkerConversation::take(const protocol::StageEvent& event) {
+    stage_ = event.stage;
+    what_ = base::printable(event.what);
+    const auto line = stage_words(stage_) + (what_.empty() ? "" : " " + what_);
+    console_.detail(line);
+    console_.progress().show(line);
+}
+
+void WorkerConversation::take(const protocol::ProgressEvent& event) {
+    console_.progress().show(event.what, event.done, event.total);
+}
+
+void WorkerConversation::take(const protocol::LogEvent& event) {
+    event.warning ? console_.warn(event.text) : console_.trace(event.text);
+}
+
+void WorkerConversation::take(const protocol::ResultEvent& event) {
+    result_ = event.result;
+}
+
+void WorkerConversation::take(const protocol::ErrorEvent& event) {
+    error_ = event.error;
 }
 
 void WorkerConversation::speech_line(std::string_view line) {

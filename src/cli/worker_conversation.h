@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/process.h"
 #include "cli/console.h"
+#include "protocol/event.h"
 
 namespace twinkle::cli {
 
@@ -25,7 +26,12 @@ public:
 
 private:
     void event_line(std::string_view line);
-    void event(const base::Json& message);
+    protocol::Event event_of(std::string_view line) const;
+    void take(const protocol::StageEvent& event);
+    void take(const protocol::ProgressEvent& event);
+    void take(const protocol::LogEvent& event);
+    void take(const protocol::ResultEvent& event);
+    void take(const protocol::ErrorEvent& event);
     void speech_line(std::string_view line);
     [[noreturn]] void blame(const std::string& happened, const std::string& why) const;
     [[noreturn]] void not_the_protocol(const std::string& why) const;

@@ -1,22 +1,11 @@
 #include "protocol/error_json.h"
 
+#include "protocol/bounded_text.h"
+
 #include <algorithm>
 #include <string>
 
 namespace twinkle::protocol {
-
-namespace {
-
-constexpr std::size_t longest_text = 4096;
-
-std::string text(const base::Json& json, const char* key) {
-    const auto found = json.find(key);
-    return found != json.end() && found->is_string()
-               ? found->get_ref<const std::string&>().substr(0, longest_text)
-               : "";
-}
-
-}  // namespace
 
 base::Json to_json(const Error& error) {
     const ErrorDetails& details = error.details();
@@ -28,13 +17,14 @@ base::Json to_json(const Error& error) {
 }
 
 Error error_of(const base::Json& json, std::span<const ErrorCode> believed, ErrorCode otherwise) {
-    const std::string name = text(json, "code");
+    const std::string name = bounded_text(json, "code");
     const auto code = std::find_if(believed.begin(), believed.end(),
                                    [&](ErrorCode one) { return error_code_name(one) == name; });
-    return {code != believed.end() ? *code : otherwise, ErrorDetails{.what = text(json, "what"),
-                                                                     .where = text(json, "where"),
-                                                                     .why = text(json, "why"),
-                                                                     .hint = text(json, "hint")}};
+    return {code != believed.end() ? *code : otherwise,
+            ErrorDetails{.what = bounded_text(json, "what"),
+                         .where = bounded_text(json, "where"),
+                         .why = bounded_text(json, "why"),
+                         .hint = bounded_text(json, "hint")}};
 }
 
 }  // namespace twinkle::protocol

@@ -1,8 +1,8 @@
 #pragma once
-// The worker's end of the pipe to the command line: events during the work, one result or error at
-// the end.
+// The worker's end of the pipe to the command line.
 
 #include "base/json.h"
+#include "protocol/event.h"
 #include "twinkle/error.h"
 
 #include <string>
@@ -23,7 +23,7 @@ public:
     void error(const Error& error) const;
 
 private:
-    void send(const base::Json& line) const;
+    void send(const protocol::Event& event) const;
 
     int descriptor_;
 };

@@ -109,16 +109,16 @@ def test_progress_is_for_terminals(fake_worker):
 def test_logs_and_words(fake_worker):
     program = ("print('to stdout', flush=True)\n"
                "print('to stderr \\x1b[31m', file=sys.stderr, flush=True)\n"
-               "for level in ('info', 'warning', 'debug'):\n"
+               "for level in ('trace', 'warning', 'unheard-of'):\n"
                "    event({'event': 'log', 'level': level, 'text': level + ' text'})\n" + FINISH)
     plain = fake_worker(program)(*KERNELIZE)
     assert plain.code == 0 and "stdout" not in plain.out + plain.err
     assert "to stderr \\x1B[31m" in plain.err
-    assert "info text" in plain.err and "warning: warning text" in plain.err and "debug text" not in plain.err
+    assert "warning: warning text" in plain.err and "trace text" not in plain.err and "unheard-of" not in plain.err
     loud = fake_worker(program)(*KERNELIZE, "-vv")
-    assert "debug text" in loud.err and "to stdout" in loud.err and "stdout" not in loud.out
+    assert "trace text" in loud.err and "unheard-of text" in loud.err and "to stdout" in loud.err and "stdout" not in loud.out
     quiet = fake_worker(program)(*KERNELIZE, "-q")
-    assert "info text" not in quiet.err and "warning text" in quiet.err
+    assert "trace text" not in quiet.err and "warning text" in quiet.err
     machine = fake_worker(program)(*KERNELIZE, "--json")
     assert machine.err == "" and "warning text" in machine.json["warnings"]
 
