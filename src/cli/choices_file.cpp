@@ -1,6 +1,11 @@
 #include "cli/choices_file.h"
 
+#include <initializer_list>
+#include <set>
+#include <utility>
+
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/json_fields.h"
 #include "cli/report_parts.h"
 #include "tuning/labels_schema.h"
@@ -25,7 +30,82 @@ Json parsed(const std::string& text, const std::filesystem::path& file) {
     try {
         return base::parse_json(text, base::display_path(file), limits);
     } catch (const Error& error) {
-        are_none(file, "it is not JSON: " + error.details().why);
+        are_none(file, "it cannot be read as JSON: " + error.details().why);
+    }
+}
+
+using Fits = bool (*)(const Json&);
+
+bool is_text(const Json& value) {
+    return value.is_string();
+}
+bool is_text_or_none(const Json& value) {
+    return value.is_string() || value.is_null();
+}
+bool is_integer_or_none(const Json& value) {
+    return value.is_number_integer() || value.is_null();
+}
+bool is_object_or_none(const Json& value) {
+    return value.is_object() || value.is_null();
+}
+
+// The first member that is not what inspect --choices writes; null: none.
+const char* unfit_member(const Json& object,
+                         std::initializer_list<std::pair<const char*, Fits>> members) {
+    for (const auto& [key, fits] : members) {
+        if (!fits(object.value(key, Json()))) {
+            return key;
+        }
+    }
+    return nullptr;
+}
+
+// What is wrong with a site's label; "": nothing.
+std::string problem_of(const Json& label) {
+    if (!label.is_object()) {
+        return " is no object";
+    }
+    const char* unfit =
+        unfit_member(label, {{"site", is_text}, {"of", is_text}, {"input", is_integer_or_none}});
+    if (unfit != nullptr) {
+        return std::string(".") + unfit + " is missing, or of another type";
+    }
+    const Json serves = label.value("serves", Json());
+    if (!serves.is_array()) {
+        return ".serves is no list";
+    }
+    for (std::size_t i = 0; i < serves.size(); ++i) {
+        const std::string place = ".serves[" + std::to_string(i) + "]";
+        if (!serves[i].is_object()) {
+            return place + " is no object";
+        }
+        const bool replaced = serves[i].value("kernel", Json()).is_string();
+        unfit = unfit_member(serves[i], {{"kernel", is_text_or_none},
+                                         {"build", replaced ? is_text : is_text_or_none},
+                                         {"cfg", is_object_or_none},
+                                         {"elements", is_integer_or_none}});
+        if (unfit != nullptr) {
+            return place + "." + unfit + " is missing, or of another type";
+        }
+    }
+    return "";
+}
+
+void require_labels(const Json& sites, const std::filesystem::path& file) {
+    if (!sites.is_array() || sites.empty()) {
+        are_none(file, "it has no list of sites");
+    }
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < sites.size(); ++i) {
+        const std::string place = "sites[" + std::to_string(i) + "]";
+        if (const std::string problem = problem_of(sites[i]); !problem.empty()) {
+            are_none(file, place + problem);
+        }
+        const std::string name = sites[i]["site"].get<std::string>();
+        if (!names.insert(name).second) {
+            are_none(file,
+                     place + " names a site that another one has named: " + base::printable(name));
+        }
     }
 }
 
@@ -48,11 +128,12 @@ std::size_t write_choices(const std::filesystem::path& file, const Json& inspect
 }
 
 std::string read_choices(const std::filesystem::path& file) {
-    std::string text = base::read_file(file, "choices", limits.bytes);
+    std::string text = base::read_file(file, "file of choices", limits.bytes);
     const Json json = parsed(text, file);
     if (!json.is_object() || json.value("schema", Json()) != tuning::labels_schema) {
         are_none(file, std::string("its schema is not ") + tuning::labels_schema);
     }
+    require_labels(json.value("sites", Json()), file);
     return text;
 }
 

@@ -13,7 +13,8 @@ namespace twinkle::cli {
 // has none.
 std::size_t write_choices(const std::filesystem::path& file, const base::Json& inspected);
 
-// The file's text. Throws Error(malformed) where it is none of choices.
+// The file's text. Throws Error(malformed) where it is none of choices: each site once, and all of
+// the types that write_choices() writes.
 std::string read_choices(const std::filesystem::path& file);
 
 }  // namespace twinkle::cli

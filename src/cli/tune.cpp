@@ -204,6 +204,9 @@ int run_tune(const Arguments& arguments, Console& console) {
         return run_tune_operations(arguments, console);
     }
     if (is_model(arguments)) {
+        if (arguments.flag("recorded") && !arguments.flag("from")) {
+            wrong_usage("--recorded names a model of a record, which needs --from RECORD");
+        }
         return run_tune_model(arguments, console);
     }
     check_usage(arguments);

@@ -224,11 +224,16 @@ void GivenChoices::apply(runtime::Plan& plan, const std::string& device) {
         }
     }
     if (met.empty()) {
-        throw malformed("the choices are of another model",
-                        others.empty()
-                            ? "it has none of the sites that they name: " +
-                                  named(labels_.begin()->first) + (labels_.size() > 1 ? ", …" : "")
-                            : named(others.begin()->first) + ": " + others.begin()->second);
+        throw Error(
+            ErrorCode::malformed,
+            {.what = "the choices fit no site of this model",
+             .where = "",
+             .why = others.empty()
+                        ? "nothing is bound to the sites that they name: " +
+                              named(labels_.begin()->first) + (labels_.size() > 1 ? ", …" : "")
+                        : named(others.begin()->first) + ": " + others.begin()->second,
+             .hint = "they are of another model, or of another manifest: --project or --map names "
+                     "the one that it was kernelized with"});
     }
     for (const auto& [site, label] : labels_) {
         if (!met.contains(site)) {

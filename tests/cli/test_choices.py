@@ -154,11 +154,16 @@ def test_another_build_is_another_candidate(project):
 
 
 @pytest.mark.parametrize("damage, words", [
-    (lambda text: "no JSON", "it is not JSON"), (lambda text: "[" * 100_000, "it is not JSON"), (lambda text: "[]", "schema"),
-    (lambda text: text.replace("labels/1", "labels/99"), "schema"), (lambda text: '{"schema": "twinkle.labels/1"}', "have no labels"),
+    (lambda text: "no JSON", "cannot be read as JSON"), (lambda text: "[" * 100_000, "cannot be read as JSON"), (lambda text: "[]", "schema"),
+    (lambda text: text.replace("labels/1", "labels/99"), "schema"), (lambda text: '{"schema": "twinkle.labels/1"}', "no list of sites"),
     (lambda text: text.replace('"first"', '"third"').replace('"second"', '"fourth"'), "of another model"),
     (lambda text: text.replace("Doubling", "Tripling"), "of another model"),
-    (lambda text: text.replace('"second"', '"first"'), "name a site twice")])
+    (lambda text: text.replace('"second"', '"first"'), "names a site that another one has named: first"),
+    (lambda text: text.replace('"site": "first"', '"site": 5'), ".site is missing, or of another type"),
+    (lambda text: text.replace('"of":', '"off":'), "sites[0].of is missing, or of another type"),
+    (lambda text: text.replace('"serves":', '"served":'), "sites[0].serves is no list"),
+    (lambda text: text.replace('"build":', '"built":'), "sites[0].serves[0].build is missing, or of another type"),
+    (lambda text: text.replace('"input": 0', '"input": "0"'), "sites[0].input is missing, or of another type")])
 def test_what_are_no_choices_of_the_model_is_refused(project, damage, words):
     project.kernelized(["small", "large"])
     choices_of(project)
@@ -213,7 +218,7 @@ def test_one_reason_of_several_sites_is_told_once(project):
     assert len(told) == 1 and "2 sites are not as they were chosen" in told[0] and "(first, …, second)" in told[0], told
 
 
-@pytest.mark.parametrize("text, why", [("no JSON", "it is not JSON"), ('{"schema": "twinkle.labels/99"}', "schema")])
+@pytest.mark.parametrize("text, why", [("no JSON", "cannot be read as JSON"), ('{"schema": "twinkle.labels/99"}', "schema")])
 def test_a_file_of_no_choices_is_named_before_the_model_is_read(project, text, why):
     (project.folder / "choices.json").write_text(text)
     (project.folder / "none.pt").write_text("no model")

@@ -65,7 +65,8 @@ def test_no_step_undoes_this_call(proposed, twinkle):
     steps = proposed("--inputs", "inputs.pt", "-o", "fast.pt", "--report", "r.json", "--no-measure", device="cuda:0", weights_dtype="float32")
     half = next(step for step in steps if "--dtype bfloat16" in step)
     assert "-o model.bfloat16.pt" in half and "fast.pt" not in half and "r.json" not in half
-    (twinkle.folder / "choices.json").write_text('{"schema": "twinkle.labels/1"}')
+    (twinkle.folder / "choices.json").write_text(
+        '{"schema": "twinkle.labels/1", "sites": [{"site": "norm", "of": "Norm", "serves": []}]}')
     assert not any("--tune" in step for step in proposed("--inputs", "inputs.pt", "--choices", "choices.json"))
 
 

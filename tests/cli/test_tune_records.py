@@ -248,6 +248,11 @@ def test_calls_of_operations_take_no_option_of_models(twinkle, options, words):
     assert not (twinkle.folder / "tuned.pt").exists()
 
 
+def test_a_model_of_a_record_needs_the_record(project):
+    done = project("tune", "model.pt", "--inputs", "float32[128,64]", "--recorded", "A")
+    assert done.code == 2 and "needs --from RECORD" in done.err
+
+
 def test_all_devices_of_a_machine_without_a_gpu(project):
     project.bind(["small", "large"])
     done = project("tune", "model.pt", "--inputs", "float32[128,64]", "--budget", "2", "--devices", "all", "--json")
