@@ -58,15 +58,18 @@ bool is_in_grid(const tuning::Tunable& tunable, const base::Json& cfg) {
     });
 }
 
-// Bounds that rise, with an end that is open.
+// Bounds that rise, with an end that is open; rows without a gap.
 bool is_sound(const Label& label) {
     std::int64_t before = -1;
+    std::int64_t rows = 0;
     for (const Label::Served& one : label.serves) {
         const bool last = &one == &label.serves.back();
-        if (last == one.elements.has_value() || (!last && *one.elements <= before)) {
+        if (last == one.elements.has_value() || (!last && *one.elements <= before) ||
+            last == one.up_to.has_value() || one.from != rows || one.up_to.value_or(rows) < rows) {
             return false;
         }
         before = one.elements.value_or(before);
+        rows = one.up_to.value_or(rows - 1) + 1;
     }
     const bool any = std::any_of(label.serves.begin(), label.serves.end(),
                                  [](const auto& one) { return !one.kernel.empty(); });
@@ -155,9 +158,15 @@ void GivenChoices::refuse(const std::string& site, const std::string& why) {
     refused_[why].push_back(named(site));
 }
 
-std::vector<std::string> GivenChoices::warnings() const {
+bool GivenChoices::is_refused(const std::string& name) const {
+    return std::any_of(refused_.begin(), refused_.end(), [&](const auto& one) {
+        return std::find(one.second.begin(), one.second.end(), name) != one.second.end();
+    });
+}
+
+std::vector<std::string> GivenChoices::warnings(const Reasons& reasons) {
     std::vector<std::string> all;
-    for (const auto& [why, sites] : refused_) {
+    for (const auto& [why, sites] : reasons) {
         all.push_back(sites.size() == 1
                           ? fmt::format("{} is not as it was chosen: {}", sites.front(), why)
                           : fmt::format("{} sites are not as they were chosen: {} ({}, …, {})",
@@ -244,18 +253,27 @@ void GivenChoices::apply(runtime::Plan& plan, const std::string& device) {
 }
 
 void GivenChoices::enter(Report& report, runtime::Plan& plan) const {
+    Reasons reasons = refused_;
     for (SiteReport& entry : report.sites) {
         const auto label = labels_.find(entry.site);
         const Site* site = runtime::reported_site(plan, entry.site);
-        if (label == labels_.end() || site == nullptr || !site->by_size ||
-            entry.status != SiteStatus::replaced) {
+        if (label == labels_.end() || site == nullptr || site->left_out) {
+            continue;
+        }
+        if (entry.status != SiteStatus::replaced) {
+            if (!is_refused(named(entry.site))) {  // it failed only as it was applied or verified
+                reasons[entry.because].push_back(named(entry.site));
+            }
+            continue;
+        }
+        if (!site->by_size) {
             continue;
         }
         for (const Label::Served& served : label->second.serves) {
             entry.by_size.push_back({served.from, served.up_to, served.kernel});
         }
     }
-    const auto warned = warnings();
+    const auto warned = warnings(reasons);
     report.warnings.insert(report.warnings.end(), warned.begin(), warned.end());
 }
 

@@ -28,6 +28,8 @@ public:
     void enter(Report& report, runtime::Plan& plan) const;
 
 private:
+    using Reasons = std::map<std::string, std::vector<std::string>>;  // each with its sites
+
     void choose(runtime::Plan& plan, runtime::Site& site, const Label& label);
     std::optional<runtime::Choice> candidate_for(const runtime::Site& site,
                                                  const Label::Served& served);
@@ -37,14 +39,15 @@ private:
     // Why no candidate of the site is what the label names.
     std::string absent(const runtime::Site& site, const Label::Served& served);
     void refuse(const std::string& site, const std::string& why);
+    bool is_refused(const std::string& name) const;
     // One for all sites with the same reason.
-    std::vector<std::string> warnings() const;
+    static std::vector<std::string> warnings(const Reasons& reasons);
 
     bool strict_;
     tuning::Properties known_;             // of all calls
     std::map<std::string, Label> labels_;  // by site
     Declarations declarations_;
-    std::map<std::string, std::vector<std::string>> refused_;  // by the reason: sites
+    Reasons refused_;
 };
 
 }  // namespace twinkle::worker

@@ -103,7 +103,8 @@ void Measurements::banned(const Invocation& invocation, const tuning::Candidate&
 void Measurements::put(Entry entry, bool remember) {
     const std::string problem = remember ? store_.put(entry) : "";
     if (!problem.empty()) {
-        warnings_.insert("what was measured is not remembered: " + problem);
+        warnings_.insert("what was measured is not remembered in " +
+                         base::display_path(store_.root()) + ": " + problem);
     }
     const auto identity = entry.identity();
     const std::string text = entry.text();

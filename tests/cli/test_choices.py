@@ -173,16 +173,20 @@ def test_what_are_no_choices_of_the_model_is_refused(project, damage, words):
 
 
 @pytest.mark.parametrize("change", [{"input": 7}, {"input": -1}, {"input": None}, {"input": 1 << 62}, {"serves": []},
-                                    {"elements": [None, None]}, {"elements": [5, 5]}, {"elements": [-1, None]}])
+                                    {"elements": [None, None]}, {"elements": [5, 5]}, {"elements": [-1, None]},
+                                    {"from": [1, 33]}, {"from": [0, 30]}, {"up_to": [None, None]}, {"up_to": [32, 99]}])
 def test_labels_from_outside_are_judged(project, change):
     project.kernelized(["small", "large"])
     written = choices_of(project)
     for label in written["sites"]:
-        for served, elements in zip(label["serves"], change.get("elements", [])):
-            served["elements"] = elements
-        label.update({key: value for key, value in change.items() if key != "elements"})
+        for key in {"elements", "from", "up_to"} & change.keys():
+            for served, value in zip(label["serves"], change[key]):
+                served[key] = value
+        label.update({key: value for key, value in change.items() if key in ("input", "serves")})
     (project.folder / "choices.json").write_text(json.dumps(written))
-    assert all(site["status"] == "kept" and site["because"] for site in chosen_again(project)["sites"])
+    report = chosen_again(project)
+    assert all(site["status"] == "kept" and site["because"] for site in report["sites"])
+    assert [warning for warning in report["warnings"] if "not as they were chosen" in warning], report["warnings"]
 
 
 def test_usage(project):
