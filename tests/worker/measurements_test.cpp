@@ -122,7 +122,7 @@ TEST_CASE("a store that cannot be used is a warning") {
     known.measured(a_call(), original, fast, times_of(100, 50));
     CHECK(median_of(known, fast) == 50'000);
     REQUIRE(known.warnings().size() == 1);
-    CHECK(known.warnings().begin()->starts_with("what was measured is not remembered: "));
+    CHECK(known.warnings().begin()->starts_with("what was measured is not remembered in "));
 }
 
 TEST_CASE("a candidate goes by its content, not by its place in the mapping") {
