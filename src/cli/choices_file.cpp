@@ -70,10 +70,11 @@ std::string problem_of(const Json& label) {
     if (unfit != nullptr) {
         return std::string(".") + unfit + " is missing, or of another type";
     }
-    const Json serves = label.value("serves", Json());
-    if (!serves.is_array()) {
+    const auto found = label.find("serves");
+    if (found == label.end() || !found->is_array()) {
         return ".serves is no list";
     }
+    const Json& serves = *found;
     for (std::size_t i = 0; i < serves.size(); ++i) {
         const std::string place = ".serves[" + std::to_string(i) + "]";
         if (!serves[i].is_object()) {
@@ -92,7 +93,7 @@ std::string problem_of(const Json& label) {
 }
 
 void require_labels(const Json& sites, const std::filesystem::path& file) {
-    if (!sites.is_array() || sites.empty()) {
+    if (sites.empty()) {
         are_none(file, "it has no list of sites");
     }
     std::set<std::string> names;
@@ -133,7 +134,7 @@ std::string read_choices(const std::filesystem::path& file) {
     if (!json.is_object() || json.value("schema", Json()) != tuning::labels_schema) {
         are_none(file, std::string("its schema is not ") + tuning::labels_schema);
     }
-    require_labels(json.value("sites", Json()), file);
+    require_labels(list_of(json, "sites"), file);
     return text;
 }
 

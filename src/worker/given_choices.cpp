@@ -156,12 +156,7 @@ void GivenChoices::refuse(const std::string& site, const std::string& why) {
                                          .hint = "leave out --strict to keep its original"});
     }
     refused_[why].push_back(named(site));
-}
-
-bool GivenChoices::is_refused(const std::string& name) const {
-    return std::any_of(refused_.begin(), refused_.end(), [&](const auto& one) {
-        return std::find(one.second.begin(), one.second.end(), name) != one.second.end();
-    });
+    refused_sites_.insert(site);
 }
 
 std::vector<std::string> GivenChoices::warnings(const Reasons& reasons) {
@@ -261,7 +256,8 @@ void GivenChoices::enter(Report& report, runtime::Plan& plan) const {
             continue;
         }
         if (entry.status != SiteStatus::replaced) {
-            if (!is_refused(named(entry.site))) {  // it failed only as it was applied or verified
+            if (!refused_sites_.contains(
+                    entry.site)) {  // it failed only as it was applied or verified
                 reasons[entry.because].push_back(named(entry.site));
             }
             continue;

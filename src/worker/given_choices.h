@@ -9,6 +9,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,6 @@ private:
     // Why no candidate of the site is what the label names.
     std::string absent(const runtime::Site& site, const Label::Served& served);
     void refuse(const std::string& site, const std::string& why);
-    bool is_refused(const std::string& name) const;
     // One for all sites with the same reason.
     static std::vector<std::string> warnings(const Reasons& reasons);
 
@@ -48,6 +48,7 @@ private:
     std::map<std::string, Label> labels_;  // by site
     Declarations declarations_;
     Reasons refused_;
+    std::set<std::string> refused_sites_;
 };
 
 }  // namespace twinkle::worker
